@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import gargalo
 import polars as pl
 import pytest
@@ -30,7 +32,7 @@ def test_the_window_of_ns2_caps_a_flow_at_57_mbit_s_over_210_ms():
 
 def test_the_first_windows_of_profiles():
     link = {"rate": "10Mbit/s", "delay": "50ms"}
-    first = {"ns2-2.29": 2 * 1460, "ns3-3.27": 536, "smoltcp": 2 * 1460, "linux-6": 14_480}
+    first = {"ns2-2.29": 2 * 1460, "ns3-3.27": 536, "smoltcp": 2 * 1460, "linux-6": 14_480, "linux-4.1-mptcp-0.90": 14_480}  # fmt: skip
     for profile, expected in first.items():
         run = one_flow({"profile": profile, "congestion": "reno"}, link, duration="300ms")
         established = run.flow_samples.filter(pl.col("time_s") > 0.101)
@@ -62,3 +64,61 @@ def test_the_receive_window_of_linux_does_not_limit_a_flow_for_long():
     small = {"profile": "linux-6", "congestion": "reno", "receive_buffer": "100kB"}
     held = one_flow(small, link, duration="4s")
     assert held.flows["goodput_bps"][0] < 0.1 * 100e6
+
+
+OLD = "linux-4.1-mptcp-0.90"
+
+
+def test_half_of_tcp_rmem_caps_a_flow_of_2015_at_126_mbit_s_over_200_ms():
+    link = {"rate": "1Gbit/s", "delay": "100ms", "queue": {"droptail": "100000 packets"}}
+    run = one_flow({"profile": OLD, "congestion": "scalable"}, link, measure={"from": "6s"})
+    cap = (6 << 20) / 2 * 8 / 0.2
+    assert run.flows["goodput_bps"][0] == pytest.approx(cap, rel=0.01)
+
+
+def two_paths(**more):
+    """An upload by Multipath TCP over 20 and 150 ms."""
+    path = {"rate": "8Mbit/s", "delay": "10ms", "queue": {"droptail": "1000 packets"}}
+    transport = {"profile": OLD, "congestion": "cubic", "scheduler": "lowest-latency", **more}
+    flow = {"from": "client", "to": "server", "transport": {"mptcp": transport}, "workload": {"bulk": {}}}  # fmt: skip
+    paths = [path, {**path, "delay": "75ms"}]
+    return {"duration": "20s", "topology": {"multipath": {"paths": paths}}, "flows": [flow]}
+
+
+def test_multipath_options_follow_the_profile():
+    made = gargalo.resolve(two_paths())["flows"][0]["transport"]["mptcp"]
+    expected = {
+        "penalisation": "halve",
+        "opportunistic_retransmission": "head",
+        "probe_interval": False,
+        "recovery": "fack",
+        "tail_loss_probe": True,
+        "receive_buffer": "3MiB",
+        "send_buffer": "4MiB",
+    }
+    assert {k: made[k] for k in expected} == expected
+    plain = gargalo.resolve(two_paths(profile="modern"))
+    assert plain["flows"][0]["transport"]["mptcp"]["penalisation"] == "cap"
+    told = gargalo.resolve(two_paths(penalisation=False))
+    assert told["flows"][0]["transport"]["mptcp"]["penalisation"] == "off"
+
+
+def test_this_kernel_halves_the_window_of_the_subflow_that_blocks():
+    made = two_paths(receive_buffer="200kB")
+    run = gargalo.run(made, set={"record.decisions": True, "record.interval": "1ms"})
+    told = run.events.filter(pl.col("kind") == "subflow-penalised")
+    samples = run.subflow_samples
+    mss = 1428  # less the option of 20 bytes that each segment carries
+    checked = []
+    for time, detail in told.select("time_s", "detail").iter_rows():
+        words = dict(w.split("=") for w in detail.split())
+        own = samples.filter(pl.col("subflow") == int(words["subflow"]), pl.col("time_s") < time)
+        before = own["congestion_window_bytes"][-1]
+        # A few acknowledgements lie between the sample and the event.
+        assert int(words["cap_bytes"]) == pytest.approx(before // mss // 2 * mss, abs=3 * mss)
+        checked.append(time)
+    assert len(checked) > 3
+    # The other path has at least 20 ms, and does it once in its round trip.
+    assert min(b - a for a, b in pairwise(checked)) > 0.02
+    capped = gargalo.run({**made, "flows": two_paths(receive_buffer="200kB", penalisation="cap")["flows"]})  # fmt: skip
+    assert not capped.subflows.equals(run.subflows)

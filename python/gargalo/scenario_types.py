@@ -596,7 +596,7 @@ class Mptcp:
     gateways: Sequence[str] | None = None
     """Routers that the client may send packets by, for the path manager `binder`."""
     initial_window: str | None = None
-    """Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments, whichever is larger (RFC 6928 §2); `linux-6` has 10 segments of any size; `rfc5681` has 2 to 4 segments by their size (RFC 5681 §3.1); `ns3-3.27` has 1."""
+    """Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments, whichever is larger (RFC 6928 §2); `linux-6` and `linux-4.1-mptcp-0.90` have 10 segments of any size; `rfc5681` has 2 to 4 segments by their size (RFC 5681 §3.1); `ns3-3.27` has 1."""
     keep_alive: bool | KeepAlive | Mapping[str, Any] | None = None
     """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
     limited_transmit: bool | None = None
@@ -619,14 +619,14 @@ class Mptcp:
     """Search of the path MTU with data segments (RFC 4821), for paths that drop long packets without an ICMP error. Linux's default is `off` too. The segments of Multipath TCP's subflows only become smaller."""
     nagle: bool | str | None = None
     """Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4); true is `standard`, and Linux has `minshall`. Real programs turn it off with `TCP_NODELAY`."""
-    opportunistic_retransmission: bool | None = None
-    """Opportunistic retransmission: when data on a slower path fills the window, retransmit that data on a faster path that would be idle otherwise (Raiciu et al., NSDI 2012, mechanism 1)."""
+    opportunistic_retransmission: bool | str | None = None
+    """Opportunistic retransmission: when data on a slower path fills the window, retransmit that data on a faster path that would be idle otherwise (Raiciu et al., NSDI 2012, mechanism 1). True is `late`; the profile `linux-4.1-mptcp-0.90` has `head`."""
     pacing: bool | str | PacingMap | Mapping[str, Any] | None = None
     """When the sender paces; false is `off`, true is `window`."""
     path_manager: str | Mapping[str, Any] | None = None
     """Which subflows there are. Default: `single-mesh`, or `full-mesh` if one of the hosts has a single link."""
-    penalisation: bool | None = None
-    """Penalisation: a path that filled the window in this way may carry half as much for a while, at most once per round trip (the same, mechanism 2). Its bytes in flight are limited; its congestion window does not change. Under a scheduler that accounts for the window itself, only if it carries less than the path that waits."""
+    penalisation: bool | str | None = None
+    """Penalisation: a path that filled the window in this way may carry half as much for a while, at most once per round trip (the same, mechanism 2). Under a scheduler that accounts for the window itself, only if it carries less than the path that waits. True is `cap`; the profile `linux-4.1-mptcp-0.90` has `halve`."""
     probe_interval: bool | str | None = None
     """Interval at which a path that the scheduler does not use carries a copy of a segment, so that its measurements stay current; false: never. Backups carry no copies."""
     probe_slack_fixed: bool | None = None
@@ -660,7 +660,7 @@ class Mptcp:
     syn_timeout: str | None = None
     """Retransmission timeout of the handshake, and until there is a round-trip sample (RFC 6298 §2.1: 1 s)."""
     tail_loss_probe: bool | None = None
-    """Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp`."""
+    """Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp` or `fack`."""
     time_wait: str | None = None
     """Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must be longer than the peer retransmits its FIN; later FINs are answered with resets."""
     timestamps: bool | None = None
@@ -1063,7 +1063,7 @@ class Tcp:
     frto: bool | None = None
     """Detection of spurious timeouts (RFC 5682)."""
     initial_window: str | None = None
-    """Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments, whichever is larger (RFC 6928 §2); `linux-6` has 10 segments of any size; `rfc5681` has 2 to 4 segments by their size (RFC 5681 §3.1); `ns3-3.27` has 1."""
+    """Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments, whichever is larger (RFC 6928 §2); `linux-6` and `linux-4.1-mptcp-0.90` have 10 segments of any size; `rfc5681` has 2 to 4 segments by their size (RFC 5681 §3.1); `ns3-3.27` has 1."""
     keep_alive: bool | KeepAlive | Mapping[str, Any] | None = None
     """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
     limited_transmit: bool | None = None
@@ -1113,7 +1113,7 @@ class Tcp:
     syn_timeout: str | None = None
     """Retransmission timeout of the handshake, and until there is a round-trip sample (RFC 6298 §2.1: 1 s)."""
     tail_loss_probe: bool | None = None
-    """Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp`."""
+    """Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp` or `fack`."""
     time_wait: str | None = None
     """Length of TIME-WAIT, 2 MSL (RFC 9293 §3.6.1; Linux: 60 s). It must be longer than the peer retransmits its FIN; later FINs are answered with resets."""
     timestamps: bool | None = None

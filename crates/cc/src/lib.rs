@@ -66,6 +66,9 @@ pub trait Controller: Debug + Send + Sync {
     fn on_spurious(&mut self, _event: &Spurious, _path: &Path<'_>) {}
     /// Fast recovery or loss recovery after a timeout has ended.
     fn on_recovered(&mut self, _now: gargalo_units::Instant, _path: &Path<'_>) {}
+    /// An upper layer takes half of the window without a congestion event: a subflow of Multipath TCP holds up others.
+    /// Algorithms that are not window-based ignore it.
+    fn halve(&mut self) {}
     /// The handshake is complete, and the initial window has `window` bytes: it agreed on other segments than
     /// those of [`Init`] (`path.mss`), or packets were lost in it. Not called otherwise.
     fn on_established(&mut self, _window: Bytes, path: &Path<'_>) {

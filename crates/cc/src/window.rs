@@ -219,6 +219,18 @@ impl Window {
         }
     }
 
+    /// Halves the window to whole segments, one at least, without a congestion event; ssthresh too, to two at least,
+    /// unless the window was in slow start (Linux' Multipath TCP).
+    pub fn halve(&mut self) {
+        let half = |b: Bytes| self.mss * (b.get() / self.mss.get() / 2);
+        let (cwnd, ssthresh) = (half(self.cwnd), half(self.ssthresh));
+        if !self.in_slow_start() {
+            self.ssthresh = ssthresh.max(self.mss * 2);
+        }
+        self.set_cwnd(cwnd);
+        self.fraction = 0.0;
+    }
+
     /// Reductions leave ssthresh at `segments` at least: 2 (RFC 5681 equation 4) unless set otherwise.
     #[inline]
     pub fn set_least_threshold(&mut self, segments: u64) {
@@ -483,6 +495,20 @@ mod tests {
         w.shrink_by(f64::INFINITY);
         assert_eq!((w.cwnd(), w.ssthresh()), (MSS, Some(MSS)));
         assert!(!w.in_slow_start());
+    }
+
+    #[test]
+    fn half_of_the_window_is_taken_in_whole_segments() {
+        let mut w = window();
+        w.set_cwnd(MSS * 21 + Bytes::new(5));
+        w.halve();
+        assert_eq!((w.cwnd(), w.ssthresh()), (MSS * 10, None), "slow start");
+        w.exit_slow_start();
+        for left in [5, 2, 1, 1] {
+            w.halve();
+            assert_eq!(w.cwnd(), MSS * left);
+            assert_eq!(w.ssthresh(), Some(MSS * left.max(2)));
+        }
     }
 
     #[test]

@@ -161,6 +161,10 @@ impl<P: Policy> Controller for WindowBased<P> {
         self.window.on_recovered();
     }
 
+    fn halve(&mut self) {
+        self.window.halve();
+    }
+
     fn on_established(&mut self, window: Bytes, path: &Path<'_>) {
         let is_starting = self.window.in_slow_start();
         self.on_mss(path);

@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use gargalo_settings::{Error, Switch, names, settings};
+use gargalo_settings::support::Map;
+use gargalo_settings::{Error, Files, Json, Setting, Switch, names, settings, switch};
+use gargalo_tcp::Profile;
 use gargalo_units::Duration;
 use rand_pcg::Pcg64;
 
@@ -27,17 +29,49 @@ names! {
     }
 }
 
+names! {
+    /// When data that fills the window is retransmitted on a faster path.
+    pub enum OpportunisticRetransmission {
+        /// Never.
+        Off = "off",
+        /// What the faster path delivers sooner, or is late, segment by segment.
+        Late = "late",
+        /// The first missing segment only, where the faster path has less than a quarter of the round-trip time, or the
+        /// slower one a window of four segments at most (multipath-tcp.org, 0.90).
+        Head = "head",
+    }
+}
+switch!(
+    OpportunisticRetransmission,
+    OpportunisticRetransmission::Off,
+    OpportunisticRetransmission::Late
+);
+
+names! {
+    /// What happens to a path that filled the window.
+    pub enum Penalisation {
+        /// Nothing.
+        Off = "off",
+        /// It may have half as much in flight for a while; its congestion window does not change.
+        Cap = "cap",
+        /// Its congestion window is halved, and its slow-start threshold, unless it is in slow start, recovers or has just
+        /// learned of a gap: once in a round trip of each path that waits (multipath-tcp.org, 0.90).
+        Halve = "halve",
+    }
+}
+switch!(Penalisation, Penalisation::Off, Penalisation::Cap);
+
 settings! {
     /// Options of a connection, in addition to those of its subflows.
-    pub struct Options: Copy as "MptcpOptions", checked by Options::consistent {
+    pub struct Options: Copy as "MptcpOptions", over Options::usual, checked by Options::consistent {
         /// Opportunistic retransmission: when data on a slower path fills the window, retransmit that data on a
-        /// faster path that would be idle otherwise (Raiciu et al., NSDI 2012, mechanism 1).
-        opportunistic_retransmission: bool = true;
+        /// faster path that would be idle otherwise (Raiciu et al., NSDI 2012, mechanism 1). True is `late`; the profile
+        /// `linux-4.1-mptcp-0.90` has `head`.
+        opportunistic_retransmission: OpportunisticRetransmission as Switch<OpportunisticRetransmission> = OpportunisticRetransmission::Late;
         /// Penalisation: a path that filled the window in this way may carry half as much for a while, at most once
-        /// per round trip (the same, mechanism 2). Its bytes in flight are limited; its congestion window does not
-        /// change. Under a scheduler that accounts for the window itself, only if it carries less than the path
-        /// that waits.
-        penalisation: bool = true;
+        /// per round trip (the same, mechanism 2). Under a scheduler that accounts for the window itself, only if it
+        /// carries less than the path that waits. True is `cap`; the profile `linux-4.1-mptcp-0.90` has `halve`.
+        penalisation: Penalisation as Switch<Penalisation> = Penalisation::Cap;
         /// Interval at which a path that the scheduler does not use carries a copy of a segment, so that its
         /// measurements stay current; false: never. Backups carry no copies.
         probe_interval: Switch<Duration> = Switch::To(PROBE);
@@ -58,6 +92,21 @@ impl Options {
             Switch::On => Some(PROBE),
             Switch::To(interval) => Some(interval),
         }
+    }
+
+    /// The defaults of options that a table does not give: those of its profile.
+    fn usual(given: &Map<String, Json>, files: &mut Files) -> Result<Self, Error> {
+        let profile = given.get("profile").map(|p| Profile::read(p, files));
+        let profile = profile.transpose().map_err(|e| e.at("profile"))?;
+        Ok(match profile {
+            Some(Profile::Linux41) => Self {
+                opportunistic_retransmission: OpportunisticRetransmission::Head,
+                penalisation: Penalisation::Halve,
+                probe_interval: Switch::Off,
+                ..Self::default()
+            },
+            _ => Self::default(),
+        })
     }
 
     fn consistent(&self) -> Result<(), Error> {

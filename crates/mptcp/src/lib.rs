@@ -23,7 +23,7 @@ mod subflow;
 mod tokens;
 
 pub use addresses::Addresses;
-pub use config::{Config, DataNumbers, Init, Options};
+pub use config::{Config, DataNumbers, Init, OpportunisticRetransmission, Options, Penalisation};
 pub use connection::{Connection, Transmit};
 pub use error::{ConfigError, ResetReason};
 pub use event::{Carried, Event, Notice, Stats, SubflowSnapshot};

@@ -154,6 +154,8 @@ pub(crate) struct Subflow {
     /// The options of the reset that ends it.
     pub(crate) reset_options: Option<MptcpOption>,
     pub(crate) penalty: Penalty,
+    /// When it may next halve the window of another that holds it up.
+    pub(crate) halves_after: Instant,
     pub(crate) burst: Burst,
     /// It has timed out, and its data was reinjected on others.
     pub(crate) stale: bool,

@@ -11,10 +11,13 @@
 //! - Marks and timeouts reduce like losses (one function in Linux; the paper has losses only); the flight size is
 //!   reduced, as for Reno (RFC 5681 equation 4), to two segments at least.
 //! - Bytes acknowledged count, as in the draft (Linux: acknowledgements).
+//! - `arithmetic = "linux"` is Linux' module, release 0.90: a segment more after (Σ x)² · 10w / ((x + max(x)) (4x +
+//!   max(x))) acknowledgements, rounded down, with rates in B/s; a loss takes half of the window or three quarters, which may
+//!   leave one segment. The module computes both when its window or state changes, here with each acknowledgement.
 
 use gargalo_units::Bytes;
 
-use crate::coupled::Coupling;
+use crate::coupled::{Arithmetic, Coupling, Subflow, Whole, eighths, has_siblings, segments};
 use crate::event::{Acked, Congestion};
 use crate::params;
 use crate::path::Path;
@@ -30,6 +33,8 @@ params! {
         most: f64 = 1.5, in 1.0..=2.0;
         /// Round a down, so that a loss takes either half or three quarters of the window (Linux).
         whole_ratio: bool = false;
+        /// Real numbers (exact), or the integers of Linux' module (linux), to which `whole_ratio` belongs.
+        arithmetic: Arithmetic = Arithmetic::Exact;
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }
@@ -67,6 +72,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug)]
 pub struct Balia {
     params: BaliaParams,
+    whole: Whole,
     /// The latest ratio, for [`Policy::gauges`].
     ratio: f64,
 }
@@ -76,6 +82,7 @@ impl Balia {
     pub fn build(params: BaliaParams, init: &Init) -> WindowBased<Self> {
         let policy = Self {
             params,
+            whole: Whole::default(),
             ratio: f64::NAN,
         };
         WindowBased::new(policy, params.window, init)
@@ -92,13 +99,55 @@ fn gain(coupling: &Coupling<'_>, ratio: f64) -> f64 {
     coupling.linked() * ((1.0 + ratio) / 2.0) * ((4.0 + ratio) / 5.0)
 }
 
+/// Rates are scaled down in steps of 32 while the largest is above this.
+const LARGEST_RATE: u64 = 1 << 25;
+
+/// How many acknowledgements a segment more takes in Linux' module.
+fn needed(coupling: &Coupling<'_>, mss: Bytes) -> u64 {
+    let rate = |s: &Subflow| {
+        (u128::from(mss.get() * segments(s, mss)) * 8_000_000 / u128::from(eighths(s))) as u64
+    };
+    let mut largest = coupling.all().map(|s| rate(&s)).max().unwrap_or(1);
+    let mut shift = 0;
+    while largest > LARGEST_RATE {
+        largest >>= 5;
+        shift += 5;
+    }
+    let sum: u128 = coupling.all().map(|s| u128::from(rate(&s) >> shift)).sum();
+    let (own, largest) = (
+        u128::from(rate(&coupling.own) >> shift),
+        u128::from(largest),
+    );
+    let window = u128::from(segments(&coupling.own, mss));
+    let needed = (sum * sum * 10 / (own + largest).max(1)) * window / (4 * own + largest).max(1);
+    let needed = if needed == 0 { window } else { needed };
+    u64::try_from(needed).unwrap_or(u64::MAX)
+}
+
 impl Policy for Balia {
+    fn slow_start(&mut self, window: &mut Window, ack: &Acked, _path: &Path<'_>) -> Bytes {
+        match self.params.arithmetic {
+            Arithmetic::Exact => window.slow_start(ack),
+            Arithmetic::Linux => Whole::slow_start(window, ack),
+        }
+    }
+
+    fn observe(&mut self, window: &mut Window, _ack: &Acked, path: &Path<'_>) {
+        if self.params.arithmetic == Arithmetic::Linux {
+            window.set_least_threshold(if has_siblings(path) { 1 } else { 2 });
+        }
+    }
+
     fn increase(&mut self, window: &mut Window, acked: Bytes, _ack: &Acked, path: &Path<'_>) {
         let Some(coupling) = Coupling::of(window.cwnd(), path) else {
             self.ratio = 1.0;
             return window.additive_increase(acked);
         };
         self.ratio = ratio(&coupling);
+        if self.params.arithmetic == Arithmetic::Linux {
+            let needed = needed(&coupling, window.mss());
+            return self.whole.count(window, needed);
+        }
         let gain = gain(&coupling, self.ratio);
         window.grow_by(gain * acked.as_f64() * window.mss().as_f64());
     }
@@ -106,7 +155,8 @@ impl Policy for Balia {
     fn decrease(&mut self, window: &Window, event: &Congestion, path: &Path<'_>) -> Bytes {
         let ratio = Coupling::of(window.cwnd(), path).map_or(1.0, |c| ratio(&c));
         let kept = 1.0 - self.params.cut(ratio);
-        window.reduction_base(event).mul_f64(kept)
+        let target = window.reduction_base(event).mul_f64(kept);
+        self.params.arithmetic.rounded(target, window)
     }
 
     fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {
@@ -200,6 +250,41 @@ mod tests {
             assert!((BaliaParams::DEFAULT.cut(ratio) - exact).abs() < 1e-12);
             assert!((linux.cut(ratio) - stepped).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn linux_counts_acknowledgements() {
+        let needs = |siblings: &[Sibling], i: usize| {
+            let c = Coupling::of(siblings[i].cwnd, &among(siblings, i)).unwrap();
+            needed(&c, MSS)
+        };
+        // The inverse of the growth in `increase_and_decrease_by_hand`: 0.025, 1/90, 0.016.
+        assert_eq!(needs(&[sibling(10, 100), sibling(10, 100)], 0), 40);
+        assert_eq!(needs(&[sibling(10, 100); 3], 0), 90);
+        assert_eq!(needs(&[sibling(10, 100), sibling(40, 100)], 0), 62);
+        assert_eq!(needs(&[sibling(4, 100); 25], 0), 2500);
+        // 1000 segments of 1000 bytes in a millisecond are above 2^25 B/s.
+        assert_eq!(needs(&[sibling(1000, 1); 2], 0), 4000);
+        let linux = BaliaParams {
+            arithmetic: Arithmetic::Linux,
+            whole_ratio: true,
+            ..BaliaParams::DEFAULT
+        };
+        let two = [sibling(10, 100), sibling(10, 100)];
+        let start = Init {
+            initial_window: MSS * 10,
+            ..init()
+        };
+        let mut balia = Balia::build(linux, &start);
+        balia.window_mut().exit_slow_start();
+        // Slow start includes the threshold. Then 40 acknowledgements are counted, and the next one adds.
+        assert_eq!(grown(&mut balia, &two, 0, 1), MSS.as_f64());
+        assert_eq!(needs(&[sibling(11, 100), sibling(10, 100)], 0), 40);
+        assert_eq!(grown(&mut balia, &two, 0, 40), 0.0);
+        assert_eq!(grown(&mut balia, &two, 0, 1), MSS.as_f64());
+        let loss = congestion(Cause::Loss, MSS * 12);
+        balia.on_congestion(&loss, &among(&two, 0));
+        assert_eq!(balia.cwnd(), MSS * 6);
     }
 
     #[test]

@@ -12,27 +12,42 @@
 //! - A subflow without a round-trip time, or that cannot send, is excluded from all sums; an idle one is included
 //!   (Linux).
 //! - A subflow in recovery counts with its ssthresh (Linux' OLIA; the RFC says nothing).
+//! - `arithmetic = "linux"` is Linux' module, release 0.90: alpha over the sum of windows has 12 binary places and is one
+//!   unit at least, so that a subflow needs 4096 acknowledgements for a segment at most, or as many as its window has
+//!   segments if those are more. The path with the largest w/rtt² is found in units of 2⁻³² segments per (µs/8)²: from 26 ms
+//!   on a window of ten segments is zero there, and the last subflow counts as the best.
 
 use gargalo_units::Bytes;
 
 use super::reno::{Reno, RenoParams};
-use crate::coupled::Coupling;
+use crate::coupled::{Arithmetic, Coupling, Subflow, Whole, eighths, segments};
 use crate::event::{Acked, Congestion};
+use crate::params;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::Window;
 use crate::window_based::{Policy, WindowBased};
 
-/// The table entry; the RFC has no parameters of its own.
+params! {
+    /// Parameters of [`Lia`]; the defaults are those of RFC 6356.
+    pub struct LiaParams {
+        /// Real numbers (exact), or the integers of Linux' module (linux).
+        arithmetic: Arithmetic = Arithmetic::Exact;
+        /// The parameters of Reno.
+        reno: RenoParams = RenoParams::DEFAULT;
+    }
+}
+
+/// The table entry.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "lia",
     aliases: &[],
     summary: "multipath: all subflows together as aggressive as one Reno flow on the best path",
     source: "RFC 6356",
-    params: RenoParams::params,
+    params: LiaParams::params,
     build: |params, init| {
         Ok(Box::new(Lia::build(
-            RenoParams::from_params(ALGORITHM.name, params)?,
+            LiaParams::from_params(ALGORITHM.name, params)?,
             &init,
         )))
     },
@@ -42,18 +57,22 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug)]
 pub struct Lia {
     reno: Reno,
+    arithmetic: Arithmetic,
+    whole: Whole,
     /// The latest alpha, for [`Policy::gauges`].
     alpha: f64,
 }
 
 impl Lia {
     /// In slow start.
-    pub fn build(params: RenoParams, init: &Init) -> WindowBased<Self> {
+    pub fn build(params: LiaParams, init: &Init) -> WindowBased<Self> {
         let policy = Self {
-            reno: Reno::policy(params),
+            reno: Reno::policy(params.reno),
+            arithmetic: params.arithmetic,
+            whole: Whole::default(),
             alpha: f64::NAN,
         };
-        WindowBased::new(policy, params.window, init)
+        WindowBased::new(policy, params.reno.window, init)
     }
 }
 
@@ -68,19 +87,49 @@ fn gain(coupling: &Coupling<'_>, alpha: f64) -> f64 {
     (alpha / coupling.totals.window).min(1.0 / coupling.own.window)
 }
 
+/// How many acknowledgements a segment more takes in Linux' module.
+fn needed(coupling: &Coupling<'_>, mss: Bytes) -> u64 {
+    let measure = |s: &Subflow| {
+        let rtt = u128::from(eighths(s));
+        (u128::from(segments(s, mss)) << 32) / (rtt * rtt)
+    };
+    // Of equals the last, as `max_by_key` gives it.
+    let best = coupling.all().max_by_key(measure).unwrap_or(coupling.own);
+    let best_rtt = u128::from(eighths(&best));
+    let parts = coupling
+        .all()
+        .map(|s| (u128::from(segments(&s, mss)) << 10) * best_rtt / u128::from(eighths(&s)));
+    let sum: u128 = parts.sum();
+    let alpha = (u128::from(segments(&best, mss)) << 32) / sum.saturating_mul(sum).max(1);
+    let needed = u64::try_from(4096 / alpha.max(1)).unwrap_or(u64::MAX);
+    needed.max(segments(&coupling.own, mss))
+}
+
 impl Policy for Lia {
+    fn slow_start(&mut self, window: &mut Window, ack: &Acked, _path: &Path<'_>) -> Bytes {
+        match self.arithmetic {
+            Arithmetic::Exact => window.slow_start(ack),
+            Arithmetic::Linux => Whole::slow_start(window, ack),
+        }
+    }
+
     fn increase(&mut self, window: &mut Window, acked: Bytes, _ack: &Acked, path: &Path<'_>) {
         let Some(coupling) = Coupling::of(window.cwnd(), path) else {
             self.alpha = 1.0;
             return window.additive_increase(acked);
         };
         self.alpha = alpha(&coupling);
+        if self.arithmetic == Arithmetic::Linux {
+            let needed = needed(&coupling, window.mss());
+            return self.whole.count(window, needed);
+        }
         let gain = gain(&coupling, self.alpha);
         window.grow_by(gain * acked.as_f64() * window.mss().as_f64());
     }
 
     fn decrease(&mut self, window: &Window, event: &Congestion, path: &Path<'_>) -> Bytes {
-        self.reno.decrease(window, event, path)
+        let target = self.reno.decrease(window, event, path);
+        self.arithmetic.rounded(target, window)
     }
 
     fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {
@@ -92,7 +141,6 @@ impl Policy for Lia {
 mod tests {
     use super::*;
     use crate::Controller;
-    use crate::coupled::Subflow;
     use crate::event::Cause;
     use crate::path::Sibling;
     use crate::testing::subflows::{among, any_siblings, grown, quiet, sibling};
@@ -122,6 +170,37 @@ mod tests {
     }
 
     #[test]
+    fn linux_counts_acknowledgements_up_to_4096() {
+        let needs = |siblings: &[Sibling], i: usize| {
+            let c = Coupling::of(siblings[i].cwnd, &among(siblings, i)).unwrap();
+            needed(&c, MSS)
+        };
+        // The inverse of 0.025 and 0.016 in `equations_1_and_2_by_hand`, from alpha's 102 and 65 of 4096 parts.
+        assert_eq!(needs(&[sibling(10, 10), sibling(10, 10)], 0), 40);
+        assert_eq!(needs(&[sibling(10, 10), sibling(40, 10)], 0), 63);
+        // With 100 ms w/rtt² is zero in these integers, and the last subflow counts as the best: 10 · 4096/50² is 16.
+        assert_eq!(needs(&[sibling(40, 100), sibling(10, 100)], 0), 256);
+        // 25 subflows of 20 segments need 12,500; a part is the least.
+        assert_eq!(needs(&[sibling(20, 100); 25], 0), 4096);
+        assert_eq!(needs(&[sibling(5000, 100); 25], 0), 5000);
+        let linux = LiaParams {
+            arithmetic: Arithmetic::Linux,
+            ..LiaParams::DEFAULT
+        };
+        let start = Init {
+            initial_window: MSS * 10,
+            ..init()
+        };
+        let mut lia = Lia::build(linux, &start);
+        lia.window_mut().exit_slow_start();
+        let two = [sibling(10, 10), sibling(10, 10)];
+        assert_eq!(grown(&mut lia, &two, 0, 1), MSS.as_f64(), "slow start");
+        // 11² segments over 21² of 4096 parts each: 102; 40 are counted.
+        assert_eq!(grown(&mut lia, &two, 0, 40), 0.0);
+        assert_eq!(grown(&mut lia, &two, 0, 1), MSS.as_f64());
+    }
+
+    #[test]
     fn equations_1_and_2_by_hand() {
         // Two equal paths: alpha = 20 · 1000 / 200² = 1/2, so each adds a quarter of a segment a round and
         // the pair half of one: with half of Reno's window each that is Reno's balance with loss.
@@ -148,7 +227,7 @@ mod tests {
     fn what_a_round_adds_in_bytes() {
         // alpha = 1/2: a window of acknowledgements adds a quarter of a segment, 24 to 25 bytes for each
         // 1000 as the window grows.
-        let mut lia = Lia::build(RenoParams::DEFAULT, &init());
+        let mut lia = Lia::build(LiaParams::DEFAULT, &init());
         lia.window_mut().exit_slow_start();
         let two = [sibling(10, 100), sibling(10, 100)];
         let added = grown(&mut lia, &two, 0, 10);
@@ -181,7 +260,7 @@ mod tests {
             srtt: None,
             ..sibling(1000, 1)
         };
-        let mut lia = Lia::build(RenoParams::DEFAULT, &init());
+        let mut lia = Lia::build(LiaParams::DEFAULT, &init());
         let mut reno = Reno::build(RenoParams::DEFAULT, &init());
         lia.window_mut().exit_slow_start();
         reno.window_mut().exit_slow_start();
@@ -195,7 +274,7 @@ mod tests {
     #[test]
     fn loss_halves_whatever_the_others_do() {
         let path = [sibling(10, 100), sibling(90, 10)];
-        let mut lia = Lia::build(RenoParams::DEFAULT, &init());
+        let mut lia = Lia::build(LiaParams::DEFAULT, &init());
         lia.on_congestion(&congestion(Cause::Loss, MSS * 10), &among(&path, 0));
         assert_eq!(lia.cwnd(), MSS * 5);
     }

@@ -9,6 +9,11 @@ use gargalo_units::{Bytes, Duration};
 
 use crate::path::{Path, Sibling};
 
+mod whole;
+
+pub use whole::Arithmetic;
+pub(super) use whole::{Whole, eighths, segments};
+
 /// An included subflow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Subflow {

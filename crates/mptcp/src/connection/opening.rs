@@ -162,6 +162,7 @@ impl Connection {
             copies: Default::default(),
             reset_options: None,
             penalty: Penalty::default(),
+            halves_after: now,
             burst: Burst::default(),
             stale: false,
             suspected: false,

@@ -5,6 +5,7 @@ use gargalo_tcp::Error;
 use gargalo_units::{Duration, Instant};
 
 use super::{Connection, Mode};
+use crate::config::{OpportunisticRetransmission, Penalisation};
 use crate::error::ResetReason;
 use crate::event::{Carried, Notice};
 use crate::send::Fin;
@@ -156,7 +157,8 @@ impl Connection {
     /// Opportunistic retransmission: no new data can be sent, a path has room, and a slower path carries the first
     /// missing segment. Returns whether a segment was sent.
     pub(super) fn opportunistic_retransmit(&mut self, now: Instant) -> bool {
-        if !self.config.options.opportunistic_retransmission || self.subflows.len() < 2 {
+        let how = self.config.options.opportunistic_retransmission;
+        if how == OpportunisticRetransmission::Off || self.subflows.len() < 2 {
             return false;
         }
         let Some(first) = self.send.first().copied() else {
@@ -166,7 +168,12 @@ impl Connection {
         let room = self.send.window_room();
         let blocked = unsent > 0 && room < u64::from(self.tcp.mss).min(unsent);
         let ends = unsent == 0 && !self.send.write_blocked;
-        if !blocked && !ends {
+        let full = unsent == 0 && self.send.write_blocked;
+        let wanted = match how {
+            OpportunisticRetransmission::Head => blocked || full,
+            _ => blocked || ends,
+        };
+        if !wanted {
             return false;
         }
         let ready = self
@@ -183,8 +190,14 @@ impl Connection {
             return false;
         };
         let (fast_bit, takes) = (self.subflows[j].bit(), fast.latency());
-        if blocked {
-            self.penalise_blocking(now, j, &first);
+        if blocked || full {
+            match self.config.options.penalisation {
+                Penalisation::Halve => self.halve_blocking(now, j, &first),
+                _ => self.penalise_blocking(now, j, &first),
+            }
+        }
+        if how == OpportunisticRetransmission::Head {
+            return self.retransmit_head(now, j, &first);
         }
         let mut at = first.data;
         let mut head = true;
@@ -257,7 +270,8 @@ impl Connection {
         }
         self.blocked += 1;
         let carries_more = self.views[k].delivery_rate >= self.views[j].delivery_rate;
-        if !self.config.options.penalisation || (self.scheduler.minds_window() && carries_more) {
+        let wanted = self.config.options.penalisation != Penalisation::Off;
+        if !wanted || (self.scheduler.minds_window() && carries_more) {
             return;
         }
         let (in_flight, mss) = (self.views[k].in_flight, self.views[k].mss);
@@ -268,5 +282,55 @@ impl Connection {
             self.notice(Notice::Penalised { now, subflow, cap });
             self.refresh(now, k);
         }
+    }
+
+    /// Retransmits the first missing segment on path `j`, by the rule of multipath-tcp.org's 0.90; returns whether it did.
+    fn retransmit_head(
+        &mut self,
+        now: Instant,
+        j: usize,
+        first: &crate::send::Outstanding,
+    ) -> bool {
+        if first.carriers & self.subflows[j].bit() != 0 {
+            return false;
+        }
+        let fast = self.views[j].latency();
+        let mut wanted = false;
+        for (s, v) in self.subflows.iter().zip(&self.views) {
+            if first.carriers & s.bit() == 0 {
+                continue;
+            }
+            wanted = v.cwnd <= 4 * v.mss || fast.saturating_mul(4) < v.latency();
+            if !wanted || v.cwnd <= 4 * v.mss {
+                break;
+            }
+        }
+        if wanted {
+            self.give_again(now, j, first.data, Carried::Opportunistic);
+        }
+        wanted
+    }
+
+    /// Halves the congestion window of the path that carries the first missing segment while path `j`, which has the
+    /// smaller round-trip time, has room: once in a round trip of `j`.
+    fn halve_blocking(&mut self, now: Instant, j: usize, first: &crate::send::Outstanding) {
+        let fast = self.views[j].latency();
+        if now < self.subflows[j].halves_after {
+            return;
+        }
+        let carrier = |(k, s): (usize, &crate::subflow::Subflow)| {
+            (k != j && first.carriers & s.bit() != 0).then_some(k)
+        };
+        let Some(k) = self.subflows.iter().enumerate().find_map(carrier) else {
+            return;
+        };
+        self.blocked += 1;
+        if fast >= self.views[k].latency() || !self.subflows[k].endpoint.halve_window() {
+            return;
+        }
+        self.subflows[j].halves_after = now + fast;
+        self.refresh(now, k);
+        let (subflow, cap) = (self.subflows[k].id, self.views[k].cwnd);
+        self.notice(Notice::Penalised { now, subflow, cap });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gargalo_mptcp::{Config, DataNumbers, Event};
+use gargalo_mptcp::{Config, DataNumbers, Event, OpportunisticRetransmission, Penalisation};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use gargalo_wire::tcp::Flags;
 use rand::RngExt;
@@ -119,8 +119,16 @@ fn end(d: &mut Draw) -> Config {
         "single-mesh",
     ]));
     c.options.checksum = d.chance(0.2);
-    c.options.opportunistic_retransmission = d.chance(0.7);
-    c.options.penalisation = d.chance(0.7);
+    c.options.opportunistic_retransmission = if d.chance(0.7) {
+        OpportunisticRetransmission::Late
+    } else {
+        OpportunisticRetransmission::Off
+    };
+    c.options.penalisation = if d.chance(0.7) {
+        Penalisation::Cap
+    } else {
+        Penalisation::Off
+    };
     if d.chance(0.2) {
         c.options.probe_interval = gargalo_settings::Switch::Off;
     }

@@ -34,7 +34,8 @@ settings! {
         mss: u16 as Bytes = 1448, in 1..;
         /// Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake
         /// agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments,
-        /// whichever is larger (RFC 6928 §2); `linux-6` has 10 segments of any size; `rfc5681` has 2 to 4 segments
+        /// whichever is larger (RFC 6928 §2); `linux-6` and `linux-4.1-mptcp-0.90` have 10
+        /// segments of any size; `rfc5681` has 2 to 4 segments
         /// by their size (RFC 5681 §3.1); `ns3-3.27` has 1.
         initial_window: Option<Window> = None;
         /// The largest receive window that is announced.
@@ -69,7 +70,7 @@ settings! {
         max_dup_thresh: u32 = 3, in 3..=300;
         /// Proportional rate reduction in recovery (RFC 9937).
         prr: bool = true;
-        /// Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp`.
+        /// Tail loss probes (RFC 8985 §7); they need recovery by `rack-tlp` or `fack`.
         tail_loss_probe: bool = true;
         /// Several segments in flight are probed 2 ms after two round trips on short paths too, as Linux does;
         /// otherwise at most a round trip after (RFC 8985 §7.2 has no such slack).
@@ -179,8 +180,19 @@ names! {
         RackTlp = "rack-tlp",
         /// By selective acknowledgements (RFC 6675).
         Sack = "sack",
+        /// By forward acknowledgement, as Linux did before RACK: three segments below the highest selectively
+        /// acknowledged one until reordering is seen, then as `sack`. Retransmissions count as lost when later new data
+        /// has arrived. With early retransmit (RFC 5827) of fewer than four segments, after a quarter of a round trip.
+        Fack = "fack",
         /// By duplicate acknowledgements alone (RFC 6582), even where SACK blocks arrive.
         NewReno = "newreno",
+    }
+}
+
+impl Recovery {
+    /// Whether it evaluates tail loss probes.
+    pub(crate) const fn probes(self) -> bool {
+        matches!(self, Self::RackTlp | Self::Fack)
     }
 }
 
@@ -290,8 +302,9 @@ impl Config {
             usual.dsack = false;
             usual.recovery = Recovery::NewReno;
         }
-        let recovery = given.get("recovery").and_then(Json::as_str);
-        if recovery.unwrap_or(usual.recovery.name()) != Recovery::RackTlp.name() {
+        let recovery = given.get("recovery").map(|r| Recovery::read(r, files));
+        let recovery = recovery.transpose().map_err(|e| e.at("recovery"))?;
+        if !recovery.unwrap_or(usual.recovery).probes() {
             usual.tail_loss_probe = false;
         }
         if let Some(buffer) = given.get("receive_buffer") {
@@ -310,9 +323,9 @@ impl Config {
             let message = format!("min_rto ({least}) is above max_rto ({most})");
             return Err(Error::of(key, message).help("200ms and 120s are usual"));
         }
-        if self.tail_loss_probe && self.recovery != Recovery::RackTlp {
-            let message = "tail_loss_probe needs recovery = \"rack-tlp\"";
-            let help = "set it to false, or choose that recovery";
+        if self.tail_loss_probe && !self.recovery.probes() {
+            let message = "tail_loss_probe needs recovery = \"rack-tlp\" or \"fack\"";
+            let help = "set it to false, or choose one of these";
             return Err(Error::of("tail_loss_probe", message).help(help));
         }
         Ok(())

@@ -24,6 +24,10 @@ names! {
         ///
         /// Linux 6.18 with its default settings
         Linux6 = "linux-6",
+        /// Linux of 2015 with the Multipath TCP of multipath-tcp.org: SACK recovery with FACK, early retransmit and tail loss probes, no RACK
+        ///
+        /// Linux 3.18 and 4.1 with their default settings, Multipath TCP 0.90
+        Linux41 = "linux-4.1-mptcp-0.90",
         /// ns-2.29 as published comparisons of 2006 used it: MSS 1460, windows of 1,000 segments at most
         ///
         /// ns-2.29 default settings
@@ -43,6 +47,7 @@ impl Profile {
             Self::Ns3 => Config::ns3_3_27(),
             Self::Rfc5681 => Config::rfc5681(),
             Self::Linux6 => Config::linux_6(),
+            Self::Linux41 => Config::linux_4_1(),
             Self::Ns2 => Config::ns2_2_29(),
             Self::Smoltcp => Config::smoltcp(),
         }
@@ -79,6 +84,30 @@ impl Config {
                 ..DelayedAck::default()
             },
             ..Self::modern()
+        }
+    }
+
+    /// Linux 3.18 to 4.1 with its default settings, below the Multipath TCP of multipath-tcp.org, release 0.90. What differs
+    /// from [`Config::linux_6`]:
+    ///
+    /// - Losses are found by forward acknowledgement, with early retransmit and tail loss probes (no sooner than 10 ms), not
+    ///   by RACK. Reordering turns forward acknowledgement off; the threshold then grows to 300 segments at most.
+    /// - Buffers: `tcp_rmem` ends at 6 MiB, of which `tcp_adv_win_scale` = 1 leaves half for data; `tcp_wmem` at 4 MiB. The
+    ///   receive buffer of a single-path connection begins with 184,640 bytes, half of the 369,280 that `ss` shows.
+    ///
+    /// Not modelled: below the threshold, PRR is RFC 9937's, where this kernel had the slow start reduction bound of RFC 6937
+    /// for all acknowledgements; a probe of a single segment waits two round trips and the acknowledgement delay, not one and a
+    /// half; the receive window of Multipath TCP has its largest size from the start.
+    pub fn linux_4_1() -> Self {
+        Self {
+            profile: Profile::Linux41,
+            recovery: Recovery::Fack,
+            receive_buffer: Bytes::new(3 << 20),
+            receive_autotuning: Some(Autotuning {
+                initial: Bytes::new(184_640),
+            }),
+            probe_slack_fixed: false,
+            ..Self::linux_6()
         }
     }
 
@@ -220,7 +249,7 @@ impl FirstWindow {
             Profile::Modern if 10 * mss <= 14_600 => 10 * mss,
             Profile::Modern if 2 * mss <= 14_600 => 14_600,
             Profile::Modern => 2 * mss,
-            Profile::Linux6 => 10 * mss,
+            Profile::Linux6 | Profile::Linux41 => 10 * mss,
             Profile::Ns3 => mss,
             Profile::Ns2 | Profile::Smoltcp => 2 * mss,
             // RFC 5681 §3.1.

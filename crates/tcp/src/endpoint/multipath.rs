@@ -87,6 +87,13 @@ impl Endpoint {
         self.timers.probe_due |= self.state.is_synchronised();
     }
 
+    /// Halves the congestion window without a congestion event, because the data of this path holds up other paths;
+    /// returns `false` if it recovers or has just learned of a gap, which changes nothing.
+    pub fn halve_window(&mut self) -> bool {
+        let sender = self.sender.as_mut();
+        sender.is_some_and(|s| s.halve_window())
+    }
+
     /// After a retransmission timeout: retransmits the first unacknowledged segment although the timer has backed
     /// off (RFC 6298 §5.5). Its acknowledgement shows that an outage is over. Other segments of the peer do not, as
     /// our direction may still be interrupted.

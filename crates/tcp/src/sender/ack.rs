@@ -9,6 +9,9 @@ use super::{AckFacts, AckOutcome, Flight, Frto, Notice, Phase, Recovery, Sender}
 /// The shortest round-trip time for which a timestamp tick of 1 ms is precise enough.
 const COARSE: Duration = Duration::from_millis(10);
 
+/// The least delay of an early retransmission (Linux).
+const EARLY_DELAY: Duration = Duration::from_millis(2);
+
 /// The data delivered by one acknowledgement.
 #[derive(Default)]
 struct Delivery {
@@ -298,6 +301,18 @@ impl Sender {
                 let threshold = self.dup_thresh();
                 self.board.detect_by_count(threshold, |s| marked.push(*s));
             }
+            Recovery::Fack => {
+                let early = self.retransmits_early(now);
+                let threshold = self.dup_thresh();
+                if self.rack.has_reordering() {
+                    self.board.detect_by_count(threshold, |s| marked.push(*s));
+                } else {
+                    self.board.detect_forward(threshold, |s| marked.push(*s));
+                }
+                if marked.is_empty() && early {
+                    marked.extend(self.board.mark_first_lost());
+                }
+            }
             Recovery::RackTlp => {
                 let window = self.rack.window(
                     matches!(self.phase, Phase::Recovery | Phase::Loss),
@@ -312,6 +327,27 @@ impl Sender {
             }
         }
         self.report_lost(now, &marked)
+    }
+
+    /// Early retransmit (RFC 5827 §3) of fewer than four segments, after a quarter of a round trip, as reordering may
+    /// be the cause; returns whether it is due.
+    fn retransmits_early(&mut self, now: Instant) -> bool {
+        let due = self.timers.reorder <= now;
+        self.timers.reorder = Instant::MAX;
+        let few = self.phase == Phase::Open
+            && (self.board.sacked() as usize) < self.board.len()
+            && self.board.sacked() > 0
+            && self.board.len() <= DUP_THRESH as usize
+            && !self.board.has_repeated();
+        // New data shows a loss as well.
+        if !few || (self.has_unsent() && self.pipe() < self.window()) {
+            return false;
+        }
+        if !due {
+            let srtt = self.rtt.srtt().unwrap_or_default();
+            self.timers.reorder = now + (srtt / 4).max(EARLY_DELAY);
+        }
+        due
     }
 
     pub(super) fn report_lost(&mut self, now: Instant, marked: &[Sent]) -> u64 {

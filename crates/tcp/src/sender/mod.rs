@@ -394,6 +394,15 @@ impl Sender {
         self.given_up
     }
 
+    /// Halves the window without a congestion event; not in recovery, nor while data was selectively acknowledged.
+    pub(crate) fn halve_window(&mut self) -> bool {
+        let open = self.phase == Phase::Open && self.board.sacked() == 0;
+        if open {
+            self.controller.halve();
+        }
+        open
+    }
+
     /// Sets the subflows of a coupled connection and the index of this one.
     pub(crate) fn set_siblings(&mut self, siblings: &[Sibling], index: usize) {
         self.siblings.clear();

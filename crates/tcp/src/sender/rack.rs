@@ -84,6 +84,12 @@ impl Rack {
         self.extent = 0;
     }
 
+    /// Whether an original arrived after later data.
+    #[inline]
+    pub(crate) fn has_reordering(&self) -> bool {
+        self.reordering_seen
+    }
+
     /// The duplicate threshold: the reordering seen so far in segments of `mss` bytes, from [`DUP_THRESH`] to `most`.
     #[inline]
     pub(crate) fn dup_thresh(&self, mss: u32, most: u32) -> u32 {

@@ -13,6 +13,8 @@ pub(super) struct Settings {
     pub(super) prr: bool,
     pub(super) probe: bool,
     pub(super) probe_slack_fixed: bool,
+    /// The least time to a tail loss probe.
+    pub(super) least_probe: Duration,
     pub(super) frto: bool,
     pub(super) undo: bool,
     pub(super) limited_transmit: bool,
@@ -39,8 +41,13 @@ impl Settings {
             pacing: config.pacing,
             max_dup_thresh: config.max_dup_thresh,
             prr: config.prr,
-            probe: config.tail_loss_probe && config.sack && config.recovery == Recovery::RackTlp,
+            probe: config.tail_loss_probe && config.sack && config.recovery.probes(),
             probe_slack_fixed: config.probe_slack_fixed,
+            // Linux before RACK.
+            least_probe: match config.recovery {
+                Recovery::Fack => Duration::from_millis(10),
+                _ => Duration::ZERO,
+            },
             frto: config.frto,
             undo: config.undo,
             limited_transmit: config.limited_transmit,

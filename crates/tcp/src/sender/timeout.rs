@@ -80,6 +80,7 @@ impl Sender {
                     self.settings.peer_ack_delay,
                     self.settings.probe_slack_fixed,
                 )
+                .max(now + self.settings.least_probe)
                 .min(latest)
         } else {
             Instant::MAX
@@ -105,9 +106,11 @@ impl Sender {
             self.timers.pacing = Instant::MAX;
         }
         if self.timers.reorder <= now {
-            self.timers.reorder = Instant::MAX;
             let flight = self.flight();
             self.detect(now, flight, false);
+            if self.timers.reorder <= now {
+                self.timers.reorder = Instant::MAX;
+            }
         }
         if self.timers.probe <= now && self.phase == Phase::Open && !self.board.is_empty() {
             // A probe has priority over a timeout that is due at the same time (RFC 8985 §7.2).

@@ -18,11 +18,15 @@
 //! - The sum of both terms can exceed Reno's increase by the factor 1 + 1/|R|: neither paper nor draft
 //!   bounds it.
 //! - Bytes acknowledged count, as in the draft (Linux: acknowledgements). Windows are compared in bytes.
+//! - `arithmetic = "linux"` is Linux' module, release 0.90. It keeps the increase in units of 1/1024 segment and rounds
+//!   each one down. So the first term is nothing where 1024 times it is less than one: of n alike subflows none with
+//!   more than 1024/n² segments grows, which for 25 is one segment. What the second term takes may fall to one segment,
+//!   below the threshold: slow start then gives it back.
 
 use gargalo_units::Bytes;
 
 use super::reno::{Reno, RenoParams};
-use crate::coupled::{Coupling, Subflow, has_siblings};
+use crate::coupled::{Arithmetic, Coupling, Subflow, Whole, eighths, has_siblings, segments};
 use crate::event::{Acked, Congestion};
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
@@ -60,6 +64,8 @@ params! {
         /// Segments that a loss or the second term leaves at least, with several subflows (draft:
         /// 1, Linux: 2).
         least_window: u64 = 1, in 1..=2;
+        /// Real numbers (exact), or the integers of Linux' module (linux), which has a least threshold of two segments.
+        arithmetic: Arithmetic = Arithmetic::Exact;
         /// The parameters of Reno.
         reno: RenoParams = RenoParams::DEFAULT;
     }
@@ -87,6 +93,8 @@ pub struct Olia {
     best: Best,
     least_window: u64,
     reno: Reno,
+    arithmetic: Arithmetic,
+    whole: Whole,
     /// The latest alpha, for [`Policy::gauges`].
     alpha: f64,
 }
@@ -98,6 +106,8 @@ impl Olia {
             best: params.best,
             least_window: params.least_window,
             reno: Reno::policy(params.reno),
+            arithmetic: params.arithmetic,
+            whole: Whole::default(),
             alpha: f64::NAN,
         };
         WindowBased::new(policy, params.reno.window, init)
@@ -127,13 +137,47 @@ fn alpha(coupling: &Coupling<'_>, best: Best) -> f64 {
     }
 }
 
+/// Parts of a segment in Linux' module.
+const SCALE: i64 = 1024;
+
+/// The increase in [`SCALE`]ths of a segment for one acknowledgement, in the integers of Linux' module: α/w +
+/// (w/rtt²)/(Σ x)², rounded towards zero. Products are those of 64 bits there, which wrap.
+fn step(coupling: &Coupling<'_>, alpha: f64, mss: Bytes) -> i64 {
+    let own = &coupling.own;
+    let (w, rtt) = (segments(own, mss), eighths(own));
+    let mut rate = 1_u64;
+    for s in coupling.all() {
+        rate = rate.wrapping_add((segments(&s, mss) << 10).wrapping_mul(rtt) / eighths(&s));
+    }
+    rate = rate.wrapping_mul(rate);
+    let denominator = if alpha == 0.0 {
+        1
+    } else {
+        libm::round(1.0 / alpha.abs()) as u64
+    };
+    let scaled = (w << 10).wrapping_mul(w << 10).wrapping_mul(denominator);
+    let (sum, sign) = if alpha >= 0.0 {
+        (scaled.wrapping_add(if alpha > 0.0 { rate } else { 0 }), 1)
+    } else if scaled < rate {
+        (rate - scaled, -1)
+    } else {
+        (scaled - rate, 1)
+    };
+    let per_segment = denominator.wrapping_mul(w).wrapping_mul(rate).max(1);
+    sign * i64::try_from((sum << 10) / per_segment).unwrap_or(i64::MAX)
+}
+
 impl Policy for Olia {
+    fn slow_start(&mut self, window: &mut Window, ack: &Acked, _path: &Path<'_>) -> Bytes {
+        match self.arithmetic {
+            Arithmetic::Exact => window.slow_start(ack),
+            Arithmetic::Linux => Whole::slow_start(window, ack),
+        }
+    }
+
     fn observe(&mut self, window: &mut Window, _ack: &Acked, path: &Path<'_>) {
-        window.set_least_threshold(if has_siblings(path) {
-            self.least_window
-        } else {
-            2
-        });
+        let coupled = self.arithmetic == Arithmetic::Exact && has_siblings(path);
+        window.set_least_threshold(if coupled { self.least_window } else { 2 });
     }
 
     fn increase(&mut self, window: &mut Window, acked: Bytes, _ack: &Acked, path: &Path<'_>) {
@@ -142,6 +186,10 @@ impl Policy for Olia {
             return window.additive_increase(acked);
         };
         self.alpha = alpha(&coupling, self.best);
+        if self.arithmetic == Arithmetic::Linux {
+            let step = step(&coupling, self.alpha, window.mss());
+            return self.whole.add(window, step, SCALE);
+        }
         let gain = coupling.linked() + self.alpha / coupling.own.window;
         let bytes = gain * acked.as_f64() * window.mss().as_f64();
         if bytes < 0.0 {
@@ -153,7 +201,8 @@ impl Policy for Olia {
     }
 
     fn decrease(&mut self, window: &Window, event: &Congestion, path: &Path<'_>) -> Bytes {
-        self.reno.decrease(window, event, path)
+        let target = self.reno.decrease(window, event, path);
+        self.arithmetic.rounded(target, window)
     }
 
     fn gauges(&self, _window: &Window, out: &mut Vec<(&'static str, f64)>) {

@@ -167,6 +167,79 @@ fn the_least_window_holds_against_losses_and_the_second_term() {
     }
 }
 
+/// The increase for one acknowledgement in Linux' integers, of every subflow.
+fn steps(siblings: &[Sibling]) -> Vec<i64> {
+    let one = |i: usize| {
+        let c = Coupling::of(siblings[i].cwnd, &among(siblings, i)).unwrap();
+        step(&c, alpha(&c, RATE), MSS)
+    };
+    (0..siblings.len()).map(one).collect()
+}
+
+#[test]
+fn linux_rounds_the_increase_down_to_1024ths() {
+    // 1024 times what `both_terms_by_hand` has: 25.6, 11.4, 55.3 and 3.6.
+    let equal = with_l(10, 100, 1_000_000);
+    assert_eq!(steps(&[equal, equal]), [25, 25]);
+    assert_eq!(steps(&[equal; 3]), [11; 3]);
+    assert_eq!(
+        steps(&[with_l(10, 100, 4_000_000), with_l(40, 100, 1_000_000)]),
+        [55, 3]
+    );
+    // 1024 (1/(50² · 0.1²) - 1/2 · 1/30) is negative.
+    let two = [with_l(30, 100, 1_000_000), with_l(20, 20, 9_000_000)];
+    assert!(steps(&two)[0] < 0);
+    // 1024/25² over the window: one part for one segment, none for two. With five subflows none from 41 segments on.
+    assert_eq!(steps(&[sibling(1, 100); 25]), [1; 25]);
+    assert_eq!(steps(&[sibling(2, 100); 25]), [0; 25]);
+    assert_eq!(steps(&[sibling(40, 100); 5])[0], 1);
+    assert_eq!(steps(&[sibling(41, 100); 5])[0], 0);
+}
+
+#[test]
+fn windows_of_linux_stand_still_where_many_subflows_share() {
+    let linux = OliaParams {
+        arithmetic: Arithmetic::Linux,
+        ..OliaParams::DEFAULT
+    };
+    let growth = |params, n: usize, segments: u64| {
+        let start = Init {
+            initial_window: MSS * segments,
+            ..init()
+        };
+        let mut olia = Olia::build(params, &start);
+        olia.window_mut().exit_slow_start();
+        let siblings = vec![sibling(segments, 100); n];
+        grown(&mut olia, &siblings, 0, 2000) / MSS.as_f64()
+    };
+    // One segment by slow start, which includes the threshold; then none.
+    assert!((growth(linux, 25, 3) - 1.0).abs() < 1e-9);
+    assert!(growth(OliaParams::DEFAULT, 25, 3) > 0.0);
+}
+
+#[test]
+fn what_linux_takes_it_gives_back_in_slow_start() {
+    let linux = OliaParams {
+        arithmetic: Arithmetic::Linux,
+        ..OliaParams::DEFAULT
+    };
+    let two = [with_l(40, 1000, 1000), with_l(20, 10, 9_000_000)];
+    let start = Init {
+        initial_window: MSS * 40,
+        ..init()
+    };
+    let mut olia = Olia::build(linux, &start);
+    olia.window_mut().exit_slow_start();
+    let mut windows = Vec::new();
+    for _ in 0..400 {
+        grown(&mut olia, &two, 0, 1);
+        windows.push(olia.cwnd() / MSS.get());
+    }
+    assert_eq!(windows.iter().max(), Some(&Bytes::new(41)));
+    assert_eq!(windows.iter().min(), Some(&Bytes::new(40)));
+    assert_eq!(olia.ssthresh(), Some(MSS * 40));
+}
+
 proptest! {
     #![proptest_config(quiet())]
 
@@ -177,6 +250,7 @@ proptest! {
             for best in [Best::Rate, Best::SquaredBytes] {
                 let n = c.all().count() as f64;
                 let a = alpha(&c, best);
+                let _no_panic = step(&c, a, MSS);
                 prop_assert!(a.abs() <= 1.0 / n, "{a}");
                 let linked = c.linked() * window as f64;
                 prop_assert!((0.0..=1.0 + 1e-9).contains(&linked), "{linked}");

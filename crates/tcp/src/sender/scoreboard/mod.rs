@@ -65,6 +65,8 @@ pub(crate) struct Scoreboard {
     time_cursor: u64,
     /// Retransmissions in the order of sending.
     repeated: VecDeque<(u64, Instant)>,
+    /// The highest entry that was selectively acknowledged, plus one.
+    forward: u64,
 }
 
 impl Scoreboard {
@@ -196,6 +198,7 @@ impl Scoreboard {
             }
             delivered(e);
             i += 1;
+            self.forward = self.forward.max(self.base + i as u64);
         }
         if i > first
             && let Some(e) = self.entries.get_mut(first)
@@ -234,6 +237,51 @@ impl Scoreboard {
             }
             self.count_cursor += 1;
         }
+    }
+
+    /// Marks segments lost that are `threshold` or more segments below the highest acknowledged one (forward
+    /// acknowledgement), and retransmissions after which a segment was sent for the first time that has arrived.
+    pub(crate) fn detect_forward(&mut self, threshold: u32, mut lost: impl FnMut(&Sent)) {
+        if self.forward <= self.base {
+            return;
+        }
+        let below = self.forward.saturating_sub(u64::from(threshold));
+        while self.count_cursor < below {
+            let i = (self.count_cursor - self.base) as usize;
+            let Some(e) = self.entries.get(i) else { break };
+            if e.sacked {
+                self.sacked_above -= 1;
+            } else if !e.retransmitted
+                && let Some(e) = self.mark_lost(i)
+            {
+                lost(&e);
+            }
+            self.count_cursor += 1;
+        }
+        let highest = self.entries.get((self.forward - 1 - self.base) as usize);
+        let Some(arrived) = highest.filter(|h| h.sacked && !h.retransmitted) else {
+            return;
+        };
+        let sent_at = arrived.state.sent_at;
+        while let Some(&(index, repeated_at)) = self.repeated.front() {
+            if repeated_at >= sent_at {
+                break;
+            }
+            self.repeated.pop_front();
+            let i = index.checked_sub(self.base).map(|i| i as usize);
+            let current = i.filter(|i| {
+                let e = self.entries.get(*i);
+                e.is_some_and(|e| e.in_pipe() && e.state.sent_at == repeated_at)
+            });
+            if let Some(e) = current.and_then(|i| self.mark_lost(i)) {
+                lost(&e);
+            }
+        }
+    }
+
+    /// Whether a retransmission is in flight.
+    pub(crate) fn has_repeated(&self) -> bool {
+        self.entries.iter().any(|e| e.retransmitted && e.in_pipe())
     }
 
     /// Marks every segment lost whose `due(sent)` is not later than `now`; stops at the first that is not due
@@ -319,6 +367,7 @@ impl Scoreboard {
         if reneged {
             self.sacked = 0;
             self.sacked_above = 0;
+            self.forward = 0;
         }
         let end = self.base + self.entries.len() as u64;
         self.time_cursor = end;
@@ -447,6 +496,7 @@ impl Scoreboard {
             }
         }
         self.sacked_above = self.sacked;
+        self.forward = 0;
         self.list_repeated();
     }
 }

@@ -1,5 +1,6 @@
 //! Scripted acknowledgements against a sender, with numbers from the RFCs: loss detection, recovery and timeouts.
 
+mod forward;
 mod growth;
 mod probes_and_windows;
 mod reordering;
