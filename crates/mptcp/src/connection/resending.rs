@@ -62,7 +62,7 @@ impl Connection {
             return;
         }
         let closed = all_acked && self.send.unsent() > 0 && self.send.window_room() == 0;
-        if closed || (self.contiguous && self.subflows.len() == 1) {
+        if closed || (self.contiguous && self.subflows.len() == 1 && !self.is_dropped()) {
             self.probe_peer();
         } else if let Some(first) = self.send.first().copied() {
             // A subflow that has delivered it at subflow level will not deliver it again.
@@ -81,6 +81,17 @@ impl Connection {
             self.schedule_due = true;
         }
         self.arm_data_timer(now);
+    }
+
+    /// Whether the peer has dropped the first missing data: the subflow has delivered it, and a peer that sends
+    /// DATA_ACK did not acknowledge it when it was probed.
+    fn is_dropped(&self) -> bool {
+        let first = self.send.first();
+        let delivered = first.is_some_and(|o| {
+            let i = self.index_of_slot(o.latest);
+            i.is_some_and(|i| o.subflow < self.subflows[i].acked)
+        });
+        delivered && self.data_acked && self.timers.backoff > 1
     }
 
     /// Handles a segment that was acknowledged at subflow level long ago, but not at data level: the peer discarded
@@ -109,7 +120,7 @@ impl Connection {
     }
 
     /// Probes the peer for its DATA_ACK on the fastest path, and on all paths if that was not answered. No data is
-    /// retransmitted for this: an infinite mapping is only possible while each byte was sent once.
+    /// retransmitted at first: an infinite mapping is only possible while each byte was sent once.
     fn probe_peer(&mut self) {
         let usable = self.views.iter().filter(|v| v.usable);
         let best = usable.min_by_key(|v| (v.in_loss, v.latency()));
