@@ -11,7 +11,7 @@ from gargalo import lab, run, studies
 from gargalo.studies import find
 from gargalo.studies.fidelity import STUDY, claims
 from gargalo.studies.fidelity import experiments as ex
-from gargalo.studies.fidelity.cells import cells, table
+from gargalo.studies.fidelity.cells import SHARES, cells, table
 from gargalo.studies.fidelity.figures import figures, tables
 from gargalo.studies.fidelity.measure import measure
 from gargalo.studies.fidelity.scenarios import KERNEL, LAB, SIM
@@ -47,6 +47,7 @@ def test_every_cell_of_the_plan_is_a_valid_scenario(quick):
         ("cubic", "reno"),
         ("cubic", "cubic"),
         ("cubic", "bbr"),
+        ("cubic", "bbr", "reno"),
     }
 
 
@@ -60,7 +61,7 @@ def made_up(profile, **factors):
         row = {**x, "repeat": job.repeat, "rate_bps": 5e6 * noise * factor}
         if x["experiment"] == "short":
             row["completion_s"] = noise * factor
-        if x["experiment"] == "pair":
+        if x["experiment"] in SHARES:
             row["share"] = 0.5 + (factor - 1)
         if x["experiment"] == "response":
             row["window"] = claims.response(x["control"], 1 / x["every"]) * factors.get("theory", 1)
@@ -72,7 +73,7 @@ def test_equal_stacks_reproduce_every_claim(quick):
     context = made_up(quick)
     assert {c.verdict for c in verdicts(STUDY, context)} == {"reproduced"}
     found = list(cells(context, SIM, KERNEL, ("loss", "pair")))
-    assert len(found) == 3 * (len(ex.LOSSES) + 5)
+    assert len(found) == 3 * (len(ex.LOSSES) + 7)
     assert all(c.within(1e-9) for c in found)
     assert {f.title for f in figures(context)} == {
         "ours, simulated against kernel",

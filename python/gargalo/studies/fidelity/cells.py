@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 SINGLE = ("loss", "rate", "delay", "queue", "trace", "ecn", "pause")
 """Experiments that are judged by goodput."""
-METRIC = {"short": "completion_s", "pair": "share"}
+SHARES = ("pair", "round-trips", "crowd")
+"""Experiments that are judged by the share of the first flow."""
+METRIC = {"short": "completion_s", **dict.fromkeys(SHARES, "share")}
 PLACE = ("loss", "mbps", "delay_ms", "queue_packets", "trace", "kb", "queue", "every")
 UNITS = {
     "loss": "lost {:g}",
@@ -52,7 +54,7 @@ class Cell:
     def within(self, bound: float) -> bool:
         """Whether the two agree."""
         mean = self.difference.mean
-        expected = 0.0 if self.experiment == "pair" else 1.0
+        expected = 0.0 if self.experiment in SHARES else 1.0
         return mean is not None and abs(mean - expected) <= bound
 
 
@@ -75,7 +77,7 @@ def cells(context: Context, over: Stack, under: Stack, experiments: Sequence[str
                 continue
             means = [sum(s.values()) / len(s) for s in sides]
             place = place_text(given)
-            found = difference(*sides) if experiment == "pair" else quotient(*sides)
+            found = difference(*sides) if experiment in SHARES else quotient(*sides)
             yield Cell(experiment, labels["control"], place, means[0], means[1], found)
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gargalo.reporting.model import Evidence
-from gargalo.studies.fidelity.cells import SINGLE, cells
+from gargalo.studies.fidelity.cells import SHARES, SINGLE, cells
 from gargalo.studies.fidelity.experiments import EVERY
 from gargalo.studies.fidelity.scenarios import CONTROLS, KERNEL, LAB, SIM, Stack
 from gargalo.studies.model import Assessment, Claim, Context, Unmeasured, assessed
@@ -44,7 +44,7 @@ def judge(
             if own:
                 case.lines.append(Evidence(f"  of {control}", share(own, bound), n=len(own)))
     widest = max(bound for bound, _ in bounds)
-    expected = "0" if "pair" in experiments else "1"
+    expected = "0" if experiments == SHARES else "1"
     outside = [c for c in found if not c.within(widest)]
     for cell in outside:
         case.show(cell.text, cell.difference, expected=expected)
@@ -57,7 +57,7 @@ def share(found: Sequence[Cell], bound: float) -> float:
 
 def label(experiments: Sequence[str], bound: float, *, short: bool = False) -> str:
     """Write a bound."""
-    text = f"{100 * bound:g} points" if "pair" in experiments else f"{100 * bound:g}%"
+    text = f"{100 * bound:g} points" if experiments == SHARES else f"{100 * bound:g}%"
     return text if short else f"cells within {text}"
 
 
@@ -75,8 +75,8 @@ def completion(context: Context, case: Assessment) -> None:
 
 @assessed
 def shares(context: Context, case: Assessment) -> None:
-    """Pairs of flows against the kernel's."""
-    judge(context, case, (SIM, KERNEL), ("pair",), ((0.1, 0.9),))
+    """Flows beside each other against the kernel's."""
+    judge(context, case, (SIM, KERNEL), SHARES, ((0.1, 0.9),))
 
 
 @assessed
@@ -133,8 +133,8 @@ CLAIMS = (
     ),
     Claim(
         "shares",
-        "Of two flows of one control that start apart, the first has the share that it has with the kernel's: 90% of "
-        "the cells within 10 points.",
+        "Of flows beside each other (one control, started apart; one control, different round trips; BBR beside eight of "
+        "Reno) the first has the share that it has with the kernel's: 90% of the cells within 10 points.",
         shares,
     ),
     Claim(

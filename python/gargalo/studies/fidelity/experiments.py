@@ -8,6 +8,7 @@ from gargalo.judging import Profile
 from gargalo.studies.fidelity.scenarios import (
     BDP,
     CONTROLS,
+    DEEP,
     DELAY_MS,
     MBPS,
     QUEUES,
@@ -16,6 +17,7 @@ from gargalo.studies.fidelity.scenarios import (
     Stack,
     flow,
     link,
+    round_trips,
     scenario,
 )
 from gargalo.studies.model import Experiment
@@ -42,6 +44,10 @@ SHORT_KB = (10, 100, 1000, 10_000)
 SHORT_MBPS = (12.0, 48.0)
 SECOND_S = 5.0
 """When the second of two flows starts."""
+RTTS_MS = (40.0, 160.0)
+"""Of two flows with different round trips."""
+CROWD = 8
+"""Flows of Reno beside one of BBR."""
 
 
 def jobs_of(
@@ -138,14 +144,49 @@ def pairs(profile: Profile) -> list[Job]:
     seconds = profile.settings["pair_s"]
 
     def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
-        shared = link(MBPS, queue=QUEUES[place["queue"]])
+        name = place["queue"]
+        deep = name in DEEP
+        shared = link(RATES[2] if deep else MBPS, queue=DEEP[name] if deep else QUEUES[name])
         both = [
             flow(stack.transport(control), {"bulk": {}}, label=label, start=f"{start:g}s")
             for label, start in (("first", 0.0), ("second", SECOND_S))
         ]
         return scenario(stack, shared, both, seconds, measure={"from": f"{2 * SECOND_S:g}s"})
 
-    return jobs_of(profile, "pair", [{"queue": q} for q in QUEUES], build)
+    return jobs_of(profile, "pair", [{"queue": q} for q in (*QUEUES, *DEEP)], build)
+
+
+def different_round_trips(profile: Profile) -> list[Job]:
+    """Two flows of one control that start together, with different round trips."""
+    seconds = profile.settings["pair_s"]
+
+    def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
+        topology = round_trips(RTTS_MS, place["queue_packets"])
+        both = [
+            flow(stack.transport(control), {"bulk": {}}, **{"from": f"left{i}", "to": f"right{i}"})
+            for i in range(len(RTTS_MS))
+        ]
+        made = {"topology": topology, "measure": {"from": f"{2 * SECOND_S:g}s"}}
+        return scenario(stack, {}, both, seconds, **made)
+
+    places = [{"queue_packets": n} for n in (BDP // 2, BDP, 4 * BDP)]
+    return jobs_of(profile, "round-trips", places, build)
+
+
+def crowds(profile: Profile) -> list[Job]:
+    """A BBR flow beside eight of Reno, which start with it."""
+    seconds = profile.settings["pair_s"]
+
+    def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
+        shared = link(RATES[2], queue=DEEP[place["queue"]])
+        senders = [control, *["reno"] * CROWD]
+        flows = [
+            flow(stack.transport(c), {"bulk": {}}, start=f"{0.1 * i:g}s")
+            for i, c in enumerate(senders)
+        ]
+        return scenario(stack, shared, flows, seconds, measure={"from": f"{2 * SECOND_S:g}s"})
+
+    return jobs_of(profile, "crowd", [{"queue": q} for q in DEEP], build, ("bbr",))
 
 
 def marked(profile: Profile) -> list[Job]:
@@ -209,6 +250,8 @@ EXPERIMENTS = (
     Experiment("pause", "Goodput of an application that pauses", paused),
     Experiment("short", "Completion of short transfers", short),
     Experiment("pair", "Two flows that start apart", pairs),
+    Experiment("round-trips", "Two flows with different round trips", different_round_trips),
+    Experiment("crowd", "A flow of BBR beside eight of Reno", crowds),
     Experiment("response", "Response functions", responses),
 )
 

@@ -14,7 +14,7 @@ def measure(run: Run) -> Mapping[str, float]:
     """Return the metrics of a run; times in s, rates in bit/s.
 
     `rate_bps`: goodput of the first flow. `completion_s`: from the opening of the connection to the last byte at the
-    receiver. `share`: of the first of two flows in their goodput. `window`: mean packets in flight by Little's law,
+    receiver. `share`: of the first of several flows in their goodput. `window`: mean packets in flight by Little's law,
     goodput times the round-trip time without queues over the payload of a packet. `retransmitted_packets`, `timeouts`:
     of the first flow.
     """
@@ -26,7 +26,7 @@ def measure(run: Run) -> Mapping[str, float]:
         "retransmitted_packets": first["retransmitted_packets"],
         "timeouts": first["timeouts"],
     }
-    if flows.height == 2:
+    if flows.height > 1:
         rates = flows["goodput_bps"].fill_null(0.0).to_list()
         found["share"] = rates[0] / sum(rates) if sum(rates) > 0 else None
     if first["rtt_min_s"]:

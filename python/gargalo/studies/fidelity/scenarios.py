@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gargalo.sweeps.job import World
 
@@ -44,11 +44,9 @@ class Stack:
             tcp["profile"] = "linux-6"
         return {"tcp": {**tcp, **({"ecn": True} if ecn else {})}}
 
-    def hosts(self) -> dict[str, Any]:
+    def hosts(self, names: Iterable[str]) -> dict[str, Any]:
         """Return the hosts of a scenario."""
-        if not self.kernel:
-            return {}
-        return {name: {"stack": "kernel"} for name in ("client", "server")}
+        return {name: {"stack": "kernel"} for name in sorted(names)} if self.kernel else {}
 
 
 KERNEL = Stack("kernel", "lab", kernel=True)
@@ -64,6 +62,11 @@ QUEUES: dict[str, Any] = {
     "pie": "pie",
 }
 """Queues that two flows share."""
+DEEP: dict[str, Any] = {
+    "48 Mbit/s, droptail of 1 BDP": {"droptail": f"{4 * BDP} packets"},
+    "48 Mbit/s, droptail of 4 BDP": {"droptail": f"{16 * BDP} packets"},
+}
+"""The same at four times the rate."""
 
 
 def link(rate: Any, *, delay_ms: float = DELAY_MS, queue: Any = None, loss: float = 0.0) -> dict[str, Any]:  # fmt: skip
@@ -84,6 +87,18 @@ def flow(transport: Mapping[str, Any], workload: Mapping[str, Any], **more: Any)
     return {**ends, "transport": dict(transport), "workload": dict(workload), **more}
 
 
+def round_trips(rtts_ms: Sequence[float], queue_packets: int) -> dict[str, Any]:
+    """A dumbbell of the standard rate with a pair of hosts for each round trip."""
+    common = min(rtts_ms) / 4
+    access = [
+        {"rate": "1Gbit/s", "delay": f"{(rtt / 2 - common) / 2:g}ms", "queue": {"droptail": "10000 packets"}}
+        for rtt in rtts_ms
+    ]  # fmt: skip
+    queue = {"droptail": f"{queue_packets} packets"}
+    bottleneck = {"rate": f"{MBPS:g}Mbit/s", "delay": f"{common:g}ms", "queue": queue}
+    return {"dumbbell": {"pairs": len(rtts_ms), "access": access, "bottleneck": bottleneck}}
+
+
 def scenario(
     stack: Stack,
     shared: Mapping[str, Any],
@@ -91,7 +106,7 @@ def scenario(
     limit_s: float,
     **more: Any,
 ) -> dict[str, Any]:
-    """Put a scenario together."""
+    """Put a scenario together; `topology` instead of the link, with hosts named as its flows name them."""
     made: dict[str, Any] = {
         "name": "fidelity",
         "duration": f"{limit_s:g}s",
@@ -100,5 +115,6 @@ def scenario(
         "flows": list(flows),
         **more,
     }
-    hosts = stack.hosts()
+    names = {str(f[end]) for f in flows for end in ("from", "to")}
+    hosts = stack.hosts(names)
     return {**made, "hosts": hosts} if hosts else made
