@@ -33,7 +33,7 @@ pub use event::{Chunk, Event};
 pub use handshake::default_mss;
 pub use sender::Notice;
 pub use state::State;
-pub use stats::{Snapshot, Stats};
+pub use stats::{Detail, Snapshot, Stats};
 
 /// Parts of an endpoint that other crates use for streams.
 pub mod stream {

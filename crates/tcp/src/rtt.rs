@@ -91,6 +91,11 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
+    /// How often the timeout was doubled.
+    pub(crate) fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
     /// The timeout with its backoff.
     #[inline]
     pub(crate) fn rto(&self) -> Duration {

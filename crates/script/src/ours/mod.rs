@@ -1,6 +1,7 @@
 //! Our user-space host in virtual time.
 
 mod call;
+mod info;
 mod multipath;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -12,7 +13,7 @@ use gargalo_host::{
     ConnectionId, Host, HostConfig, HostEvent, ListenerId, SocketOptions, SynCookies,
 };
 use gargalo_settings::{Files, Json, Setting, support::Map};
-use gargalo_tcp::{Config, Error, Profile, State};
+use gargalo_tcp::{Config, Error, Profile};
 use gargalo_units::{Duration, Instant};
 use multipath::PathSettings;
 
@@ -385,52 +386,6 @@ impl Stack for Ours {
     }
 
     fn info(&mut self, socket: Handle, field: &str) -> Option<i64> {
-        let id = self.connection(socket)?;
-        let endpoint = self.host.endpoint(id)?;
-        let now = self.now;
-        let s = endpoint.snapshot(now);
-        let mss = i64::from(endpoint.mss()).max(1);
-        let micros = |d: Option<Duration>| d.map_or(0, |d| d.as_micros() as i64);
-        let stats = self.host.tcp_stats(id)?;
-        Some(match field {
-            "state" => match endpoint.state() {
-                State::Established => 1,
-                State::SynSent => 2,
-                State::SynReceived => 3,
-                State::FinWait1 => 4,
-                State::FinWait2 => 5,
-                State::TimeWait => 6,
-                State::Closed => 7,
-                State::CloseWait => 8,
-                State::LastAck => 9,
-                State::Listen => 10,
-                State::Closing => 11,
-            },
-            "ca_state" => match s.phase {
-                "recovery" => 3,
-                "loss" => 4,
-                _ => 0,
-            },
-            "snd_mss" => mss,
-            "snd_cwnd" => s.cwnd.get() as i64 / mss,
-            "snd_ssthresh" => s.ssthresh.map_or(0x7fff_ffff, |t| t.get() as i64 / mss),
-            "rtt" => micros(s.srtt),
-            "rttvar" => micros(s.rttvar),
-            "min_rtt" => micros(s.min_rtt),
-            "rto" => s.rto.as_micros() as i64,
-            "unacked" => {
-                let bytes = endpoint.unacknowledged() - endpoint.unsent();
-                (bytes as i64 + mss - 1) / mss
-            }
-            "notsent_bytes" => endpoint.unsent() as i64,
-            "total_retrans" => stats.retransmitted_packets as i64,
-            "bytes_sent" => stats.sent_bytes as i64,
-            "data_segs_out" => stats.sent_packets as i64,
-            "segs_out" => stats.sent_segments as i64,
-            "segs_in" => stats.received_segments as i64,
-            "snd_wnd" => endpoint.peer_window() as i64,
-            "pmtu" => i64::from(self.host.path_mtu(id)?),
-            _ => return None,
-        })
+        self.field(socket, field)
     }
 }

@@ -1,5 +1,6 @@
 //! The connection: its state, the calls of the application and its events.
 
+mod detail;
 mod incoming;
 mod multipath;
 mod opening;
@@ -114,6 +115,8 @@ pub struct Endpoint {
     path_mss: Option<u16>,
     /// Payload of a segment as agreed in the handshake.
     agreed_mss: u16,
+    /// Shifts of the windows we send and of those we receive, if agreed.
+    scaling: Option<(u8, u8)>,
     /// Bytes per segment that an upper layer needs for its options.
     reserved: u16,
     /// An upper layer controls the send window.
@@ -215,6 +218,7 @@ impl Endpoint {
             sender: None,
             path_mss: None,
             agreed_mss: config.mss,
+            scaling: None,
             reserved: 0,
             ignores_window: false,
             unreachable: false,

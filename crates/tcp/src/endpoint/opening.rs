@@ -158,6 +158,7 @@ impl Endpoint {
         let agreed = Agreed::new(&self.config, syn);
         self.receive_base = segment.seq + 1;
         self.peer = PeerWindow::new(syn.window);
+        self.scaling = agreed.scaling;
         let (ours, theirs) = agreed.scaling.unwrap_or((0, 0));
         self.peer.scale(theirs);
         self.receiver

@@ -42,6 +42,11 @@ impl AckPolicy {
         self.full = FullSize::new(mss);
     }
 
+    /// The estimated size of a full segment.
+    pub(crate) fn full_size(&self) -> u32 {
+        self.full.size
+    }
+
     /// A segment of `len` bytes arrived in order; `push` says whether it ends a write of the peer (PSH).
     #[inline]
     pub(crate) fn on_in_order(&mut self, now: Instant, len: u32, push: bool) {

@@ -133,6 +133,11 @@ impl Receiver {
         self.next - self.read - u64::from(self.is_finished())
     }
 
+    /// SACK was agreed.
+    pub(crate) fn uses_sack(&self) -> bool {
+        self.use_sack
+    }
+
     /// The FIN has arrived in order.
     #[inline]
     pub(crate) fn is_finished(&self) -> bool {

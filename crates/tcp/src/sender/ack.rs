@@ -272,6 +272,7 @@ impl Sender {
             let reduced = self.phase == Phase::Reducing;
             self.phase = Phase::Recovery;
             self.resend_due = true;
+            self.rescued = false;
             self.undo.begin(self.una);
             if reduced {
                 self.recovery_point = self.nxt; // the window has been reduced already
@@ -282,7 +283,7 @@ impl Sender {
     }
 
     #[inline]
-    fn dup_thresh(&self) -> u32 {
+    pub(super) fn dup_thresh(&self) -> u32 {
         self.rack.dup_thresh(self.mss, self.settings.max_dup_thresh)
     }
 

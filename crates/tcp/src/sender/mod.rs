@@ -136,6 +136,8 @@ pub(crate) struct Sender {
     /// The first lost segment is retransmitted regardless of the window (RFC 5681 §3.2 step 2, RFC 6675 §5 step
     /// 4.3).
     resend_due: bool,
+    /// The rescue retransmission of this recovery was sent (RFC 6675 §4: RescueRxt).
+    rescued: bool,
     /// F-RTO: the timeout may have been spurious; prefer new data once (RFC 5682 §3).
     frto: Frto,
     round_end: u64,
@@ -298,6 +300,7 @@ impl Sender {
             duplicates: Duplicates::default(),
             cwr: Cwr::default(),
             resend_due: false,
+            rescued: false,
             frto: Frto::Off,
             round_end: 0,
             last_sent: now,
@@ -322,6 +325,7 @@ impl Sender {
     pub(crate) fn without_sack(&mut self) {
         self.settings.recovery = Recovery::NewReno;
         self.settings.probe = false;
+        self.settings.rescue = false;
     }
 
     /// The handshake is complete; the SYN, or SYN-ACK, was sent `syn_transmissions` times.

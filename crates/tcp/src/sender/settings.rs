@@ -2,7 +2,7 @@
 
 use gargalo_units::Duration;
 
-use crate::config::{Config, FirstWindow, Nagle, Pacing, Recovery, RtoRestart};
+use crate::config::{Config, FirstWindow, Nagle, Pacing, Profile, Recovery, RtoRestart};
 
 /// The part of [`Config`] that the sender needs.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,8 @@ pub(super) struct Settings {
     pub(super) retries: u32,
     pub(super) max_rto: Duration,
     pub(super) rto_restart: RtoRestart,
+    /// Rescue retransmissions: with RACK the time shows such losses, and neither ns-2.29 nor ns-3.27 has them.
+    pub(super) rescue: bool,
 }
 
 impl Settings {
@@ -62,6 +64,8 @@ impl Settings {
             retries: config.data_retries,
             max_rto: config.max_rto,
             rto_restart: config.rto_restart,
+            rescue: config.recovery == Recovery::Sack
+                && !matches!(config.profile, Profile::Ns2 | Profile::Ns3),
         }
     }
 }

@@ -4,7 +4,7 @@ use gargalo_cc::Sibling;
 use gargalo_units::{Bytes, Instant, Rate};
 
 use super::{Phase, Sender};
-use crate::stats::{Snapshot, Stats};
+use crate::stats::{Detail, Snapshot, Stats};
 
 impl Sender {
     /// The view of this path for sibling subflows.
@@ -67,6 +67,28 @@ impl Sender {
             delivery_rate: self.delivery_rate,
             delivered: self.sampler.delivered(),
             phase: self.phase_name(),
+        }
+    }
+
+    /// The sender's part of [`Detail`].
+    pub(crate) fn detail(&self) -> Detail {
+        let (lost, resent) = self.board.repairs();
+        let stands_for = self.duplicates.bytes.div_ceil(u64::from(self.mss));
+        Detail {
+            reducing: self.phase == Phase::Reducing,
+            sacked: self.board.sacked() + stands_for as u32,
+            lost,
+            resent,
+            dup_thresh: self.dup_thresh(),
+            timeouts: self.consecutive_timeouts,
+            backoff: if self.board.is_empty() {
+                self.peer.probes
+            } else {
+                self.rtt.backoff()
+            },
+            probes: self.unanswered,
+            acked_bytes: self.una.min(self.end),
+            ..Detail::default()
         }
     }
 

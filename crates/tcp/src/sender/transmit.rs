@@ -39,6 +39,9 @@ impl Sender {
         let window = self.window();
         let has_lost = self.board.has_lost();
         if !has_lost && (!self.has_unsent() || self.holds_rest()) {
+            if let Some(order) = self.rescue(now) {
+                return Some(order);
+            }
             // An upper layer writes no more than there is room for.
             let limited = self.more_follows && pipe + u64::from(self.mss) > window && pipe > 0;
             if pipe < window && !self.more_follows && !self.board.is_empty() {
@@ -80,8 +83,25 @@ impl Sender {
         if order.is_none() {
             self.note_limit(false, pipe);
             self.arm_persist(now);
+            return self.rescue(now);
         }
         order
+    }
+
+    /// The rescue retransmission (RFC 6675 §4, NextSeg (4)): in recovery, when there is room, nothing is known to be
+    /// lost, and no new data can be sent, the highest segment is sent again, once. Its acknowledgement shows what is
+    /// missing below it.
+    fn rescue(&mut self, now: Instant) -> Option<SendOrder> {
+        let fits = self.pipe() + u64::from(self.mss) <= self.window();
+        if !self.settings.rescue || self.rescued || self.phase != Phase::Recovery || !fits {
+            return None;
+        }
+        if self.board.may_be_reported() {
+            return None;
+        }
+        let (index, sent) = self.board.last_unsacked()?;
+        self.rescued = true;
+        Some(self.resend(now, index, sent))
     }
 
     /// The upper layer has no data for this path now, though more may follow.

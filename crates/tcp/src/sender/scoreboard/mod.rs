@@ -31,6 +31,8 @@ pub(crate) struct Sent {
     pub was_lost: bool,
     /// Sent more than once.
     pub retransmitted: bool,
+    /// Its latest transmission repairs a loss and is no probe.
+    repairs: bool,
     pub state: SendState,
 }
 
@@ -104,6 +106,7 @@ impl Scoreboard {
             lost: false,
             was_lost: false,
             retransmitted: false,
+            repairs: false,
             state,
         });
     }
@@ -337,6 +340,14 @@ impl Scoreboard {
         next
     }
 
+    /// How many segments are lost and not acknowledged, retransmitted since or not, and how many of their
+    /// retransmissions are in flight.
+    pub(crate) fn repairs(&self) -> (u32, u32) {
+        let count = |f: fn(&Sent) -> bool| self.entries.iter().filter(|e| f(e)).count() as u32;
+        let resent = count(|e| e.repairs && e.in_pipe());
+        (resent + count(|e| e.lost), resent)
+    }
+
     /// Marks the first segment lost (RFC 6582: three duplicate or a partial acknowledgement).
     pub(crate) fn mark_first_lost(&mut self) -> Option<Sent> {
         if self.entries.is_empty() {
@@ -377,6 +388,7 @@ impl Scoreboard {
     /// Removes every loss mark (the event was spurious).
     pub(crate) fn unmark_lost(&mut self) {
         for e in &mut self.entries {
+            e.repairs = false;
             if e.lost {
                 e.lost = false;
                 self.pipe += u64::from(e.len);
@@ -427,6 +439,14 @@ impl Scoreboard {
         Some((self.base + i as u64, self.entries[i]))
     }
 
+    /// Whether there is a hole below a selectively acknowledged segment that was not sent again: further reports may
+    /// show it lost.
+    pub(crate) fn may_be_reported(&self) -> bool {
+        let last = self.entries.iter().rposition(|e| e.sacked).unwrap_or(0);
+        let mut below = self.entries.iter().take(last);
+        below.any(|e| !e.sacked && !e.retransmitted)
+    }
+
     /// Segment `index` was sent again.
     #[inline]
     pub(crate) fn resent(&mut self, index: u64, state: SendState) {
@@ -438,6 +458,7 @@ impl Scoreboard {
         };
         if e.lost {
             e.lost = false;
+            e.repairs = true;
             self.lost -= 1;
             self.pipe += u64::from(e.len);
         }
