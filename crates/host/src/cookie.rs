@@ -13,8 +13,8 @@ use gargalo_wire::tcp::{Extra, Flags, Options, Segment, Timestamps};
 use crate::connection::Tuple;
 use crate::secrets::Key;
 
-/// Values of the MSS option that a cookie can carry; a peer's is rounded down.
-const CLASSES: [u16; 8] = [536, 1024, 1220, 1360, 1400, 1440, 1460, 8960];
+/// Values of the MSS option that a cookie can carry; a peer's is rounded down. The endpoint takes no less than the first.
+const CLASSES: [u16; 8] = [48, 256, 536, 1220, 1360, 1440, 1460, 8960];
 const MINUTE: u64 = 60_000_000_000;
 /// In the low bits of the timestamp.
 const OPTION_BITS: u32 = 6;
@@ -160,7 +160,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_the_syn_offers_comes_back(
-            mss in prop::option::of(100u16..),
+            mss in prop::option::of(1u16..),
             scale in prop::option::of(0u8..15),
             sack: bool,
             ticks: u32,
@@ -176,7 +176,7 @@ mod tests {
             let extra = found.unwrap().options.extra.unwrap();
             prop_assert_eq!((extra.window_scale, extra.sack_permitted), (scale, sack));
             let (encoded, wanted) = (extra.mss.unwrap(), mss.unwrap_or(536));
-            prop_assert!(encoded <= wanted.max(536) && CLASSES.iter().all(|c| *c <= encoded || *c > wanted));
+            prop_assert!(encoded <= wanted.max(48) && CLASSES.iter().all(|c| *c <= encoded || *c > wanted));
         }
     }
 

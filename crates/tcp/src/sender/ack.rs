@@ -122,7 +122,7 @@ impl Sender {
         let acknowledged = self.acknowledged(acked, &delivery);
         let growth = Growth {
             acknowledged,
-            withheld: ended || self.withholds_growth(advanced),
+            withheld: (ended && !self.settings.grows_at_end) || self.withholds_growth(advanced),
         };
         self.report(facts, &delivery, flight_before, growth);
         if let Some(prr) = &mut self.prr {
@@ -209,7 +209,8 @@ impl Sender {
             let known = acked.saturating_sub(u64::from(self.mss));
             let most = self.board.pipe().saturating_sub(u64::from(self.mss));
             self.duplicates.bytes = self.duplicates.bytes.saturating_sub(known).min(most);
-        } else if acked > 0 {
+        } else if acked > 0 || self.phase == Phase::Loss && self.nxt <= self.recovery_point {
+            // After a timeout duplicates stand for what was marked lost and is not in the pipe.
             self.duplicates.bytes = 0;
         } else if facts.pure && outstanding && facts.ack == self.una {
             self.duplicates.acks += 1;

@@ -28,6 +28,8 @@ pub(super) struct Settings {
     pub(super) retries: u32,
     pub(super) max_rto: Duration,
     pub(super) rto_restart: RtoRestart,
+    /// The acknowledgement that ends recovery grows the window too, as in Linux (RFC 5681 §3.2 (6) sets it to ssthresh).
+    pub(super) grows_at_end: bool,
     /// Rescue retransmissions: with RACK the time shows such losses, and neither ns-2.29 nor ns-3.27 has them.
     pub(super) rescue: bool,
 }
@@ -64,6 +66,7 @@ impl Settings {
             retries: config.data_retries,
             max_rto: config.max_rto,
             rto_restart: config.rto_restart,
+            grows_at_end: config.profile == Profile::Linux6,
             rescue: config.recovery == Recovery::Sack
                 && !matches!(config.profile, Profile::Ns2 | Profile::Ns3),
         }
