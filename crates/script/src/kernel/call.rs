@@ -11,7 +11,7 @@ use crate::assertion::FIELDS;
 use crate::stack::{Op, Reply, Setup, Value};
 
 /// Options of sockets: name, level, number.
-const OPTIONS: [(&str, c_int, c_int); 29] = [
+const OPTIONS: [(&str, c_int, c_int); 30] = [
     ("SO_REUSEADDR", libc::SOL_SOCKET, libc::SO_REUSEADDR),
     ("SO_REUSEPORT", libc::SOL_SOCKET, libc::SO_REUSEPORT),
     ("SO_SNDBUF", libc::SOL_SOCKET, libc::SO_SNDBUF),
@@ -22,6 +22,7 @@ const OPTIONS: [(&str, c_int, c_int); 29] = [
     ("SO_KEEPALIVE", libc::SOL_SOCKET, libc::SO_KEEPALIVE),
     ("SO_LINGER", libc::SOL_SOCKET, libc::SO_LINGER),
     ("SO_ERROR", libc::SOL_SOCKET, libc::SO_ERROR),
+    ("SO_OOBINLINE", libc::SOL_SOCKET, libc::SO_OOBINLINE),
     ("SO_PRIORITY", libc::SOL_SOCKET, libc::SO_PRIORITY),
     (
         "SO_MAX_PACING_RATE",

@@ -11,7 +11,8 @@ const MAX_MULTIPLIER: u32 = 254;
 /// State of RACK (RFC 8985 §5.3).
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// Send time and end of the newest segment delivered so far.
+    /// Send time of the newest segment delivered so far, and which transmission it was: of two at one time the later
+    /// one is newer (RFC 8985 §6.2 takes the sequence number, as it does not know the order).
     newest: Option<(Instant, u64)>,
     rtt: Duration,
     /// Highest offset delivered.
@@ -66,7 +67,7 @@ impl Rack {
         if sent.retransmitted && (before || min_rtt.is_some_and(|m| rtt < m)) {
             return; // the acknowledgement is of the original
         }
-        let this = (sent.state.sent_at, end);
+        let this = (sent.state.sent_at, sent.order);
         if self.newest.is_none_or(|n| this > n) {
             self.newest = Some(this);
             self.rtt = rtt;
@@ -138,7 +139,7 @@ impl Rack {
     #[inline]
     pub(crate) fn due(&self, sent: &Sent, window: Duration) -> Option<Instant> {
         let newest = self.newest?;
-        if newest <= (sent.state.sent_at, sent.end()) {
+        if newest <= (sent.state.sent_at, sent.order) {
             return None;
         }
         Some(sent.state.sent_at + self.rtt + window)
@@ -167,6 +168,7 @@ mod tests {
         board.push(n * 1000, 1000, false, state);
         let (_, mut sent) = board.last_unsacked().expect("just pushed");
         sent.retransmitted = retransmitted;
+        sent.order = n;
         sent
     }
 
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(r.due(&segment(0, 0, false), ms(10)), None);
         r.on_delivered(at(60), &segment(5, 10, false), None, None);
         assert_eq!(r.due(&segment(0, 5, false), ms(10)), Some(at(5 + 50 + 10)));
-        // Sent at the same time, the order of the stream decides (§5.2).
+        // Sent at the same time, the order of sending decides.
         assert_eq!(
             r.due(&segment(4, 10, false), ms(10)),
             Some(at(10 + 50 + 10))

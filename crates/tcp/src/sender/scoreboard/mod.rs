@@ -31,6 +31,8 @@ pub(crate) struct Sent {
     pub was_lost: bool,
     /// Sent more than once.
     pub retransmitted: bool,
+    /// Which transmission of the connection its latest one was.
+    pub order: u64,
     /// Its latest transmission repairs a loss and is no probe.
     repairs: bool,
     pub state: SendState,
@@ -65,6 +67,8 @@ pub(crate) struct Scoreboard {
     sacked_above: u32,
     /// Originals before this one have been examined by time.
     time_cursor: u64,
+    /// Transmissions so far.
+    transmissions: u64,
     /// Retransmissions in the order of sending.
     repeated: VecDeque<(u64, Instant)>,
     /// The highest entry that was selectively acknowledged, plus one.
@@ -97,6 +101,7 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn push(&mut self, start: u64, len: u32, fin: bool, state: SendState) {
         self.pipe += u64::from(len);
+        self.transmissions += 1;
         self.entries.push_back(Sent {
             start,
             len,
@@ -107,6 +112,7 @@ impl Scoreboard {
             was_lost: false,
             retransmitted: false,
             repairs: false,
+            order: self.transmissions,
             state,
         });
     }
@@ -464,6 +470,8 @@ impl Scoreboard {
         }
         e.retransmitted = true;
         e.was_lost = false;
+        self.transmissions += 1;
+        e.order = self.transmissions;
         e.state = state;
         self.repeated.push_back((index, state.sent_at));
     }
