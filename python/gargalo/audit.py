@@ -11,10 +11,10 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import polars as pl
 
     from gargalo.metrics.intervals import Bounds
 
@@ -57,6 +57,8 @@ def told(finding: Mapping[str, Any]) -> str:
 
 def _equal(labels: Sequence[str]) -> pl.Expr:
     """Whether all runs of a row's cell have the same results."""
+    import polars as pl
+
     found = pl.col("results_hash")
     equal = (found.n_unique() == 1) & (found.null_count() == 0) & (pl.len() > 1)
     return equal.over(list(labels)) if labels else equal
@@ -64,6 +66,8 @@ def _equal(labels: Sequence[str]) -> pl.Expr:
 
 def marked(frame: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
     """Return the runs with a column `_constant`: all repeats of the cell gave the same results, so nothing in it is random."""
+    import polars as pl
+
     if "results_hash" not in frame.columns:
         return frame.with_columns(_constant=pl.lit(False))
     return frame.with_columns(_constant=_equal(labels))
@@ -83,6 +87,8 @@ def counted(frame: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
     """
     if "results_hash" not in frame.columns or frame.is_empty():
         return frame
+    import polars as pl
+
     cell = list(labels)
     place = pl.int_range(pl.len())
     first = (place.over(cell) if cell else place) == 0

@@ -10,7 +10,6 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
 import typer
 from rich.table import Table
 
@@ -29,7 +28,6 @@ from gargalo.cli_common import (
     tell_sweep,
     to_json,
 )
-from gargalo.sweeps.checksum import to_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -262,11 +260,14 @@ def write(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
     """Write the files of a scorecard into a directory."""
     from gargalo.evaluation import page
     from gargalo.evaluation.cells import cell_files
+    from gargalo.sweeps.checksum import to_parquet
 
     page.write(card, folder / "scorecard.html")
     (folder / "scorecard.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     frames = [r.scores.frame for r in card.results]
     if frames:
+        import polars as pl
+
         runs = to_parquet(pl.concat(frames, how="diagonal_relaxed"))
         (folder / "runs.parquet").write_bytes(runs)
     for result in card.results:

@@ -9,17 +9,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from gargalo import _core
 from gargalo.setup import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import polars as pl
+
     from gargalo.plots import Plots
 
 TABLES = tuple(str(table["name"]) for table in _core.tables())
+
+
+def table_of(result: _core.RunResult, name: str) -> pl.DataFrame:
+    """Return a table of a finished run; the data-frame library is loaded with the first one."""
+    import polars as pl
+
+    return pl.read_ipc_stream(io.BytesIO(result.table(name)))
+
+
+def empty() -> pl.DataFrame:
+    """Return a table without rows and columns."""
+    import polars as pl
+
+    return pl.DataFrame()
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,7 @@ class Run:
     """The run was stopped before its end."""
     directory: Path | None = None
     """Where the files are, if they were written."""
-    _table: Callable[[str], pl.DataFrame] = field(repr=False, default=lambda _: pl.DataFrame())
+    _table: Callable[[str], pl.DataFrame] = field(repr=False, default=lambda _: empty())
     _json: dict[str, Any] = field(repr=False, default_factory=dict)
 
     @classmethod
@@ -58,7 +72,7 @@ class Run:
             source=json.loads(result.source),
             interrupted=result.interrupted,
             directory=directory,
-            _table=lambda name: pl.read_ipc_stream(io.BytesIO(result.table(name))),
+            _table=lambda name: table_of(result, name),
             _json=facts,
         )
 
@@ -168,6 +182,8 @@ def load(directory: str | Path) -> Run:
     def table(name: str) -> pl.DataFrame:
         file = path / f"{name}.parquet"
         _core.verify(path, [file.name])
+        import polars as pl
+
         return pl.read_parquet(file) if file.exists() else pl.DataFrame()
 
     def rows(name: str) -> list[dict[str, Any]]:

@@ -66,7 +66,9 @@ def show(run: Run, console: Console) -> None:
     """Print flows, links and the run itself."""
     if not console.is_terminal:
         console.width = max(console.width, 120)
-    flows = run.flows
+    # Rows, not data frames: their library takes longer to load than most runs.
+    facts = run.to_json()
+    flows = facts["flows"]
     names = [
         "flow",
         "congestion",
@@ -78,7 +80,7 @@ def show(run: Run, console: Console) -> None:
         "timeouts",
     ]
     table = _table("Flows", names, left=2)
-    for f in flows.head(MOST_ROWS).iter_rows(named=True):
+    for f in flows[:MOST_ROWS]:
         sent = f["sent_packets"]
         share = f["retransmitted_packets"] / sent if sent else None
         table.add_row(
@@ -95,7 +97,7 @@ def show(run: Run, console: Console) -> None:
     if len(flows) > MOST_ROWS:
         console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
 
-    if run.subflows.height:
+    if facts["subflows"]:
         _show_subflows(run, console)
 
     if run.commands:
