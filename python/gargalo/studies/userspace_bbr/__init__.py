@@ -5,8 +5,9 @@ from gargalo.studies.model import Study
 from gargalo.studies.userspace_bbr import experiments as ex
 from gargalo.studies.userspace_bbr.claims import CLAIMS
 from gargalo.studies.userspace_bbr.figures import figures, tables
+from gargalo.studies.userspace_bbr.readings import READINGS
 from gargalo.studies.userspace_bbr.scenarios import NAMES
-from gargalo.studies.userspace_bbr.traces import prepare
+from gargalo.studies.userspace_bbr.traces import prepare_all
 
 STUDY = Study(
     name="userspace-bbr",
@@ -18,7 +19,8 @@ STUDY = Study(
     ),
     description=(
         "Transfers over one link of 50 ms each way; loss, rate and cellular traces are varied. Senders are the Linux "
-        "kernel's and our user-space TCP, in the lab and in the simulator, paced and not."
+        "kernel's and our user-space TCP, in the lab and in the simulator, paced and not. Simulated with the stacks of the work "
+        "and with today's."
     ),
     measure="gargalo.studies.userspace_bbr.measure:measure",
     bounds={
@@ -43,12 +45,14 @@ STUDY = Study(
     algorithms=NAMES,
     notes=(
         "In the lab all receivers are the kernel's. The kernel's reno and cubic do not pace, its bbr does.",
-        "Queues have no limit, as mahimahi's by default, except where a limit is said and on traces: 100 packets.",
+        "Queues have no limit, as mahimahi's by default, except where a limit is said.",
         "The n-th packet that enters the link in a run is lost for all senders of a seed, in the lab and in the simulator.",
-        "The generated traces and the bounds of some claims were chosen after first looks; the documentation says which.",
+        "The two kinds of traces of the lab and the bounds of some claims were chosen after first looks, the set of traces "
+        "that the order is judged by was not; the documentation says which.",
         "Random loss is on the way of the data only.",
     ),
-    prepare=prepare,
+    prepare=prepare_all,
+    readings=READINGS,
     at_once=24,
 )
 

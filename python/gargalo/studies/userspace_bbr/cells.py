@@ -8,25 +8,51 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo.studies.model import by_repeat, positive, quotient
+from gargalo.studies.userspace_bbr import experiments as ex
 from gargalo.studies.userspace_bbr.experiments import MBPS
 from gargalo.studies.userspace_bbr.published import BBR, CUBIC, RENO
+from gargalo.studies.userspace_bbr.readings import LAB
 from gargalo.studies.userspace_bbr.scenarios import Sender, kernel, ours
 
 if TYPE_CHECKING:
     from gargalo.metrics import Interval
     from gargalo.studies.model import Context
+    from gargalo.sweeps.job import World
 
 
-AS_PUBLISHED: dict[str, Sender] = {
+IN_LAB: dict[str, Sender] = {
     BBR: ours(BBR, "lab", paced=False),
     RENO: kernel(RENO),
     CUBIC: kernel(CUBIC),
 }
 """The senders of the work: a user-space BBR without pacing, and the kernel's other algorithms."""
+SIMULATED = dict(zip((BBR, RENO, CUBIC), ex.SIMULATED, strict=True))
+"""The same in the simulator."""
 FACTORS = {"loss": "loss", "rate": "mbps", "traces": "trace"}
 """What the experiments of the work vary."""
 PLACE = ("experiment", "mbps", "loss", "trace", "queue_packets", "mb")
 """Labels that make a cell, beside the sender."""
+
+
+def reading(context: Context) -> str:
+    """Return the name of the reading that runs are of; empty without runs."""
+    frame = context.frame
+    return str(frame["reading"][0]) if "reading" in frame.columns and frame.height else ""
+
+
+def in_lab(context: Context) -> bool:
+    """Whether runs are of the reading that judges by the lab."""
+    return reading(context) == LAB
+
+
+def work(context: Context) -> dict[str, Sender]:
+    """Return the senders of the work in a reading."""
+    return IN_LAB if in_lab(context) else SIMULATED
+
+
+def world(context: Context) -> World:
+    """Return the world of a reading."""
+    return "lab" if in_lab(context) else "sim"
 
 
 def rows_of(context: Context, experiment: str, sender: Sender, **labels: Any) -> pl.DataFrame:
@@ -126,6 +152,8 @@ def place_text(cell: dict[str, Any]) -> str:
 def absent(context: Context) -> str:
     """Say why there are no runs of the lab."""
     reasons = [f"{what}: {why}" for what, why in context.missing.items()]
+    if in_lab(context) and not context.profile.settings["lab"]:
+        reasons.append("it was left out (lab = false)")
     if reasons:
         return "the part in the lab is missing; " + "; ".join(reasons)
     return "not all of the runs that this needs were done"

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from gargalo.judging import Profile
 from gargalo.studies.model import Experiment
 from gargalo.studies.userspace_bbr import traces
+from gargalo.studies.userspace_bbr.readings import READINGS
 from gargalo.studies.userspace_bbr.scenarios import (
     DELAY_MS,
-    KERNEL,
     KERNELS,
     LAB,
+    LINUXES,
+    OURS,
     SENDERS,
     SIM,
     UNLIMITED,
@@ -45,6 +47,12 @@ TRACE_QUEUE = BDP
 """On traces, where without a limit nothing is lost and congestion controls do not differ."""
 LONG_MB = 50.0
 """Of the transfers of the work, and of those that a claim about utilisation judges: their start counts little."""
+TRACE_LIMITS = (UNLIMITED, TRACE_QUEUE)
+"""Of queues on the traces that the order is judged by: mahimahi's default, and the bandwidth-delay product of A."""
+MEANS = ("loss", "rate")
+"""Experiments whose means and variation are judged."""
+SIMULATED = (ours("bbr", "sim", paced=False), twin(kernel("reno")), twin(kernel("cubic")))
+"""The senders of the work in the simulator."""
 STATIC = 3
 """Runs of cells without randomness: enough for an interval."""
 
@@ -57,13 +65,19 @@ def jobs_of(
 ) -> list[Job]:
     """Make the jobs of an experiment: each cell of a sender has the seeds of all others.
 
-    The n-th packet of a run is lost in all of them or in none, for every sender, in both worlds.
+    The n-th packet of a run is lost in all of them or in none, for every sender, in both worlds. Simulated senders of
+    the work have more seeds than others.
     """
-    seeds = derive_seeds(SEED, profile.repeat)
+    most = max(profile.repeat, profile.settings["sim_repeat"])
+    seeds = derive_seeds(SEED, most)
     jobs = []
     for sender, labels in cells:
+        if sender.world == "lab" and not profile.settings["lab"]:
+            continue
         chance = labels.get("loss", 1.0) > 0
-        for repeat, seed in enumerate(seeds[: None if chance else STATIC]):
+        many = experiment in MEANS and sender in SIMULATED
+        n = (most if many else profile.repeat) if chance else STATIC
+        for repeat, seed in enumerate(seeds[:n]):
             made = build(sender, labels, repeat)
             names = {"experiment": experiment, **sender.labels, **labels}
             jobs.append(Job(names, made, seed, repeat, world=sender.world))
@@ -102,7 +116,9 @@ def by_loss(profile: Profile) -> list[Job]:
     return one_link(profile, "loss", [standard(loss=x) for x in LOSSES])
 
 
-RATE_SENDERS = (*KERNELS, *(s for s in LAB if s.congestion == "bbr"), *SIM, *WITHOUT_SACK[1:])
+RATE_SENDERS = (
+    *KERNELS, *(s for s in LAB if s.congestion == "bbr"), *LINUXES, *SIM, *WITHOUT_SACK[1:]
+)  # fmt: skip
 
 
 def by_rate(profile: Profile) -> list[Job]:
@@ -114,7 +130,7 @@ def by_trace(profile: Profile) -> list[Job]:
     """C: cellular traces."""
     cells = [{"trace": t, "queue_packets": TRACE_QUEUE} for t in traces.names(profile)]
     judged = (kernel("reno"), kernel("cubic"), UNPACED)
-    others = tuple(s for s in (*KERNELS, *LAB, *SIM) if s not in judged)
+    others = tuple(s for s in (*KERNELS, *LAB, *LINUXES, *SIM) if s not in judged)
     # Traces differ much: those that claims speak of have more of them.
     many = replace(profile, repeat=max(profile.repeat, profile.settings["trace_repeat"]))
     return [
@@ -125,10 +141,24 @@ def by_trace(profile: Profile) -> list[Job]:
 
 PACING_SENDERS = (
     kernel("bbr"),
+    twin(kernel("bbr")),
     *(ours("bbr", w, paced=p) for w in ("lab", "sim") for p in (True, False)),
     *(ours("bbr3", "sim", paced=p) for p in (True, False)),
     *WITHOUT_SACK,
 )
+
+
+def trace_set(profile: Profile) -> list[Job]:
+    """Many traces, each once, with two limits of the queue: what the order on traces is judged by."""
+    cells = [{"trace": t, "queue_packets": n} for t in traces.set_of(profile) for n in TRACE_LIMITS]
+
+    def build(sender: Sender, labels: dict[str, Any], _repeat: int) -> dict[str, Any]:
+        rate = {"trace": traces.set_of(profile)[labels["trace"]]}
+        limit_s = profile.settings["trace_s"]
+        return transfer(sender, rate, labels["queue_packets"], 0.0, LONG_MB, limit_s)
+
+    jobs = jobs_of(profile, "trace set", [(s, c) for c in cells for s in SIMULATED], build)
+    return [j for j in jobs if not j.repeat]
 
 
 def long_transfers(profile: Profile) -> list[Job]:
@@ -137,7 +167,7 @@ def long_transfers(profile: Profile) -> list[Job]:
 
 
 UNPACED = ours("bbr", "lab", paced=False)
-QUEUE_SENDERS = (*KERNELS, UNPACED, *SIM)
+QUEUE_SENDERS = (*KERNELS, UNPACED, *LINUXES, *SIM)
 
 
 def by_queue(profile: Profile) -> list[Job]:
@@ -170,11 +200,15 @@ def competing(profile: Profile) -> list[Job]:
         flows[labels["first"] != "rival"]["start"] = "1s"
         return scenario(topology, flows, sender.hosts(), limit_s=seconds)
 
-    senders = (kernel("bbr"), *(ours(c, "sim", paced=True) for c in ("bbr", "bbr3")))
+    senders = (
+        kernel("bbr"),
+        twin(kernel("bbr")),
+        *(ours(c, "sim", paced=True) for c in ("bbr", "bbr3")),
+    )
     cells = [
         (s, {"rival": r, "queue_packets": n, "first": first})
         for s in senders
-        for r in (RIVALS if s.stack != KERNEL else RIVALS[:1])
+        for r in (RIVALS if s.stack == OURS else RIVALS[:1])
         for n in profile.settings["competition_packets"]
         for first in ("mine", "rival")
     ]
@@ -260,6 +294,7 @@ EXPERIMENTS = (
     Experiment("loss", "A: goodput by loss", by_loss),
     Experiment("rate", "B: goodput by rate", by_rate),
     Experiment("traces", "C: cellular traces", by_trace),
+    Experiment("trace set", "C: many traces", trace_set),
     Experiment(
         "pacing", "Long transfers of BBR, paced and not, with SACK and without", long_transfers
     ),
@@ -279,6 +314,9 @@ SETTINGS: dict[str, Any] = {
     "trace_s": 25,
     "trace_repeat": 8,
     "traces": "",
+    "lab": True,
+    "sim_repeat": 10,
+    "readings": [r.name for r in READINGS],
     "queue_packets": [BDP, 10 * BDP],
     "competition_s": 30,
     "competition_packets": [BDP // 2, BDP, 4 * BDP, 10 * BDP],

@@ -11,10 +11,10 @@ from gargalo.reporting.model import TableBlock
 from gargalo.studies.drawing import Figures, bar, cell_tables, known, line
 from gargalo.studies.userspace_bbr import experiments as ex
 from gargalo.studies.userspace_bbr import published
-from gargalo.studies.userspace_bbr.cells import AS_PUBLISHED, goodput, levels, overall
+from gargalo.studies.userspace_bbr.cells import goodput, in_lab, levels, overall, work, world
 from gargalo.studies.userspace_bbr.claims_new import shares_of_pairs
 from gargalo.studies.userspace_bbr.fidelity import table
-from gargalo.studies.userspace_bbr.scenarios import KERNEL, SENDERS, WITHOUT_SACK, Sender
+from gargalo.studies.userspace_bbr.scenarios import KERNEL, OURS, SENDERS, WITHOUT_SACK, Sender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ NO_LOSS = 2e-5
 
 def look(sender: Sender) -> dict[str, Any]:
     """Return colour by congestion control, dash by stack and pacing, symbol by world."""
-    dash = "solid" if sender.stack == KERNEL else "dash" if sender.paced else "dot"
+    dash = "solid" if sender.stack != OURS else "dash" if sender.paced else "dot"
     if not sender.sack:
         dash = "dashdot"
     symbol = "circle" if sender.stack == KERNEL else "square" if sender.world == "lab" else "x"
@@ -39,7 +39,7 @@ def look(sender: Sender) -> dict[str, Any]:
 
 def title_of(sender: Sender) -> str:
     """Name a sender and, if it is ours, its world."""
-    return sender.name if sender.stack == KERNEL else f"{sender.name}, {sender.world}"
+    return sender.name if sender.stack != OURS else f"{sender.name}, {sender.world}"
 
 
 def drawn(context: Context, experiment: str, senders: Sequence[Sender]) -> go.Figure:
@@ -83,12 +83,11 @@ def side_by_side(context: Context, experiment: str) -> go.Figure:
     titles = [published.TITLES[n] for n in names]
     ys = [published.MEANS[experiment][n] for n in names]
     figure.add_trace(go.Bar(x=titles, y=ys, name="published", marker={"color": "#999999"}))
-    sims = {n: Sender(n, "ours", "sim", paced=False) for n in names}
-    paced = {n: Sender(n, "ours", "lab", paced=True) for n in names}
+    where = world(context)
+    paced = {n: Sender(n, OURS, where, paced=True) for n in names}
     sets = (
-        ("lab: BBR unpaced on our stack, others the kernel's", AS_PUBLISHED, "#0072B2"),
-        ("lab: our stack, paced", paced, "#009E73"),
-        ("simulator: our stack, unpaced", sims, "#E69F00"),
+        ("BBR unpaced on our stack, others the kernel's or linux-6", work(context), "#0072B2"),
+        ("our stack, paced", paced, "#009E73"),
     )
     for name, senders, colour in sets:
         found = [overall(context, experiment, senders[n]) for n in names]
@@ -114,12 +113,16 @@ def figures(context: Context) -> list[FigureBlock]:
     """Return the figures of which there are runs."""
     found = Figures(restyle=False)
     add = found.add
+    kernels = [s for pair in ex.TWINS for s in pair]
     for experiment, title in TITLES.items():
         caption = f"{WHERE[experiment]} Bytes over duration at the receiver, 95% intervals."
         for what, senders in (
-            ("as published, and BBR without SACK", (*AS_PUBLISHED.values(), *WITHOUT_SACK[:2])),
-            ("the kernel and, in the simulator, our stack", [s for pair in ex.TWINS for s in pair]),
-            ("our stack in the lab", ex.LAB),
+            (
+                "as published, and BBR without SACK",
+                (*work(context).values(), *(s for s in WITHOUT_SACK if s.world == world(context))),
+            ),
+            ("the kernel and the profile linux-6", kernels if in_lab(context) else ()),
+            ("our stack in the lab", ex.LAB if in_lab(context) else ()),
             ("our stack in the simulator", [s for s in SENDERS if s.world == "sim"]),
         ):
             add(f"{title}: {what}", caption, drawn(context, experiment, senders), experiment)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gargalo.studies.fidelity.scenarios import TWINS as CONTROLS_OF_LINUX
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -18,7 +20,13 @@ UNLIMITED = 0
 """Packets of a queue without a limit, as mahimahi's is by default; in the runs a million."""
 RECORD = {"flows": False, "links": False, "events": False}
 KERNEL = "kernel"
+LINUX = "linux-6"
+"""Our TCP with the profile of that name: what stands for the kernel's in the simulator."""
 OURS = "ours"
+
+
+NEWRENO = {"sack": False, "recovery": "newreno"}
+"""Of a TCP that detects and repairs losses without selective acknowledgements."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,7 @@ class Sender:
 
     congestion: str
     stack: str
-    """`kernel` or `ours`."""
+    """`kernel`, `linux-6` or `ours`."""
     world: World
     paced: bool
     """For ours: at the controller's rate or, where it gives none, over the window."""
@@ -37,7 +45,7 @@ class Sender:
     @property
     def name(self) -> str:
         """Its name in figures, in both worlds."""
-        words = [f"kernel {self.congestion}" if self.stack == KERNEL else self.congestion]
+        words = [self.congestion if self.stack == OURS else f"{self.stack} {self.congestion}"]
         if self.stack == OURS:
             words.append("paced" if self.paced else "unpaced")
         return ", ".join([*words, *([] if self.sack else ["no SACK"])])
@@ -59,9 +67,12 @@ class Sender:
         """Its transport in a scenario."""
         if self.stack == KERNEL:
             return {"tcp": {"congestion": self.congestion}}
+        if self.stack == LINUX:
+            made = {"profile": LINUX, "congestion": CONTROLS_OF_LINUX[self.congestion]}
+            return {"tcp": made if self.sack else {**made, **NEWRENO}}
         pacing = "window" if self.paced else "off"
         made = {"congestion": self.congestion, "pacing": pacing}
-        return {"tcp": made if self.sack else {**made, "sack": False, "recovery": "newreno"}}
+        return {"tcp": made if self.sack else {**made, **NEWRENO}}
 
     def hosts(self, sending: str = "client", receiving: str = "server") -> dict[str, Any]:
         """Return the hosts that have the kernel's stack: in the lab the receiver's always is."""
@@ -86,21 +97,23 @@ def ours(congestion: str, world: World, *, paced: bool) -> Sender:
 
 def twin(of: Sender) -> Sender:
     """Return the sender in the simulator that corresponds to a sender of the kernel's stack in the lab."""
-    return Sender(of.congestion, OURS, "sim", of.paced, of.sack)
+    return Sender(of.congestion, LINUX, "sim", of.paced, of.sack)
 
 
 CONTROLS = ("reno", "cubic", "bbr")
 """Those of both stacks."""
 KERNELS = tuple(kernel(c) for c in CONTROLS)
+LINUXES = tuple(twin(k) for k in KERNELS)
 LAB = tuple(ours(c, "lab", paced=p) for c in CONTROLS for p in (True, False))
 SIM = tuple(ours(c, "sim", paced=p) for c in (*CONTROLS, "bbr3") for p in (True, False))
 WITHOUT_SACK = (
     Sender("bbr", KERNEL, "lab", paced=True, sack=False),
     Sender("bbr", OURS, "lab", paced=False, sack=False),
     Sender("bbr", OURS, "sim", paced=False, sack=False),
+    Sender("bbr", LINUX, "sim", paced=True, sack=False),
 )
 """BBR on a TCP that detects losses as the work's does."""
-SENDERS = (*KERNELS, *LAB, *SIM, *WITHOUT_SACK)
+SENDERS = (*KERNELS, *LAB, *LINUXES, *SIM, *WITHOUT_SACK)
 NAMES = tuple(dict.fromkeys(s.name for s in SENDERS))
 
 
