@@ -6,7 +6,7 @@ use crate::connection::Tuple;
 use crate::icmp::{self, Message, Problem, Quoted};
 use crate::{Host, HostConfig};
 
-/// Common MTUs, for routers that do not report theirs (RFC 1191 §7.1).
+/// Common MTUs, for routers that do not report theirs (RFC 1191 §7).
 const PLATEAUS: [u32; 10] = [
     32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, 552, 508,
 ];

@@ -123,7 +123,7 @@ impl Endpoint {
         self.become_state(State::Established);
         self.establish(now);
         self.receiver.demand_ack();
-        // Data that comes with a SYN-ACK is taken like any other (RFC 7413 §4.2.1 allows it).
+        // Data that comes with a SYN-ACK is taken like any other (RFC 7413 §4.2.2 allows it).
         if !segment.payload.is_empty() || segment.flags.contains(Flags::FIN) {
             self.on_text(now, 0, segment.payload, segment.flags, ecn);
         }

@@ -27,7 +27,7 @@ impl Endpoint {
 
     /// The path carries segments of at most `mss` bytes, options not counted (RFC 6691): path MTU less the IP
     /// header less 20. Longer segments in flight are split and retransmitted, with no effect on the congestion
-    /// window (RFC 1191 §6.5).
+    /// window (RFC 1191 §6.4).
     pub fn set_mss(&mut self, now: Instant, mss: u16) {
         self.path_mss = Some(mss);
         let payload = self.payload_size();

@@ -4,7 +4,7 @@ use gargalo_units::{Duration, Instant};
 
 use super::scoreboard::{DUP_THRESH, Sent};
 
-/// Round trips for which a widened reordering window is kept (RFC 8985 §6.2.4: 16 recoveries).
+/// Round trips for which a widened reordering window is kept (RFC 8985 §6.2 step 4: 16 recoveries).
 const PERSIST: u32 = 16;
 const MAX_MULTIPLIER: u32 = 254;
 
@@ -101,7 +101,7 @@ impl Rack {
         segments.max(DUP_THRESH)
     }
 
-    /// Processes a D-SACK: the window was too narrow (RFC 8985 §6.2.4 step 4).
+    /// Processes a D-SACK: the window was too narrow (RFC 8985 §6.2 step 4).
     pub(crate) fn on_dsack(&mut self, una: u64, nxt: u64) {
         if self.dsack_round.is_none_or(|round| una >= round) {
             self.multiplier = (self.multiplier + 1).min(MAX_MULTIPLIER);
@@ -118,7 +118,7 @@ impl Rack {
         }
     }
 
-    /// The reordering window (RFC 8985 §6.2.4); `reached`: as many segments as the duplicate threshold are selectively
+    /// The reordering window (RFC 8985 §6.2 step 4); `reached`: as many segments as the duplicate threshold are selectively
     /// acknowledged.
     #[inline]
     pub(crate) fn window(
