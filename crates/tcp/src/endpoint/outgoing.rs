@@ -171,7 +171,7 @@ impl Endpoint {
         let again = h.transmissions() > 0;
         let cookie = match (answers, again) {
             (true, _) => h.grant.clone(),
-            // RFC 7413 §4.1.3: retransmitted without Fast Open.
+            // RFC 7413 §4.2 (section unchecked): retransmitted without Fast Open.
             (false, true) => None,
             (false, false) => h.cookie.clone(),
         };

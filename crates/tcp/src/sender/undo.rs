@@ -41,7 +41,7 @@ impl Undo {
     }
 
     /// Processes a D-SACK up to `right`: one retransmission was unnecessary. Returns whether all were (RFC 3708
-    /// §2).
+    /// §3, section unchecked).
     pub(crate) fn on_dsack(&mut self, right: u64) -> bool {
         if !self.open || self.resent == 0 || right <= self.marker {
             return false;
