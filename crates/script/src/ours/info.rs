@@ -57,18 +57,16 @@ fn of_snapshot(s: &Snapshot, endpoint: &Endpoint, field: &str) -> Option<i64> {
     let mss = i64::from(endpoint.mss()).max(1);
     let micros = |d: Option<Duration>| d.map_or(0, |d| d.as_micros() as i64);
     Some(match field {
-        "ca_state" => match s.phase {
-            "recovery" => 3,
-            "loss" => 4,
-            _ => {
-                let d = endpoint.detail();
-                match (d.reducing, d.sacked + d.lost + d.resent) {
-                    (true, _) => 2,
-                    (false, 0) => 0,
-                    (false, _) => 1,
-                }
+        "ca_state" => {
+            let d = endpoint.detail();
+            match (s.phase, d.sacked + d.lost + d.resent) {
+                _ if d.reducing => 2,
+                ("recovery", _) => 3,
+                ("loss", _) => 4,
+                (_, 0) => 0,
+                _ => 1,
             }
-        },
+        }
         "snd_cwnd" => s.cwnd.get() as i64 / mss,
         "snd_ssthresh" => s.ssthresh.map_or(0x7fff_ffff, |t| t.get() as i64 / mss),
         "rtt" => micros(s.srtt),

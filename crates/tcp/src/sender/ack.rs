@@ -103,7 +103,7 @@ impl Sender {
         if spurious {
             if self.phase == Phase::Recovery && advanced {
                 // The original of the first hole has arrived, after all that was reported before.
-                self.rack.on_late(before + u64::from(self.mss));
+                self.rack.on_late(before);
             }
             self.undo(now);
         }

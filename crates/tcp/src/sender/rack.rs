@@ -18,7 +18,7 @@ pub(crate) struct Rack {
     /// Highest offset delivered.
     highest: u64,
     reordering_seen: bool,
-    /// Most bytes by which a segment came later than those sent after it, outside of retransmissions.
+    /// Most bytes from the begin of a segment to the end of what had arrived before it, outside of retransmissions.
     extent: u64,
     multiplier: u32,
     persist: u32,
@@ -59,7 +59,7 @@ impl Rack {
             self.highest = end;
         } else if !sent.retransmitted && end < self.highest {
             self.reordering_seen = true;
-            self.on_late(end);
+            self.on_late(sent.start);
         }
         let rtt = now - sent.state.sent_at;
         let resent_at = (sent.state.sent_at.as_nanos() / 1_000_000) as u32;
@@ -74,10 +74,11 @@ impl Rack {
         }
     }
 
-    /// An original that ends at `end` arrived after later data.
+    /// An original that begins at `start` arrived after later data. The extent has the segment itself, so that the
+    /// threshold is above what arrived before it.
     #[inline]
-    pub(crate) fn on_late(&mut self, end: u64) {
-        self.extent = self.extent.max(self.highest.saturating_sub(end));
+    pub(crate) fn on_late(&mut self, start: u64) {
+        self.extent = self.extent.max(self.highest.saturating_sub(start));
     }
 
     /// The measured reordering was too large: a timeout came before the duplicate threshold was reached.
