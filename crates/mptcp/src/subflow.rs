@@ -178,6 +178,10 @@ pub(crate) struct Subflow {
     pub(crate) deadline: Instant,
     /// When to retransmit the third packet of our join.
     pub(crate) confirm_at: Instant,
+    /// The peer has removed its address: the earliest time of an answer to our probe, and when the subflow ends without
+    /// one; MAX: it has not.
+    pub(crate) answered_from: Instant,
+    pub(crate) removed_at: Instant,
 }
 
 impl Subflow {
@@ -195,6 +199,7 @@ impl Subflow {
     pub(crate) fn is_usable(&self) -> bool {
         self.confirmed
             && !self.closing
+            && self.removed_at == Instant::MAX
             && matches!(self.endpoint.state(), State::Established | State::CloseWait)
     }
 

@@ -131,11 +131,7 @@ impl Connection {
             .iter()
             .position(|s| ip(s.addresses.local) == address)
         {
-            let s = &mut self.subflows[i];
-            s.closing = true;
-            s.endpoint.abort(now);
-            self.reinject(now, i);
-            self.remove(now, i);
+            self.drop_subflow(now, i);
         }
         if self.mode == Mode::Multipath {
             self.address_table.removed.push(id);
@@ -290,7 +286,8 @@ impl Connection {
             .map_or(0, |s| s.addresses.remote.port())
     }
 
-    /// Processes REMOVE_ADDR of the peer: subflows of these addresses end (RFC 8684 §3.4.2).
+    /// Processes REMOVE_ADDR of the peer: a subflow of these addresses is probed, and ends if the peer does not answer
+    /// (RFC 8684 §3.4.2). Until then it carries no new data, and its data is reinjected on others.
     pub(super) fn on_remove_address(&mut self, now: Instant, ids: &[u8]) {
         if self.mode != Mode::Multipath {
             return;
@@ -301,9 +298,47 @@ impl Connection {
             }
             for i in 0..self.subflows.len() {
                 if self.subflows[i].remote_id == Some(*id) {
-                    self.reset_subflow(now, i, ResetReason::Unspecified);
+                    self.doubt(now, i);
                 }
             }
+        }
+    }
+
+    /// Ends a subflow at once, without sending anything.
+    pub(super) fn drop_subflow(&mut self, now: Instant, i: usize) {
+        let s = &mut self.subflows[i];
+        s.closing = true;
+        s.endpoint.abort(now);
+        self.reinject(now, i);
+        self.remove(now, i);
+    }
+
+    fn doubt(&mut self, now: Instant, i: usize) {
+        let s = &mut self.subflows[i];
+        if !s.is_usable() {
+            // Being probed already, or not open.
+            if s.removed_at == Instant::MAX {
+                self.reset_subflow(now, i, ResetReason::Unspecified);
+            }
+            return;
+        }
+        let sender = s.endpoint.snapshot(now);
+        s.answered_from = now + sender.min_rtt.unwrap_or(Duration::ZERO);
+        s.removed_at = now + sender.rto;
+        s.endpoint.probe();
+        self.active |= s.bit();
+        self.refresh(now, i);
+        self.reinject(now, i);
+    }
+
+    /// The peer has answered on a path whose address it has removed: the subflow is its to end.
+    #[inline]
+    pub(super) fn on_answer(&mut self, now: Instant, i: usize) {
+        let s = &mut self.subflows[i];
+        if s.removed_at != Instant::MAX && now >= s.answered_from {
+            (s.answered_from, s.removed_at) = (Instant::MAX, Instant::MAX);
+            self.refresh(now, i);
+            self.schedule_due = true;
         }
     }
 }

@@ -25,6 +25,13 @@ impl Connection {
             self.on_unknown_segment(now, addresses, segment, ecn);
             return;
         };
+        let begins = segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK);
+        if begins && self.subflows[i].removed_at != Instant::MAX {
+            // The address that the peer removed is back, with a new subflow.
+            self.drop_subflow(now, i);
+            self.on_unknown_segment(now, addresses, segment, ecn);
+            return;
+        }
         match self.admit(now, i, &segment) {
             Admission::Pass => {}
             Admission::Drop => return,
@@ -63,6 +70,9 @@ impl Connection {
         // The third packet opens the subflow and may carry other options already.
         let opened = !was_open && s.endpoint.state().is_synchronised() && !facts.syn;
         let accepted = facts.accepted || opened;
+        if accepted {
+            self.on_answer(now, i);
+        }
         if let Some(list) = signals {
             self.on_signals(now, i, &list, accepted, &facts);
         }

@@ -173,6 +173,8 @@ impl Connection {
             changed: true,
             deadline: Instant::MAX,
             confirm_at: Instant::MAX,
+            answered_from: Instant::MAX,
+            removed_at: Instant::MAX,
         };
         self.next_id += 1;
         self.active |= subflow.bit();

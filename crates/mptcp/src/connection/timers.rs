@@ -4,6 +4,7 @@ use gargalo_tcp::Error;
 use gargalo_units::{Duration, Instant};
 
 use super::{Connection, Mode};
+use crate::error::ResetReason;
 use crate::send::Fin;
 use crate::subflow::Subflow;
 
@@ -73,6 +74,7 @@ impl Connection {
         let waits = self.has_waiting();
         for s in &self.subflows {
             at = at.min(s.deadline).min(s.confirm_at).min(s.ask_at);
+            at = at.min(s.removed_at);
             if waits {
                 at = at.min(s.paced_until);
             }
@@ -125,6 +127,11 @@ impl Connection {
             s.confirm_at = now + s.endpoint.snapshot(now).rto * 2;
             self.active |= s.bit();
         }
+        if s.removed_at <= now {
+            s.removed_at = Instant::MAX;
+            self.reset_subflow(now, i, ResetReason::Unspecified);
+        }
+        let s = &mut self.subflows[i];
         if s.ask_at <= now {
             // Its own timer has backed off (RFC 6298 §5.5), and other subflows do not wait for it.
             s.ask_after = (s.ask_after * 2).min(s.ask_most);
