@@ -131,8 +131,9 @@ bench: setup ## how fast: criterion, and the same scenarios in ns-3 where it is 
 	cargo bench --workspace --locked
 	"$(BIN)/python" benches/compare_ns3.py
 
-crosscheck: setup ## the same congestion controls in ns-3 and here; rewrites docs/crosscheck.md
+crosscheck: setup ## the same congestion controls in ns-3 and here; rewrites docs/crosscheck.md, and of docs/studies/fidelity.md what ns-3 has in it
 	"$(BIN)/python" benches/crosscheck.py
+	[ ! -d runs/studies/fidelity/quick/store ] || "$(BIN)/python" benches/crosscheck.py --fidelity runs/studies/fidelity/quick
 
 # Clippy shares the tests' profile: build scripts and macros are compiled once for both.
 lint: setup ## formatting, clippy, ruff, mypy

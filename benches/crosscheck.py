@@ -2,10 +2,14 @@
 """Compare what congestion controls achieve here and in ns-3, on the same paths.
 
     .venv/bin/python benches/crosscheck.py [--quick] [--only NAME] [--build wheel|debian|DIRECTORY]
+    .venv/bin/python benches/crosscheck.py --fidelity runs/studies/fidelity/quick
 
 Needs g++ for ns-3's side; for where ns-3 comes from see ns3_build.py. Runs whatever changed since
 the last time (results are kept in .bench/crosscheck), writes the tables of docs/crosscheck.md and
 exits 1 when a ratio lies outside 0.9..1.1 and crosscheck_plan.py does not say why.
+
+With --fidelity it reads a finished store of `gargalo study fidelity` instead, and writes ns-3's results
+beside the kernel's and ours into docs/studies/fidelity.md.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import crosscheck_fidelity
 import gargalo
 from crosscheck_plan import ALGORITHMS, CELLS, EXPLANATIONS, Algorithm, Cell
 from ns3_build import BENCH, ROOT, BenchError, Build, build, compiled, run
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
 
 SOURCE = ROOT / "benches" / "crosscheck" / "flow.cc"
 PAGE = ROOT / "docs" / "crosscheck.md"
+FIDELITY_PAGE = ROOT / "docs" / "studies" / "fidelity.md"
 CACHE = BENCH / "crosscheck"
 BOUNDS = (0.9, 1.1)
 BUFFER_BYTES = 16_000_000
@@ -358,12 +364,12 @@ def toml(value: object) -> str:
     return json.dumps(value)
 
 
-def write_between(text: str, marker: str, content: str) -> str:
+def write_between(text: str, marker: str, content: str, page: Path = PAGE) -> str:
     begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
     before, found, rest = text.partition(begin)
     _, found_end, after = rest.partition(end)
     if not (found and found_end):
-        raise BenchError(f"{PAGE}: no markers {begin} ... {end}")
+        raise BenchError(f"{page}: no markers {begin} ... {end}")
     return f"{before}{begin}\n\n{content}\n\n{end}{after}"
 
 
@@ -376,6 +382,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="NAME", help="algorithm or cell")
     parser.add_argument("--quick", action="store_true", help="20 s, two seeds; the page stays")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at a time")
+    parser.add_argument(
+        "--fidelity", type=Path, metavar="DIRECTORY", help="of a finished study; writes its page"
+    )
     return parser.parse_args()
 
 
@@ -403,8 +412,19 @@ def plan_for(options: argparse.Namespace) -> list[tuple[Algorithm, Cell]]:
     return plan
 
 
+def fidelity(options: argparse.Namespace) -> None:
+    section = crosscheck_fidelity.section(options.fidelity, options.build, options.jobs)
+    print(section)
+    text = FIDELITY_PAGE.read_text(encoding="utf-8")
+    text = write_between(text, "ns-3", section, FIDELITY_PAGE)
+    FIDELITY_PAGE.write_text(text, encoding="utf-8")
+
+
 def main() -> int:
     options = parse_arguments()
+    if options.fidelity:
+        fidelity(options)
+        return 0
     plan = plan_for(options)
     ns3 = build(options.build)
     print(f"ns-3: {ns3.version}", file=sys.stderr)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// One bulk transfer over one bottleneck for ns-3, written against ns-3's public API only.
+// One bulk transfer, or two, over one bottleneck for ns-3, written against ns-3's public API only.
 // ns-3 itself is GPL-2.0: a binary linked with it falls under the GPL when it is
 // distributed. This project distributes none; benches/crosscheck.py compiles this file on
 // the machine that runs it, and the result stays there.
 //
 // Prints one JSON object: bytes the receiver's application got within [warmup, duration],
 // the mean time a packet waited at the bottleneck then, and what was lost and sent again
-// in all. Attributes of ns-3 can be set as options too: --ns3::TcpCubic::HyStart=false.
+// in all; of a transfer of so many bytes, when the last arrived. Attributes of ns-3 can be
+// set as options too: --ns3::TcpCubic::HyStart=false.
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -17,9 +18,14 @@
 #include "ns3/traffic-control-module.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <list>
+#include <memory>
+#include <sstream>
 #include <string>
+#include <vector>
 
 using namespace ns3;
 
@@ -43,6 +49,12 @@ struct Options
     uint32_t bufferBytes = 16'000'000;
     uint32_t run = 1;
     std::string trace;
+    uint64_t bytes = 0;
+    double second = -1.0;
+    double onOffRate = 0.0;
+    double backRate = 0.0;
+    std::string queue;
+    std::string lost;
 };
 
 // What every run has in common, before the command line, which may say otherwise.
@@ -73,6 +85,12 @@ Parse(int argc, char** argv)
     cmd.AddValue("bufferBytes", "socket send and receive buffer", o.bufferBytes);
     cmd.AddValue("run", "substream of the random numbers", o.run);
     cmd.AddValue("trace", "file for samples of the sender every 100 ms", o.trace);
+    cmd.AddValue("bytes", "bytes of the transfer, after which the run ends; 0: no end", o.bytes);
+    cmd.AddValue("second", "start of a second flow in seconds; negative: none", o.second);
+    cmd.AddValue("onOffRate", "bit/s written for 2 s of every 3; 0: always as fast as can be", o.onOffRate);
+    cmd.AddValue("backRate", "bit/s for acknowledgements; 0: the bottleneck's", o.backRate);
+    cmd.AddValue("queue", "type of the queueing discipline; empty: droptail", o.queue);
+    cmd.AddValue("lost", "packets lost before the queue, by number from 1: 12,340", o.lost);
     Common();
     cmd.Parse(argc, argv);
     RngSeedManager::SetRun(o.run);
@@ -103,7 +121,7 @@ Bottleneck(const Options& o, Ptr<Node> a, Ptr<Node> b)
     link.SetDeviceAttribute("DataRate", DataRateValue(DataRate(uint64_t(o.rate * FRAMING))));
     link.SetChannelAttribute("Delay", TimeValue(Seconds(o.delayMs / 1e3)));
     // Under a queueing discipline the device holds one packet, the next to be sent.
-    const uint32_t limit = o.markAbove ? 1 : o.queuePackets;
+    const uint32_t limit = o.markAbove || !o.queue.empty() ? 1 : o.queuePackets;
     link.SetQueue("ns3::DropTailQueue<Packet>",
                   "MaxSize",
                   QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, limit)));
@@ -115,7 +133,46 @@ Bottleneck(const Options& o, Ptr<Node> a, Ptr<Node> b)
         model->SetRate(o.loss);
         DynamicCast<PointToPointNetDevice>(devices.Get(1))->SetReceiveErrorModel(model);
     }
+    if (o.backRate > 0)
+    {
+        const DataRate rate{uint64_t(o.backRate)};
+        DynamicCast<PointToPointNetDevice>(devices.Get(1))->SetDataRate(rate);
+    }
     return devices;
+}
+
+// Loses the packets that reach a device as the n-th, n as listed.
+void
+Lose(const std::string& listed, Ptr<NetDevice> device)
+{
+    std::list<uint32_t> numbers;
+    std::istringstream text(listed);
+    for (std::string number; std::getline(text, number, ',');)
+    {
+        numbers.push_back(std::stoul(number) - 1);
+    }
+    Ptr<ReceiveListErrorModel> model = CreateObject<ReceiveListErrorModel>();
+    model->SetList(numbers);
+    DynamicCast<PointToPointNetDevice>(device)->SetReceiveErrorModel(model);
+}
+
+// The queueing discipline above the bottleneck's device, if there is one.
+Ptr<QueueDisc> StepMarking(const Options& o, Ptr<NetDevice> device);
+
+Ptr<QueueDisc>
+Discipline(const Options& o, Ptr<NetDevice> device)
+{
+    if (o.markAbove)
+    {
+        return StepMarking(o, device);
+    }
+    if (o.queue.empty())
+    {
+        return nullptr;
+    }
+    TrafficControlHelper helper;
+    helper.SetRootQueueDisc("ns3::" + o.queue);
+    return helper.Install(device).Get(0);
 }
 
 // The step marking of RFC 8257: RED without averaging whose two thresholds coincide.
@@ -173,9 +230,8 @@ struct Sender
     uint64_t timeouts = 0;
     uint64_t recoveries = 0;
 
-    void Watch(Ptr<BulkSendApplication> source)
+    void Watch(Ptr<Socket> socket)
     {
-        Ptr<Socket> socket = source->GetSocket();
         socket->TraceConnectWithoutContext("CongestionWindow", MakeCallback(&Sender::Cwnd, this));
         socket->TraceConnectWithoutContext("SlowStartThreshold",
                                            MakeCallback(&Sender::Ssthresh, this));
@@ -221,6 +277,111 @@ Sample(std::FILE* file, const Sender& sender, const Waiting& waiting, Ptr<Packet
     });
 }
 
+// One connection and what came of it.
+struct Flow
+{
+    Ptr<BulkSendApplication> source;
+    Ptr<Socket> socket;
+    Ptr<PacketSink> sink;
+    Sender sender;
+    uint64_t before = 0;
+    double doneS = -1.0;
+
+    double Goodput(const Options& o) const
+    {
+        const double end = doneS < 0 ? o.duration : doneS;
+        return 8.0 * (sink->GetTotalRx() - before) / (end - o.warmup);
+    }
+
+    // Writes a packet's payload at a time, at the rate, for two seconds of every three.
+    void Write(double rate)
+    {
+        constexpr uint32_t payload = 1448;
+        if (std::fmod(Simulator::Now().GetSeconds(), 3.0) < 2.0)
+        {
+            socket->Send(Create<Packet>(payload));
+        }
+        Simulator::Schedule(Seconds(8.0 * payload / rate), [this, rate] { Write(rate); });
+    }
+
+    void Received(uint64_t bytes)
+    {
+        if (doneS < 0 && sink->GetTotalRx() >= bytes)
+        {
+            doneS = Simulator::Now().GetSeconds();
+            Simulator::Stop();
+        }
+    }
+};
+
+std::unique_ptr<Flow>
+Connect(const Options& o, Ptr<Node> from, Ptr<Node> to, Ipv4Address destination, int index)
+{
+    auto flow = std::make_unique<Flow>();
+    Flow* made = flow.get();
+    const uint16_t port = PORT + index;
+    const double start = index ? o.second : 0.0;
+    PacketSinkHelper sinks("ns3::TcpSocketFactory",
+                           InetSocketAddress(Ipv4Address::GetAny(), port));
+    flow->sink = DynamicCast<PacketSink>(sinks.Install(to).Get(0));
+    flow->sink->SetStartTime(Seconds(0));
+    if (o.onOffRate > 0)
+    {
+        Simulator::Schedule(Seconds(start), [=] {
+            made->socket = Socket::CreateSocket(from, TcpSocketFactory::GetTypeId());
+            made->socket->Connect(InetSocketAddress(destination, port));
+            made->sender.Watch(made->socket);
+            made->Write(o.onOffRate);
+        });
+        return flow;
+    }
+    BulkSendHelper sources("ns3::TcpSocketFactory", InetSocketAddress(destination, port));
+    sources.SetAttribute("MaxBytes", UintegerValue(o.bytes));
+    sources.SetAttribute("SendSize", UintegerValue(1448));
+    flow->source = DynamicCast<BulkSendApplication>(sources.Install(from).Get(0));
+    flow->source->SetStartTime(Seconds(start));
+    Simulator::Schedule(Seconds(start) + NanoSeconds(1),
+                        [made] { made->sender.Watch(made->source->GetSocket()); });
+    if (o.bytes)
+    {
+        const uint64_t bytes = o.bytes;
+        flow->sink->TraceConnectWithoutContext(
+            "Rx",
+            Callback<void, Ptr<const Packet>, const Address&>(
+                [made, bytes](Ptr<const Packet>, const Address&) { made->Received(bytes); }));
+    }
+    return flow;
+}
+
+void
+Print(const Options& o,
+      const std::vector<std::unique_ptr<Flow>>& flows,
+      double queueDelay,
+      uint64_t dropped,
+      uint64_t lost,
+      uint64_t marked)
+{
+    const Flow& first = *flows.front();
+    std::printf("{\"goodput_bps\": %.1f, \"queue_delay_s\": %.6f, \"dropped\": %llu, "
+                "\"lost\": %llu, \"marked\": %llu, \"recoveries\": %llu, \"timeouts\": %llu",
+                first.Goodput(o),
+                queueDelay,
+                static_cast<unsigned long long>(dropped),
+                static_cast<unsigned long long>(lost),
+                static_cast<unsigned long long>(marked),
+                static_cast<unsigned long long>(first.sender.recoveries),
+                static_cast<unsigned long long>(first.sender.timeouts));
+    if (flows.size() > 1)
+    {
+        std::printf(", \"second_bps\": %.1f", flows.back()->Goodput(o));
+    }
+    if (first.doneS >= 0)
+    {
+        std::printf(", \"completion_s\": %.6f", first.doneS);
+    }
+    std::printf("}\n");
+}
+
 } // namespace
 
 int
@@ -244,19 +405,19 @@ main(int argc, char** argv)
         // the devices', so take it off again.
         TrafficControlHelper().Uninstall(devices);
     }
-    Ptr<QueueDisc> disc = o.markAbove ? StepMarking(o, middle.Get(0)) : nullptr;
+    Ptr<QueueDisc> disc = Discipline(o, middle.Get(0));
+    if (!o.lost.empty())
+    {
+        Lose(o.lost, left.Get(1));
+    }
     Ipv4GlobalRoutingHelper::PopulateRoutingTables();
 
-    PacketSinkHelper sinks("ns3::TcpSocketFactory",
-                           InetSocketAddress(Ipv4Address::GetAny(), PORT));
-    Ptr<PacketSink> sink = DynamicCast<PacketSink>(sinks.Install(nodes.Get(3)).Get(0));
-    BulkSendHelper sources("ns3::TcpSocketFactory", InetSocketAddress(destination, PORT));
-    sources.SetAttribute("MaxBytes", UintegerValue(0));
-    sources.SetAttribute("SendSize", UintegerValue(1448));
-    Ptr<BulkSendApplication> source =
-        DynamicCast<BulkSendApplication>(sources.Install(nodes.Get(0)).Get(0));
-    source->SetStartTime(Seconds(0));
-    sink->SetStartTime(Seconds(0));
+    std::vector<std::unique_ptr<Flow>> flows;
+    for (int index = 0; index <= (o.second >= 0 ? 1 : 0); index++)
+    {
+        flows.push_back(Connect(o, nodes.Get(0), nodes.Get(3), destination, index));
+    }
+    Flow& first = *flows.front();
 
     Waiting above;
     Waiting waiting;
@@ -274,21 +435,25 @@ main(int argc, char** argv)
         "TcDrop",
         Callback<void, Ptr<const Packet>>([&dropped](Ptr<const Packet>) { dropped++; }));
     uint64_t lost = 0;
-    middle.Get(1)->TraceConnectWithoutContext(
-        "PhyRxDrop",
-        Callback<void, Ptr<const Packet>>([&lost](Ptr<const Packet>) { lost++; }));
+    for (const Ptr<NetDevice>& device : {left.Get(1), middle.Get(1)})
+    {
+        device->TraceConnectWithoutContext(
+            "PhyRxDrop",
+            Callback<void, Ptr<const Packet>>([&lost](Ptr<const Packet>) { lost++; }));
+    }
 
-    Sender sender;
     std::FILE* trace = o.trace.empty() ? nullptr : std::fopen(o.trace.c_str(), "w");
-    Simulator::Schedule(NanoSeconds(1), [&] {
-        sender.Watch(source);
-        if (trace)
+    if (trace)
+    {
+        Simulator::Schedule(NanoSeconds(1),
+                            [&] { Sample(trace, first.sender, waiting, first.sink); });
+    }
+    Simulator::Schedule(Seconds(o.warmup), [&] {
+        for (auto& flow : flows)
         {
-            Sample(trace, sender, waiting, sink);
+            flow->before = flow->sink->GetTotalRx();
         }
     });
-    uint64_t before = 0;
-    Simulator::Schedule(Seconds(o.warmup), [&] { before = sink->GetTotalRx(); });
     Simulator::Stop(Seconds(o.duration));
     Simulator::Run();
 
@@ -302,15 +467,7 @@ main(int argc, char** argv)
         dropped += disc->GetStats().nTotalDroppedPackets;
     }
     dropped += queue->GetTotalDroppedPackets();
-    std::printf("{\"goodput_bps\": %.1f, \"queue_delay_s\": %.6f, \"dropped\": %llu, "
-                "\"lost\": %llu, \"marked\": %llu, \"recoveries\": %llu, \"timeouts\": %llu}\n",
-                8.0 * (sink->GetTotalRx() - before) / (o.duration - o.warmup),
-                waiting.served ? packetSeconds / waiting.served : 0.0,
-                static_cast<unsigned long long>(dropped),
-                static_cast<unsigned long long>(lost),
-                static_cast<unsigned long long>(marked),
-                static_cast<unsigned long long>(sender.recoveries),
-                static_cast<unsigned long long>(sender.timeouts));
+    Print(o, flows, waiting.served ? packetSeconds / waiting.served : 0.0, dropped, lost, marked);
     if (trace)
     {
         std::fclose(trace);
