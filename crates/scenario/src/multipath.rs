@@ -107,6 +107,7 @@ pub(crate) fn push(
             retransmitted_packets: s.stats.retransmitted_packets,
             lost_packets: s.stats.lost_packets,
             timeouts: s.stats.timeouts,
+            duplicate_acks: s.stats.duplicate_acks,
             rtt_min: rtt.map(|r| r.min),
             rtt_mean: rtt.map(|r| r.mean),
             rtt_p95: rtt.map(|r| r.p95),

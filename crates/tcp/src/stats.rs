@@ -16,6 +16,9 @@ pub struct Stats {
     pub timeouts: u64,
     /// Congestion events undone as spurious.
     pub spurious: u64,
+    /// Duplicate acknowledgements received: without data, for a segment that is acknowledged already, while others are in
+    /// flight (RFC 5681 §2), whether they report SACK blocks or not.
+    pub duplicate_acks: u64,
     /// Segments of any kind sent.
     pub sent_segments: u64,
     /// Segments of any kind received.

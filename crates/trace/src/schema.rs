@@ -317,6 +317,9 @@ tables! {
         lost_packets: u64 => "lost_packets" ["packet"],
         /// Retransmission timeouts; QUIC: probe timeouts.
         timeouts: u64 => "timeouts" ["1"],
+        /// Duplicate acknowledgements that the sender received (RFC 5681 §2); 0 for QUIC and the kernel's stack, which have no
+        /// such count.
+        duplicate_acks: u64 => "duplicate_acks" ["1"],
         /// Smallest round-trip time that the sender measured in the measured window; for the kernel's stack the
         /// last smoothed one only.
         rtt_min: Option<Duration> => "rtt_min_s" ["s"],

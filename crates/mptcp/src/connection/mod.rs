@@ -520,6 +520,7 @@ fn add(total: &mut gargalo_tcp::Stats, s: &gargalo_tcp::Stats) {
     total.lost_packets += s.lost_packets;
     total.timeouts += s.timeouts;
     total.spurious += s.spurious;
+    total.duplicate_acks += s.duplicate_acks;
     total.sent_segments += s.sent_segments;
     total.received_segments += s.received_segments;
     total.duplicate_segments += s.duplicate_segments;

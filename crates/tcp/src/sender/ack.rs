@@ -61,6 +61,9 @@ impl Sender {
             }
             delivery.rtt = None; // it was delayed on its way
         }
+        if outstanding && facts.pure && facts.ack == before {
+            self.counts.duplicate_acks += 1;
+        }
         self.una = facts.ack.max(self.una);
         self.on_window(facts.window);
         self.confirm_mtu_probe(facts);

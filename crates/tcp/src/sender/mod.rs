@@ -263,6 +263,7 @@ struct Counts {
     marks: u64,
     timeouts: u64,
     spurious: u64,
+    duplicate_acks: u64,
 }
 
 impl Sender {

@@ -48,6 +48,7 @@ impl Sender {
             lost_packets: c.lost_packets,
             timeouts: c.timeouts,
             spurious: c.spurious,
+            duplicate_acks: c.duplicate_acks,
             ..Stats::default()
         }
     }

@@ -13,6 +13,7 @@ fn three_segments_below_the_highest_are_lost_however_few_arrived() {
     // Segment 3 alone was reported: 0 is three below it. RFC 6675 waits for three.
     let sent = r.ack(100, 0, &[(3, 4)]);
     assert_eq!(sent[0], "R0");
+    assert_eq!(r.sender.counts.duplicate_acks, 1);
     assert_eq!(r.log()[..2], ["lost 1000", "Loss of 10000"]);
     // Segment 6 arrives: 1 to 3 are lost too, of which 3 was reported.
     r.ack(101, 0, &[(6, 7), (3, 4)]);
