@@ -229,6 +229,13 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
         "cells: Today",
     }
     quick = study.profiles["quick"]
+    tried = study.readings[2]
+    all_cells = jobs_of(replace(study, readings=[tried]), quick)
+    wanted = dict(all_cells[0].labels)
+    few = replace(tried, cells=lambda labels: {**labels, "reading": tried.name} == wanted)
+    found = jobs_of(replace(study, readings=[few]), quick)
+    assert 0 < len(found) < len(all_cells)
+    assert {tuple(j.labels.items()) for j in found} == {tuple(wanted.items())}
     only = replace(quick, settings={"readings": ["today"]})
     assert [r.name for r in study.readings_of(only)] == ["today"]
     with pytest.raises(KeyError, match='did you mean "today"'):

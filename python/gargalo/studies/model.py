@@ -74,6 +74,8 @@ class Reading:
     """Makes its scenario of a copy of the study's."""
     claims: Sequence[str] | None = None
     """Identifiers of the claims that it tries."""
+    cells: Callable[[Mapping[str, Any]], bool] | None = None
+    """Which of the runs it repeats, by their labels. Default: all."""
 
     def judges(self, claim: Claim) -> bool:
         """Whether it decides a claim."""

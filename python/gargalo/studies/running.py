@@ -99,6 +99,7 @@ def jobs_of(study: Study, profile: Profile) -> list[Job]:
         for reading in study.readings_of(profile)
         for experiment in study.experiments_of(reading)
         for job in experiment.jobs(profile)
+        if reading.cells is None or reading.cells(job.labels)
     ]
 
 

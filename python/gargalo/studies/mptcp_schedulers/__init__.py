@@ -5,6 +5,7 @@ from gargalo.studies.model import Study
 from gargalo.studies.mptcp_schedulers import experiments as ex
 from gargalo.studies.mptcp_schedulers.claims import CLAIMS
 from gargalo.studies.mptcp_schedulers.figures import figures, tables
+from gargalo.studies.mptcp_schedulers.readings import READINGS
 from gargalo.studies.mptcp_schedulers.scenarios import OTHERS, SCHEDULERS
 
 STUDY = Study(
@@ -17,7 +18,8 @@ STUDY = Study(
     ),
     description=(
         "An upload over five paths, congested alike (E1) or alike and different in loss, rate and delay (E2), with 25 or 5 "
-        "subflows. Beside it: schedulers of later years, other assumptions, background flows, hand-over, QUIC."
+        "subflows; with the work's kernel and with a stack of today. Beside it: messages of 3 MB, schedulers of later years, background "
+        "flows, hand-over, QUIC."
     ),
     measure="gargalo.studies.mptcp_schedulers.measure:measure",
     bounds={
@@ -33,6 +35,7 @@ STUDY = Study(
         "others_bps": POSITIVE,
         "queue": POSITIVE,
         "dropped": POSITIVE,
+        "duplicate_acks": POSITIVE,
         "out_of_order": POSITIVE,
         "rate": POSITIVE,
         "gap_s": POSITIVE,
@@ -46,13 +49,13 @@ STUDY = Study(
     figures=figures,
     tables=tables,
     algorithms=(*SCHEDULERS, *OTHERS),
+    readings=READINGS,
     notes=(
         "Assumed, since the work does not say: netem on the sender's interfaces alone, with its default limit of 1000 packets, so "
         "that rate, loss and added delay are on the way of the data; 0.1 ms each way and 0.05 ms of jitter otherwise.",
-        "As the kernel of the work: receive window of 3 MiB (half of 6 MiB of buffer), send buffer of 4 MiB, initial window of 10, SACK without "
-        "RACK, no pacing, opportunistic retransmission and penalisation, no probing of unused paths.",
+        "Where a plausible reading turns a claim, it is inconclusive, and that reading decides: a rise from 0 to 1%, single mesh worse under "
+        "LIA and wVegas and full mesh below one TCP hold if the work's latency is delay, and not if it is the longest wait in a queue.",
         "Data of subflow (i, j) of a full mesh goes by path i, its acknowledgements come by path j.",
-        "Penalisation here is not the kernel's: it caps what a subflow may have in flight instead of halving its window.",
         "All cells have the same seeds: the n-th packet of a path is lost in all or in none.",
     ),
 )

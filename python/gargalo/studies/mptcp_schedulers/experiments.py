@@ -9,6 +9,7 @@ from gargalo.judging import Profile
 from gargalo.studies.model import Experiment
 from gargalo.studies.mptcp_schedulers import scenarios as sc
 from gargalo.studies.mptcp_schedulers.networks import BACKGROUNDS, hand_over, shared
+from gargalo.studies.mptcp_schedulers.readings import READINGS
 from gargalo.sweeps.job import Job, derive_seeds
 
 if TYPE_CHECKING:
@@ -48,14 +49,7 @@ def differs(experiment: str, labels: dict[str, Any]) -> bool:
     match experiment:
         case "mixed" | "mesh":
             return int(labels.get("exp", 8)) <= len(sc.EXPS) // 2
-        case "schedulers":
-            return bool(labels["mesh"] == sc.SINGLE)
-        case "assumptions":
-            return float(labels.get("loss", 1.0)) <= LOSSES[1] and labels["variant"] in DECIDING
-        case "background":
-            pair = labels["congestion"] in (sc.LIA, "cubic") and labels["scheduler"] == sc.LL
-            return bool(pair and labels["background"] == "tcp")
-        case "hand-over":
+        case "penalisation" | "hand-over":
             return True
     return False
 
@@ -76,6 +70,11 @@ def size_of(profile: Profile, labels: dict[str, Any]) -> float:
     else:
         name = "mb" if max(paths_of(labels).losses) > 0 else "clean_mb"
     return float(profile.settings[name])
+
+
+def losses(profile: Profile) -> list[dict[str, Any]]:
+    """Return the places of E1."""
+    return [{"loss": x} for x in LOSSES if x in profile.settings["losses"]]
 
 
 def upload(profile: Profile, labels: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -119,7 +118,7 @@ FEW: tuple[dict[str, Any], ...] = (*({"loss": x} for x in (0.0, 0.01, 0.06)), *(
 
 def by_loss(profile: Profile) -> list[Job]:
     """E1."""
-    return plain(profile, "congested", cells_of(ALL_LOSSES))
+    return plain(profile, "congested", cells_of(losses(profile)))
 
 
 def by_exp(profile: Profile) -> list[Job]:
@@ -146,50 +145,37 @@ def single_path(profile: Profile) -> list[Job]:
 
 def other_schedulers(profile: Profile) -> list[Job]:
     """Schedulers the work did not have, and all of them with one CUBIC a path."""
-    cells = [
-        *cells_of(FEW, sc.OTHERS, (sc.LIA,)),
-        *cells_of(FEW, (*sc.SCHEDULERS, *sc.OTHERS), ("cubic",), (sc.SINGLE,)),
-    ]
+    cells = cells_of(FEW, (*sc.SCHEDULERS, *sc.OTHERS[:2]), ("cubic",), (sc.SINGLE,))
+    if profile.settings["beyond"]:
+        cells += cells_of(FEW, sc.OTHERS, (sc.LIA,))
+        cells += cells_of(FEW, sc.OTHERS[2:], ("cubic",), (sc.SINGLE,))
     return plain(fewer(profile), "schedulers", cells)
 
 
 def uncoupled(profile: Profile) -> list[Job]:
     """Congestion controls that are not coupled."""
+    if not profile.settings["beyond"]:
+        return []
     return plain(fewer(profile), "uncoupled", cells_of(FEW, (sc.LL,), sc.UNCOUPLED, (sc.FULL, sc.SINGLE)))  # fmt: skip
 
 
-ASSUMED = "as assumed"
-VARIANTS: dict[str, tuple[sc.Shaping, dict[str, Any]]] = {
-    "no penalisation": (sc.ASSUMED, {"penalisation": False}),
-    "no opportunistic retransmission": (sc.ASSUMED, {"opportunistic_retransmission": False, "penalisation": False}),
-    "window 16 MiB": (sc.ASSUMED, sc.tcp_options(16 << 20)),
-    "queue 100 packets": (sc.Shaping(queue="100 packets"), {}),
-    "queue 50 ms": (sc.Shaping(queue="50ms"), {}),
-    "loss and delay both ways": (sc.Shaping(both_ways=True), {}),
-    "RACK": (sc.ASSUMED, {"recovery": "rack-tlp"}),
-}  # fmt: skip
-"""Other assumptions about what the work does not say, and about what our stack does differently from the kernel."""
-DECIDING = ("no penalisation", "RACK")
-"""Variants that explain a claim."""
-DOUBTFUL: tuple[dict[str, Any], ...] = (
-    *cells_of(ALL_LOSSES[:2], (sc.LL,)),
-    *cells_of(({"loss": 0.04}, {"loss": 0.08}), (sc.LL, sc.LWS), (sc.OLIA, sc.WVEGAS)),
-    *cells_of(({"exp": 3}, {"exp": 4}), (sc.LL,), (sc.OLIA,), meshes=(sc.FULL, sc.SINGLE)),
-)
-"""Cells by which claims are decided."""
+def penalisation(profile: Profile) -> list[Job]:
+    """E1 without penalisation."""
+    cells = cells_of(ALL_LOSSES[:2], (sc.LL,), sc.COUPLED[:3])
+    return jobs_of(profile, "penalisation", cells, lambda x: upload(profile, x, penalisation=False))
 
 
-def assumptions(profile: Profile) -> list[Job]:
-    """The cells that decide claims, under other assumptions."""
+def messages(profile: Profile) -> list[Job]:
+    """Messages of 3 MB one after another on one connection, instead of one upload."""
 
     def build(labels: dict[str, Any]) -> dict[str, Any]:
-        paths = paths_of(labels)
-        shaping, more = VARIANTS[labels["variant"]]
-        transport = sc.mptcp(labels["congestion"], labels["scheduler"], labels["mesh"], **more)
-        return sc.transfer(paths, transport, size_of(profile, labels), shaping=shaping)
+        transport = sc.mptcp(labels["congestion"], labels["scheduler"], labels["mesh"])
+        flow = sc.messages(transport, size_of(profile, labels))
+        return sc.scenario(sc.topology(paths_of(labels)), [flow])
 
-    cells = [{"variant": v, **cell} for v in VARIANTS for cell in DOUBTFUL]
-    return jobs_of(fewer(profile), "assumptions", cells, build)
+    cells = cells_of(({"loss": 0.0}, {"loss": 0.04}, {"exp": 4}), sc.SCHEDULERS, (sc.OLIA,))
+    cells += cells_of(({"exp": 3}, {"exp": 4}), (sc.LL,), (sc.OLIA,), (sc.SINGLE,))
+    return jobs_of(profile, "messages", cells, build)
 
 
 def background(profile: Profile) -> list[Job]:
@@ -200,18 +186,13 @@ def background(profile: Profile) -> list[Job]:
         return shared(paths_of(labels), transport, labels["background"], profile.settings["background_s"])  # fmt: skip
 
     places = ({"loss": 0.0}, {"exp": 4})
-    schedulers = (*sc.SCHEDULERS, sc.OTHERS[0], "adaptive")
-    cells = [
-        {"background": b, **cell}
-        for b in BACKGROUNDS
-        for cell in cells_of(places, schedulers, (sc.LIA,), (sc.SINGLE,))
-    ]
-    cells += [
-        {"background": b, **cell}
-        for b in BACKGROUNDS
-        for cell in cells_of(places, (sc.LL,), (*sc.COUPLED[1:], "cubic"), (sc.SINGLE,))
-    ]
-    return jobs_of(fewer(profile), "background", cells, build)
+    found = cells_of(places, (sc.LL,), (sc.LIA, "cubic"), (sc.SINGLE,))
+    cells = [{"background": "tcp", **cell} for cell in found]
+    if profile.settings["beyond"]:
+        found += cells_of(places, (*sc.SCHEDULERS[1:], *sc.OTHERS[:2]), (sc.LIA,), (sc.SINGLE,))
+        found += cells_of(places, (sc.LL,), sc.COUPLED[1:], (sc.SINGLE,))
+        cells = [{"background": b, **cell} for b in BACKGROUNDS for cell in found]
+    return jobs_of(profile, "background", cells, build)
 
 
 def hand_overs(profile: Profile) -> list[Job]:
@@ -232,33 +213,21 @@ def quic(profile: Profile) -> list[Job]:
     """QUIC over several paths beside MPTCP with one subflow a path."""
 
     def build(labels: dict[str, Any]) -> dict[str, Any]:
-        paths = paths_of(labels)
-        control, protocol = labels["congestion"], labels["protocol"]
-        buffers = f"{sc.WINDOW}B"
-        if protocol == "quic":
-            made: dict[str, Any] = {
-                "quic": {
-                    "multipath": True,
-                    "congestion": control,
-                    "connection_window": buffers,
-                    "stream_window": buffers,
-                    "send_window": buffers,
-                }
-            }
-        else:
-            scheduler = sc.LL if protocol.endswith("2017") else sc.OTHERS[0]
-            made = sc.mptcp(control, scheduler, sc.SINGLE)
-            if scheduler != sc.LL:
-                made["mptcp"] |= {"recovery": "rack-tlp", "probe_interval": True}
-        return sc.transfer(paths, made, size_of(profile, labels))
+        control, window = labels["congestion"], f"{sc.WINDOW}B"
+        made = sc.mptcp(control, sc.OTHERS[0], sc.SINGLE)
+        if labels["protocol"] == "quic":
+            windows = dict.fromkeys(("connection_window", "stream_window", "send_window"), window)
+            made = {"quic": {"multipath": True, "congestion": control, **windows}}
+        return sc.transfer(paths_of(labels), made, size_of(profile, labels))
 
-    protocols = ("quic", "mptcp 2017", "mptcp today")
-    cells = [{**p, "congestion": c, "protocol": n} for p in FEW for c in QUIC_CONTROLS for n in protocols]  # fmt: skip
+    cells = [{**p, "congestion": c, "protocol": n} for p in FEW for c in QUIC_CONTROLS for n in ("quic", "mptcp")]  # fmt: skip
     return jobs_of(fewer(profile), "quic", cells, build)
 
 
 def traces(profile: Profile) -> list[Job]:
     """Runs whose course is kept, for figures and explanations."""
+    if not profile.settings["beyond"]:
+        return []
 
     def build(labels: dict[str, Any]) -> dict[str, Any]:
         transport = sc.mptcp(labels["congestion"], labels["scheduler"], labels["mesh"])
@@ -280,7 +249,8 @@ EXPERIMENTS = (
     Experiment("single path", "One TCP on the best path", single_path),
     Experiment("schedulers", "Other schedulers", other_schedulers),
     Experiment("uncoupled", "Uncoupled congestion control", uncoupled),
-    Experiment("assumptions", "Other assumptions", assumptions),
+    Experiment("penalisation", "Without penalisation", penalisation),
+    Experiment("messages", "Messages of 3 MB", messages),
     Experiment("background", "Beside TCP and UDP", background),
     Experiment("hand-over", "An address goes and comes back", hand_overs),
     Experiment("quic", "MPQUIC beside MPTCP", quic),
@@ -288,29 +258,35 @@ EXPERIMENTS = (
 )
 QUICK = Profile(
     "quick",
-    "All cells; uploads of 60 MB instead of 1.5 GB, 200 MB where nothing is lost at random, 600 MB in Exp3 and Exp4; five "
-    "seeds, three of what the work did not have, eight where they differ much.",
-    5,
+    "The cells that claims need; uploads of 60 MB instead of 1.5 GB, 100 MB where nothing is lost at random, 200 MB in Exp3 "
+    "and Exp4; losses of 0, 1, 4, 8 and 12%; three seeds, four where they differ much, two of what the work did not have.",
+    3,
     {
+        "losses": [0.0, 0.01, 0.04, 0.08, 0.12],
         "mb": 60.0,
-        "clean_mb": 200.0,
-        "uneven_mb": 600.0,
-        "background_s": 25,
-        "repeat_new": 3,
-        "repeat_unsteady": 8,
+        "clean_mb": 100.0,
+        "uneven_mb": 200.0,
+        "background_s": 15,
+        "repeat_new": 2,
+        "repeat_unsteady": 4,
+        "beyond": False,
+        "readings": [r.name for r in READINGS],
     },
 )
 FULL = Profile(
     "full",
-    "As published: uploads of 1.5 GB; five seeds, eight where they differ much.",
+    "As published: uploads of 1.5 GB, losses of 0 to 12%; five seeds, eight where they differ much. In both stacks.",
     5,
     {
+        "losses": list(LOSSES),
         "mb": 1500.0,
         "clean_mb": 1500.0,
         "uneven_mb": 1500.0,
         "background_s": 120,
         "repeat_new": 5,
         "repeat_unsteady": 8,
+        "beyond": True,
+        "readings": [r.name for r in READINGS if r.claims is None],
     },
 )
 

@@ -131,18 +131,6 @@ def course(context: Context, metric: str, place: dict[str, Any], *, scale: float
     return figure
 
 
-def variants(context: Context) -> go.Figure:
-    """Draw E1's and E2's deciding cells under other assumptions."""
-    places = ({"loss": 0.0}, {"loss": 0.01}, {"exp": 3}, {"exp": 4})
-    cell = {"congestion": sc.OLIA, "scheduler": sc.LL, "mesh": sc.FULL}
-    found = {
-        "as assumed": [goodput(context, "mixed" if "exp" in p else "congested", **p, **cell) for p in places]
-    }  # fmt: skip
-    for variant in ex.VARIANTS:
-        found[variant] = [goodput(context, "assumptions", variant=variant, **p, **cell) for p in places]  # fmt: skip
-    return bars([place_text(p) for p in places], found)
-
-
 def simple(context: Context, experiment: str, column: str, **cell: Any) -> go.Figure:
     """Draw an experiment's goodput at its places, a bar for each value of a label."""
     rows = context.experiment(experiment, **cell)
@@ -176,7 +164,6 @@ def figures(context: Context) -> list[FigureBlock]:
         add(f"{where}: goodput over time", "Of each second.", rate, "traces")
     for c, mesh in ((sc.LIA, sc.FULL), ("cubic", sc.SINGLE)):
         add(f"Schedulers: {sc.TITLES[c]}, {mesh}", mean, by_scheduler(context, c, mesh), "new")
-    add("Other assumptions: OLIA, LL, full mesh", mean, variants(context), "new")
     for mesh in (sc.FULL, sc.SINGLE):
         add(f"Uncoupled, LL, {mesh}", mean, simple(context, "uncoupled", "congestion", mesh=mesh), "new")  # fmt: skip
     for kind in ("tcp", "udp"):
@@ -188,11 +175,11 @@ def figures(context: Context) -> list[FigureBlock]:
     return found
 
 
-LABELS = ("loss", "exp", "variant", "background", "protocol", "backup", "congestion", "scheduler", "mesh")  # fmt: skip
+LABELS = ("loss", "exp", "background", "protocol", "backup", "congestion", "scheduler", "mesh")  # fmt: skip
 METRICS = (
     "rate_bps", "completed", "timeouts", "retransmitted_share", "out_of_order_bytes", "opportunistic_packets",
     "reinjected_packets", "duplicate_bytes", "others_bps", "gap_s", "before_bps", "alone_bps", "after_bps",
-    *(f"share.path{i}" for i in range(PATHS)), *(f"queue.path{i}" for i in range(PATHS)),
+    *(f"share.path{i}" for i in range(PATHS)), *(f"duplicate_acks.path{i}" for i in range(PATHS)), *(f"queue.path{i}" for i in range(PATHS)),
 )  # fmt: skip
 
 

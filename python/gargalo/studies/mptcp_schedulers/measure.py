@@ -24,7 +24,8 @@ def measure(run: Run) -> Mapping[str, float]:
     """Return the metrics of a run; times in s, rates in bit/s, amounts in bytes.
 
     `rate_bps`: goodput of the upload, opening of the connection included; `completed`: 1 if it came to its end.
-    `share.pathN`: of the data that reached the receiver by path N. `queue.pathN`: mean queueing delay there;
+    `share.pathN`: of the data that reached the receiver by path N. `duplicate_acks.pathN`: those that the sender received
+    for its data there. `queue.pathN`: mean queueing delay there;
     `dropped.pathN`: packets its queue did not take. `out_of_order_bytes`: most that waited at the receiver for data before it.
     `reinjected_packets`, `opportunistic_packets`, `duplicate_bytes`, `timeouts`, `retransmitted_share`. `others_bps`: of the background.
     Of runs whose course is kept, second by second: `out_of_order.SS`, `rate.SS`, `queue.SS.pathN`. Of hand-overs:
@@ -55,13 +56,16 @@ def measure(run: Run) -> Mapping[str, float]:
 
 
 def shares(run: Run, flow: int) -> dict[str, float | None]:
-    """Return which part of the data of a flow came by which path."""
+    """Return which part of the data of a flow came by which path, and its duplicate acknowledgements there."""
     by_path: dict[str, float] = {}
+    duplicates: dict[str, float] = {}
     for s in run.subflows.filter(pl.col("flow") == flow).iter_rows(named=True):
         by_path[s["link"]] = by_path.get(s["link"], 0.0) + float(s["delivered_bytes"])
+        duplicates[s["link"]] = duplicates.get(s["link"], 0.0) + float(s["duplicate_acks"])
     total = sum(by_path.values())
     # Where paths are shared, the link of the host itself has the same number.
-    return {f"share.path{link[-1]}": n / total for link, n in sorted(by_path.items()) if total > 0}
+    found = {f"share.path{k[-1]}": n / total for k, n in sorted(by_path.items()) if total > 0}
+    return found | {f"duplicate_acks.path{k[-1]}": n for k, n in sorted(duplicates.items())}
 
 
 def queues(run: Run) -> dict[str, float | None]:

@@ -70,6 +70,7 @@ def hand_over(congestion: str, scheduler: str, *, backup: bool) -> dict[str, Any
         "events": False,
         "interval": sc.milliseconds(SAMPLE_MS),
     }
-    return sc.transfer(
-        WIRELESS, transport, 1e4, shaping=sc.Shaping(queue=QUEUE), limit_s=ENDS_S, record=record
-    )
+    made = sc.transfer(WIRELESS, transport, 1e4, limit_s=ENDS_S, record=record)
+    for path in made["topology"]["multipath"]["paths"]:
+        path["up"]["queue"] = {"droptail": QUEUE}
+    return made

@@ -20,10 +20,8 @@ JITTER_MS = 0.05
 """What a real network adds at random: without it, runs without loss would all be equal."""
 QUEUE = 1000
 """Packets: the default limit of netem, which shapes, delays and loses on the sender's interfaces."""
-WINDOW = 3 << 20
-"""Bytes: half of the 6 MiB of tcp_rmem, since tcp_adv_win_scale = 1 keeps the other half for overhead."""
-SEND_BUFFER = 4 << 20
-"""Bytes: tcp_wmem."""
+WINDOW = 4 << 20
+"""Bytes that a connection of today may have in flight: the send buffer, tcp_wmem. The receive window is 16 MiB."""
 LIMIT_S = 1200
 """A transfer that takes longer counts with what it had delivered by then."""
 RECORD = {"flows": False, "links": False, "events": False}
@@ -39,12 +37,6 @@ COUPLED = (LIA, OLIA, BALIA, WVEGAS)
 UNCOUPLED = ("reno", "cubic", "bbr")
 TITLES = {LIA: "LIA", OLIA: "OLIA", BALIA: "BALIA", WVEGAS: "wVegas", "reno": "Reno", "cubic": "CUBIC", "bbr": "BBR"}  # fmt: skip
 FULL, SINGLE = "full-mesh", "single-mesh"
-KERNEL: dict[str, dict[str, Any]] = {
-    LIA: {"reduce_from": "cwnd"},
-    OLIA: {"reduce_from": "cwnd", "least_window": 2},
-    BALIA: {"reduce_from": "cwnd"},
-}
-"""Parameters that make coupled controls more like the modules of Linux."""
 
 
 @dataclass(frozen=True)
@@ -94,75 +86,37 @@ def milliseconds(value: float) -> str:
     return f"{value:g}ms"
 
 
-@dataclass(frozen=True)
-class Shaping:
-    """What the work does not say of its links, and what is assumed."""
-
-    queue: str = f"{QUEUE} packets"
-    both_ways: bool = False
-    """Loss and delay on the way of acknowledgements too."""
-
-
-ASSUMED = Shaping()
-
-
-def link(paths: Paths, index: int, shaping: Shaping = ASSUMED) -> dict[str, Any]:
+def link(paths: Paths, index: int) -> dict[str, Any]:
     """One path as netem on the sender's interface makes it; acknowledgements come back over the bare Gigabit link."""
     loss, delay = paths.losses[index], paths.delays_ms[index]
     up: dict[str, Any] = {
         "rate": f"{paths.rates[index]:g}Mbit/s",
         "delay": milliseconds(LAN_MS + delay),
-        "queue": {"droptail": shaping.queue},
+        "queue": {"droptail": f"{QUEUE} packets"},
     }
     down: dict[str, Any] = {"rate": "1Gbit/s", "delay": milliseconds(LAN_MS), "queue": {"droptail": f"{QUEUE} packets"}}  # fmt: skip
     if loss > 0:
         up["loss"] = loss
-    if shaping.both_ways:
-        down["delay"] = up["delay"]
-        if loss > 0:
-            down["loss"] = loss
     return {"jitter": milliseconds(JITTER_MS), "up": up, "down": down}
 
 
-def topology(paths: Paths, shaping: Shaping = ASSUMED) -> dict[str, Any]:
+def topology(paths: Paths) -> dict[str, Any]:
     """Two hosts and the paths between them."""
-    return {"multipath": {"paths": [link(paths, i, shaping) for i in range(len(paths.rates))]}}
+    return {"multipath": {"paths": [link(paths, i) for i in range(len(paths.rates))]}}
 
 
-def control(name: str, *, kernel: bool = True) -> Any:
-    """Return a congestion control as a scenario has it."""
-    return {name: KERNEL[name]} if kernel and name in KERNEL else name
-
-
-def tcp_options(window: int = WINDOW) -> dict[str, Any]:
-    """What a TCP of 2017 has: the work's kernel is 3.18, before RACK and pacing."""
-    return {
-        "initial_window": "10 packets",
-        "recovery": "sack",
-        "receive_buffer": f"{window}B",
-        "send_buffer": f"{max(window, SEND_BUFFER)}B",
-    }
+TODAY = "linux-6"
 
 
 def mptcp(congestion: str, scheduler: str, path_manager: str, **more: Any) -> dict[str, Any]:
-    """MPTCP like v0.90: opportunistic retransmission and penalisation are on, there are no probes."""
-    return {
-        "mptcp": {
-            "congestion": control(congestion),
-            "scheduler": scheduler,
-            "path_manager": path_manager,
-            "opportunistic_retransmission": True,
-            "penalisation": True,
-            "probe_interval": False,
-            **tcp_options(),
-            **more,
-        }
-    }
+    """Multipath TCP of today; readings make other stacks of it."""
+    chosen = {"congestion": congestion, "scheduler": scheduler, "path_manager": path_manager}
+    return {"mptcp": {"profile": TODAY, **chosen, **more}}
 
 
 def tcp(congestion: str) -> dict[str, Any]:
-    """Plain TCP of the same time."""
-    return {"tcp": {"congestion": congestion, **tcp_options()}}
+    """Plain TCP of today."""
+    return {"tcp": {"profile": TODAY, "congestion": congestion}}
 
 
 def upload(transport: Mapping[str, Any], mb: float, **more: Any) -> dict[str, Any]:
@@ -175,6 +129,16 @@ def upload(transport: Mapping[str, Any], mb: float, **more: Any) -> dict[str, An
         "workload": {"bulk": {"bytes": f"{round(1e6 * mb)}B"}},
         **more,
     }
+
+
+MESSAGE_MB = 3.0
+
+
+def messages(transport: Mapping[str, Any], mb: float) -> dict[str, Any]:
+    """So many megabytes from the client as messages on one connection, each after a request from the server."""
+    objects = {"objects": max(1, round(mb / MESSAGE_MB)), "size": f"{round(1e6 * MESSAGE_MB)}B"}
+    ends = {"label": "upload", "from": "server", "to": "client"}
+    return {**ends, "transport": dict(transport), "workload": {"request": objects}}
 
 
 def scenario(
@@ -199,9 +163,8 @@ def transfer(
     transport: Mapping[str, Any],
     mb: float,
     *,
-    shaping: Shaping = ASSUMED,
     limit_s: float = LIMIT_S,
     record: Mapping[str, Any] = RECORD,
 ) -> dict[str, Any]:
     """One upload over some paths."""
-    return scenario(topology(paths, shaping), [upload(transport, mb)], limit_s=limit_s, record=record)  # fmt: skip
+    return scenario(topology(paths), [upload(transport, mb)], limit_s=limit_s, record=record)  # fmt: skip
