@@ -232,10 +232,10 @@ def long_ways(context: Context, case: Assessment) -> None:
             text = f"queues of {packets / BDP:g} BDP: the long {sender.congestion} flow's share"
             case.show(text, interval)
         if packets == BDP:
-            one, other = found[V1].mean, found[CUBIC].mean
-            holds = None if one is None or other is None else one > other
-            text = f"with queues of one BDP BBR keeps {one}, CUBIC {other}"
-            case.require(holds, text)
+            over = ratio(context, "parking lot", V1, CUBIC, "share", queue_packets=packets)
+            case.show("queues of 1 BDP: BBR's share over CUBIC's", over, expected="> 1")
+            text = f"with queues of one BDP BBR keeps {over.mean or 0.0:.2f} times as much"
+            case.require(above(over, 1.0), text)
 
 
 def shares_of_pairs(context: Context) -> pl.DataFrame:

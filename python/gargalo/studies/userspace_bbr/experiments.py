@@ -263,7 +263,7 @@ HOPS = 3
 
 
 def parking_lot(profile: Profile) -> list[Job]:
-    """A flow over three bottlenecks, each shared with a CUBIC."""
+    """A flow over three bottlenecks, each shared with a CUBIC; flows start within a round trip of each other."""
 
     def build(sender: Sender, labels: dict[str, Any], _repeat: int) -> dict[str, Any]:
         near = {"rate": "1Gbit/s", "delay": "1ms"}
@@ -280,14 +280,15 @@ def parking_lot(profile: Profile) -> list[Job]:
             {**bulk(rival, 1), **more, "from": f"cross{i}", "to": f"sink{i}", "label": "rival"}
             for i in range(HOPS)
         ]
-        return scenario(topology, flows, {}, limit_s=profile.settings["mix_s"])
+        made = scenario(topology, flows, {}, limit_s=profile.settings["mix_s"])
+        return {**made, "start_jitter": "1RTT"}
 
     cells = [
         (s, {"queue_packets": n})
         for n in profile.settings["competition_packets"]
         for s in DOWNLOADS
     ]
-    return [j for j in jobs_of(profile, "parking lot", cells, build) if not j.repeat]
+    return jobs_of(profile, "parking lot", cells, build)
 
 
 EXPERIMENTS = (
