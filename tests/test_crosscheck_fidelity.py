@@ -158,6 +158,33 @@ def test_the_tables_have_the_kernel_ours_and_ns3_beside_each_other(plan_rows):
     assert "| pair | bbr | codel | 50% | 57% | 62% | +7 | **+12** |" in table
 
 
+def test_other_settings_are_tried_where_ns3_is_far_from_the_kernel(plan_rows):
+    runs = bench.plan(plan_rows, labels(plan_rows))
+    slow = of(runs, experiment="queue", control="cubic", queue_packets=25)
+    changed = slow.varied({"TcpSocketBase::MinRto": "1s"})
+    assert set(slow.arguments) ^ set(changed.arguments) == {
+        "--ns3::TcpSocketBase::MinRto=200ms",
+        "--ns3::TcpSocketBase::MinRto=1s",
+    }
+    rows = plan_rows.filter(pl.col("experiment").is_in(["queue", "short", "pair"]))
+    # 7%: goodput is near, completion is not; pairs are not tried.
+    both = made_up(rows, {"ns-3": 1.07})
+    outside = bench.far(both)
+    assert {c.experiment for c in outside} == {"short"}
+    assert {c.text for c in outside} <= {r.cell for r in runs}
+    table = bench.variants_table(
+        outside,
+        {
+            "other": {c.text: ours for c, (ours, _) in zip(outside, both[15:], strict=False)},
+            "none": {},
+        },
+    ).splitlines()
+    assert table[0] == "| cell | ns-3 to kernel | other | none |"
+    assert table[2] == "| **near the kernel, of 24** | 0 | 24 | 0 |"
+    assert table[3].endswith("| 1.07 | **1.00** |  |")
+    assert bench.far(made_up(rows, {"ns-3": 1.0})) == []
+
+
 def test_without_the_kernel_there_are_no_cells(plan_rows):
     rows = plan_rows.filter(
         (pl.col("experiment") == "queue") & (pl.col("stack") == "ours, simulated")
