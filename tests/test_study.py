@@ -86,8 +86,11 @@ def test_the_rating_rule():
 
 @pytest.mark.parametrize("profile", ["quick", "night", "full"])
 def test_every_cell_of_the_plan_is_a_valid_scenario(profile):
-    jobs = jobs_of(STUDY, STUDY.profiles[profile])
-    first = [j for j in jobs if j.repeat == 0]
+    chosen = STUDY.profiles[profile].with_repeat(1)
+    if profile == "full":
+        # Readings change transports only, in the same way as those of the others.
+        chosen = replace(chosen, settings={**chosen.settings, "readings": ["ns2-2.29"]})
+    jobs = first = jobs_of(STUDY, chosen)
     labels = [json.dumps(j.labels, sort_keys=True) for j in first]
     assert len(labels) == len(set(labels))
     assert {j.labels["experiment"] for j in jobs} <= {e.name for e in STUDY.experiments}

@@ -4,6 +4,7 @@ from gargalo.metrics.intervals import POSITIVE, SHARE
 from gargalo.studies.high_speed_tcp.claims import CLAIMS
 from gargalo.studies.high_speed_tcp.experiments import EXPERIMENTS, FULL, NIGHT, QUICK
 from gargalo.studies.high_speed_tcp.figures import figures, tables
+from gargalo.studies.high_speed_tcp.readings import READINGS
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
 from gargalo.studies.model import Study
 
@@ -27,6 +28,7 @@ STUDY = Study(
         "variation": POSITIVE,
         "flow_goodput_bps": POSITIVE,
         "dropped_packets": POSITIVE,
+        "timeouts": POSITIVE,
         "goodput": POSITIVE,
         "long_short": POSITIVE,
         "convergence_s": POSITIVE,
@@ -37,9 +39,9 @@ STUDY = Study(
     figures=figures,
     tables=tables,
     algorithms=PROTOCOLS,
+    readings=READINGS,
     notes=(
-        "reno is RFC 5681 with SACK and RACK-TLP recovery; all protocols run with the published defaults of "
-        "this engine's implementations, over the same transport.",
+        "reno is RFC 5681 with SACK recovery; in a reading all protocols and the background run over the same transport.",
         "A third of each run is not judged (slow start and first convergence).",
     ),
 )

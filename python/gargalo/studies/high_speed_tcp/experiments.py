@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from gargalo.judging import Profile
 from gargalo.studies.high_speed_tcp.measure import LATE
-from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS, VARIANTS, dumbbell, parking_lot
+from gargalo.studies.high_speed_tcp.scenarios import (
+    LOADS,
+    PROTOCOLS,
+    SPREAD_S,
+    dumbbell,
+    parking_lot,
+)
 from gargalo.studies.model import Experiment
 from gargalo.sweeps.job import Job, derive_seeds
 
@@ -70,20 +76,30 @@ STANDARD = {
 
 def connections(profile: Profile) -> list[Job]:
     """1a: how many connections fill 1 Gbit/s."""
-    levels = {**STANDARD, "connections": profile.settings["connections"]}
+    s = profile.settings
+    levels = {**STANDARD, "connections": s["connections"], "load": s["connections_loads"]}
     return scalability(profile, "connections", product(protocol=PROTOCOLS, **levels))
 
 
 def capacity(profile: Profile) -> list[Job]:
-    """1b: capacities with 20 connections, with more, and with larger buffers."""
+    """1b: capacities with 20 connections, by background load."""
     s = profile.settings
-    levels = product(protocol=s["capacity_protocols"], **{**STANDARD, "mbps": s["capacities"]})
-    top = {**STANDARD, "mbps": s["contrast_capacities"]}
-    more = product(
-        protocol=s["capacity_protocols"], **{**top, "connections": s["more_connections"]}
-    )
-    large = product(protocol=s["capacity_protocols"], **{**top, "buffer": ["0.2BDP"]})
-    return scalability(profile, "capacity", levels + more + large)
+    factors = [
+        cell
+        for load, capacities in zip(s["capacity_loads"], s["capacities"], strict=True)
+        for cell in product(protocol=PROTOCOLS, **{**STANDARD, "mbps": capacities, "load": [load]})
+    ]
+    return scalability(profile, "capacity", factors)
+
+
+def contrast(profile: Profile) -> list[Job]:
+    """1b: the link of 1 Gbit/s and faster ones, these also with more connections and with larger buffers."""
+    s = profile.settings
+    top = {"protocol": s["contrast_protocols"], **STANDARD, "mbps": s["contrast_capacities"]}
+    base = product(**{**top, "mbps": sorted({1000, *s["contrast_capacities"]})})
+    more = product(**{**top, "connections": s["more_connections"]})
+    large = product(**{**top, "buffer": ["0.2BDP"]})
+    return scalability(profile, "contrast", base + more + large)
 
 
 def delay(profile: Profile) -> list[Job]:
@@ -101,20 +117,17 @@ def compatibility(profile: Profile) -> list[Job]:
         return dumbbell(
             protocols,
             mbps=1000,
-            one_way_s=0.1,
             load=float(labels["load"]),
             duration_s=profile.settings["duration_s"],
             seed=seed,
         )
 
+    s = profile.settings
     others = [p for p in PROTOCOLS if p != "reno"]
-    factors = product(protocol=others, others=profile.settings["others"], load=[0.2])
-    return cells(
-        profile,
-        "compatibility",
-        [*product(protocol=["reno"], others=[0], load=[0.2]), *factors],
-        build,
-    )
+    loads = s["compatibility_loads"]
+    factors = product(protocol=others, others=s["others"], load=loads)
+    alone = product(protocol=["reno"], others=[0], load=loads)
+    return cells(profile, "compatibility", alone + factors, build)
 
 
 def twenty(profile: Profile, experiment: str, loads: Sequence[float], **more: Any) -> list[Job]:
@@ -123,7 +136,6 @@ def twenty(profile: Profile, experiment: str, loads: Sequence[float], **more: An
     def build(labels: dict[str, Any], seed: int) -> dict[str, Any]:
         settings: dict[str, Any] = {
             "mbps": 1000,
-            "one_way_s": 0.1,
             "load": float(labels["load"]),
             "duration_s": profile.settings["fairness_duration_s"],
             "seed": seed,
@@ -134,9 +146,8 @@ def twenty(profile: Profile, experiment: str, loads: Sequence[float], **more: An
 
 
 def rtt_fairness(profile: Profile) -> list[Job]:
-    """3a: one-way delays spread over 10 to 105 ms."""
-    delays = [0.010 + 0.005 * i for i in range(20)]
-    return twenty(profile, "rtt-fairness", profile.settings["loads"], one_way_s=delays)
+    """3a: access links of 10 to 105 ms at both ends of 100 ms."""
+    return twenty(profile, "rtt-fairness", profile.settings["loads"], access_s=SPREAD_S)
 
 
 def same_fairness(profile: Profile) -> list[Job]:
@@ -161,13 +172,12 @@ def inter_fairness(profile: Profile) -> list[Job]:
         return dumbbell(
             [p for p in protocols for _ in range(2)],
             mbps=1000,
-            one_way_s=0.1,
             load=float(labels["load"]),
             duration_s=profile.settings["fairness_duration_s"],
             seed=seed,
         )
 
-    factors = product(load=profile.settings["stability_loads"], libra=[True, False])
+    factors = product(load=profile.settings["inter_loads"], libra=[True, False])
     return cells(profile, "inter-fairness", factors, build)
 
 
@@ -181,7 +191,6 @@ def convergence(profile: Profile) -> list[Job]:
         return dumbbell(
             [protocol] * 20,
             mbps=1000,
-            one_way_s=0.1,
             load=float(labels["load"]),
             duration_s=s["late_start_s"] + s["late_duration_s"],
             seed=seed,
@@ -221,14 +230,14 @@ def parking_scalability(profile: Profile) -> list[Job]:
         return parking_lot(
             [labels["protocol"]] * int(labels["connections"]),
             mbps=float(labels["mbps"]),
-            load=0.2,
+            load=float(labels["load"]),
             duration_s=s["parking_duration_s"],
             seed=seed,
         )
 
-    factors = product(
-        protocol=PROTOCOLS, connections=s["parking_connections"], mbps=[1000]
-    ) + product(protocol=PROTOCOLS, connections=[100], mbps=s["parking_capacities"])
+    every = {"protocol": PROTOCOLS, "load": LOADS}
+    factors = product(**every, connections=s["parking_connections"], mbps=[1000])
+    factors += product(**every, connections=[100], mbps=s["parking_capacities"])
     return cells(profile, "parking-scalability", factors, build)
 
 
@@ -239,39 +248,42 @@ def parking_compatibility(profile: Profile) -> list[Job]:
     def build(labels: dict[str, Any], seed: int) -> dict[str, Any]:
         protocols = ["reno"] * 20 + [labels["protocol"]] * int(labels["others"])
         return parking_lot(
-            protocols, mbps=1000, load=0.2, duration_s=s["parking_duration_s"], seed=seed
+            protocols,
+            mbps=1000,
+            load=float(labels["load"]),
+            duration_s=s["parking_duration_s"],
+            seed=seed,
         )
 
     others = [p for p in PROTOCOLS if p != "reno"]
-    factors = product(protocol=others, others=s["parking_others"])
+    factors = product(
+        protocol=others, others=s["parking_others"], load=s["parking_compatibility_loads"]
+    )
     return cells(profile, "parking-compatibility", factors, build)
 
 
-def open_parameters(profile: Profile) -> list[Job]:
-    """FAST and Libra with other readings of what the work leaves open, in the cells that claims judge; factor `cell`."""
+def parking_inter(profile: Profile) -> list[Job]:
+    """Parking lot: two flows of every protocol together, one at each round trip."""
     s = profile.settings
-    standard = {"mbps": 1000, "one_way_s": 0.1, "load": 0.2, "duration_s": s["duration_s"]}
 
     def build(labels: dict[str, Any], seed: int) -> dict[str, Any]:
-        protocol = labels["protocol"]
-        if labels["cell"] == "beside 20 reno":
-            return dumbbell(["reno"] * 20 + [protocol] * 20, **standard, seed=seed)
-        if labels["cell"] == "delays of 10 to 105 ms":
-            delays = [0.010 + 0.005 * i for i in range(20)]
-            return dumbbell([protocol] * 20, **{**standard, "one_way_s": delays}, seed=seed)
-        return dumbbell([protocol] * 16, **standard, seed=seed)
+        return parking_lot(
+            [p for p in PROTOCOLS for _ in range(2)],
+            mbps=1000,
+            load=float(labels["load"]),
+            duration_s=s["parking_duration_s"],
+            seed=seed,
+        )
 
-    levels = ["16 connections", "beside 20 reno", "delays of 10 to 105 ms"]
-    factors = product(protocol=list(VARIANTS), cell=levels) if s["open_parameters"] else []
-    return cells(profile, "open-parameters", factors, build)
+    return cells(profile, "parking-inter", product(load=s["inter_loads"]), build)
 
 
 EXPERIMENTS = (
     Experiment("connections", "Utilisation against connections", connections),
     Experiment("capacity", "Utilisation against capacity", capacity),
+    Experiment("contrast", "More connections, larger buffers", contrast),
     Experiment("delay", "Utilisation against propagation delay", delay),
     Experiment("compatibility", "Reno's share beside other protocols", compatibility),
-    Experiment("open-parameters", "What the work leaves open", open_parameters),
     Experiment("rtt-fairness", "Fairness with different round-trip times", rtt_fairness),
     Experiment("same-fairness", "Equal flows: fairness and stability", same_fairness),
     Experiment("start-fairness", "Flows that start one after another", start_fairness),
@@ -280,57 +292,71 @@ EXPERIMENTS = (
     Experiment("parking-fairness", "Parking lot: long and short round trips", parking_fairness),
     Experiment("parking-scalability", "Parking lot: utilisation", parking_scalability),
     Experiment("parking-compatibility", "Parking lot: reno's share", parking_compatibility),
+    Experiment("parking-inter", "Parking lot: all protocols together", parking_inter),
 )
 
-LOADS = [0.2, 0.5, 0.8]
+CONTRAST = ["cubic", "htcp", "reno"]
 
 QUICK = Profile(
     "quick",
-    "A few levels of each factor, 14 to 50 s of each run, two seeds: minutes on two cores.",
-    2,
+    "The levels of each factor that claims need, 12 to 40 s of each run, one seed.",
+    1,
     {
+        "readings": [
+            "ns2-2.29",
+            "today",
+            "uncapped",
+            "libra-paced",
+            "fast-paced",
+            "fast-100",
+            "longer",
+        ],
         "duration_s": 24.0,
         "fast_duration_s": 14.0,
-        "connections": [4, 16],
-        "capacities": [1000, 2500],
-        "capacity_protocols": ["cubic", "htcp", "reno"],
+        "connections": [16],
+        "connections_loads": [0.2],
+        "capacity_loads": [0.2, 0.8],
+        "capacities": [[1000, 2500], [1000]],
+        "contrast_protocols": CONTRAST,
         "contrast_capacities": [2500],
         "more_connections": [100],
         "delays_s": [0.01, 0.2],
         "delay_loads": [0.2, 0.5],
-        "delay_protocols": ["cubic", "htcp", "reno"],
+        "delay_protocols": CONTRAST,
         "others": [20],
+        "compatibility_loads": [0.2],
         "fairness_duration_s": 24.0,
-        "loads": LOADS,
+        "loads": [0.2, 0.8],
         "stability_loads": [0.8],
+        "inter_loads": [0.5],
         "start_gap_s": None,
-        "late_start_s": 25.0,
-        "late_duration_s": 25.0,
+        "late_start_s": 20.0,
+        "late_duration_s": 20.0,
         "convergence_loads": [0.2],
-        "parking_duration_s": 15.0,
+        "parking_duration_s": 12.0,
         "parking_loads": [0.5],
         "parking_htcp_loads": [0.5, 0.8],
         "parking_connections": [],
         "parking_capacities": [],
-        "parking_others": [],
-        "open_parameters": False,
+        "parking_others": [20],
+        "parking_compatibility_loads": [0.5],
     },
 )
 
 NIGHT = Profile(
     "night",
-    "The levels of quick, the length as published: 600 s, five seeds: a night on two cores.",
+    "The levels of quick and the length as published, 600 s, with five seeds: some nights on two cores.",
     5,
     {
         **QUICK.settings,
+        "readings": ["ns2-2.29", "libra-paced", "fast-100", "today", "uncapped"],
         "duration_s": 600.0,
         "fast_duration_s": 600.0,
-        "connections": [16],
         "fairness_duration_s": 600.0,
+        "loads": LOADS,
         "late_start_s": 150.0,
         "late_duration_s": 450.0,
         "parking_duration_s": 600.0,
-        "open_parameters": True,
     },
 )
 
@@ -339,20 +365,25 @@ FULL = Profile(
     "As published: 600 s, all factors, capacities to 10 Gbit/s, five seeds.",
     5,
     {
+        "readings": ["ns2-2.29", "today", "uncapped"],
         "duration_s": 600.0,
         "fast_duration_s": 600.0,
         "connections": [2**i for i in range(1, 9)],
-        "capacities": [155, 622, 1000, 2500, 5000, 10000],
-        "capacity_protocols": list(PROTOCOLS),
+        "connections_loads": LOADS,
+        "capacity_loads": LOADS,
+        "capacities": [[155, 622, 1000, 2500, 5000, 10000]] * 3,
+        "contrast_protocols": list(PROTOCOLS),
         "contrast_capacities": [155, 622, 1000, 2500, 5000, 10000],
         "more_connections": [50, 100],
         "delays_s": [0.01, 0.05, 0.1, 0.2],
         "delay_loads": [0.0, 0.2, 0.5, 0.8],
         "delay_protocols": list(PROTOCOLS),
         "others": [5, 10, 20, 30, 40],
+        "compatibility_loads": LOADS,
         "fairness_duration_s": 600.0,
         "loads": LOADS,
         "stability_loads": LOADS,
+        "inter_loads": LOADS,
         "start_gap_s": 25.0,
         "late_start_s": 150.0,
         "late_duration_s": 450.0,
@@ -363,6 +394,6 @@ FULL = Profile(
         "parking_connections": [2**i for i in range(2, 9)],
         "parking_capacities": [155, 622, 2500, 5000, 10000],
         "parking_others": [5, 10, 20, 30, 40],
-        "open_parameters": True,
+        "parking_compatibility_loads": LOADS,
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 import polars as pl
@@ -13,6 +13,8 @@ from gargalo.studies.high_speed_tcp.ratings import RULE, table
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gargalo.studies.model import Context
 
 METRICS = (
@@ -91,6 +93,7 @@ def bars(context: Context, rows: pl.DataFrame, y: str, title: str) -> go.Figure:
     return figure
 
 
+SIDES = (" short", " long")
 USED = "share of the capacity used by the main flows"
 
 
@@ -133,30 +136,42 @@ def by_load(
     return FigureBlock(title, caption, drawn, group)
 
 
+def levels(rows: pl.DataFrame, factor: str) -> list[tuple[Any, pl.DataFrame]]:
+    """Return the rows of each level of a factor, in order; none without rows."""
+    if rows.height == 0:
+        return []
+    found = sorted(rows[factor].unique().to_list())
+    return [(level, rows.filter(pl.col(factor) == level)) for level in found]
+
+
 def scalability(context: Context) -> list[FigureBlock]:
     """Draw the use of the link against connections, capacity and delay."""
     rows = context.experiment("connections")
     labels = {"x": "connections", "y": USED}
     found = [
         FigureBlock(
-            "Utilisation against connections",
-            "1 Gbit/s, 200 ms, 2500 packets of buffer, 20% background: 80% is all there is.",
-            lines(context, rows, "connections", "main_utilization", log=True, labels=labels),
+            f"Utilisation against connections, {100 * load:g}% background",
+            f"1 Gbit/s, 200 ms, 2500 packets of buffer: {100 - 100 * load:g}% is all there is.",
+            lines(context, mine, "connections", "main_utilization", log=True, labels=labels),
             "scalability",
         )
+        for load, mine in levels(rows, "load")
     ]
-    rows = context.experiment("capacity", buffer="2500 packets")
     labels = {"x": "capacity (Mbit/s)", "y": USED}
-    for n in sorted(rows["connections"].unique().to_list()) if rows.height else []:
-        mine = rows.filter(pl.col("connections") == n)
+    for load, mine in levels(context.experiment("capacity"), "load"):
+        drawn = lines(context, mine, "mbps", "main_utilization", log=True, labels=labels)
+        title = f"Utilisation against capacity, {100 * load:g}% background"
+        caption = "20 connections, 200 ms, 2500 packets of buffer."
+        found.append(FigureBlock(title, caption, drawn, "scalability"))
+    rows = context.experiment("contrast", buffer="2500 packets")
+    for n, mine in levels(rows.filter(pl.col("connections") > 20), "connections"):
         drawn = lines(context, mine, "mbps", "main_utilization", log=True, labels=labels)
         title = f"Utilisation against capacity, {n} connections"
         caption = "200 ms, 2500 packets of buffer, 20% background."
         found.append(FigureBlock(title, caption, drawn, "scalability"))
     rows = context.experiment("delay")
     labels = {"x": "one-way delay (ms)", "y": USED}
-    for load in sorted(rows["load"].unique().to_list()) if rows.height else []:
-        mine = rows.filter(pl.col("load") == load)
+    for load, mine in levels(rows, "load"):
         drawn = lines(context, mine, "delay_s", "main_utilization", scale=1e3, labels=labels)
         title = f"Utilisation against propagation delay, {100 * load:g}% background"
         found.append(FigureBlock(title, "20 connections, 1 Gbit/s.", drawn, "scalability"))
@@ -165,19 +180,25 @@ def scalability(context: Context) -> list[FigureBlock]:
 
 def fairness(context: Context) -> list[FigureBlock]:
     """Draw what reno keeps beside others, and Jain's index."""
-    rows = context.experiment("compatibility").filter(pl.col("protocol") != "reno")
     labels = {"x": "flows of the other protocol", "y": "share of the capacity"}
     return [
-        FigureBlock(
-            "Reno's share beside other flows",
-            "20 reno flows and others, 1 Gbit/s, 200 ms, 20% background.",
-            lines(context, rows, "others", "share.reno", labels=labels),
-            "compatibility",
+        *(
+            FigureBlock(
+                f"Reno's share beside other flows, {where}, {100 * load:g}% background",
+                f"20 reno flows and others, 1 Gbit/s, {rtt}.",
+                lines(context, rows, "others", "share.reno", labels=labels),
+                "compatibility",
+            )
+            for name, where, rtt in (
+                ("compatibility", "dumbbell", "200 ms"),
+                ("parking-compatibility", "parking lot", "half at 90 ms and half at 180 ms"),
+            )
+            for load, rows in levels(context.experiment(name), "load")
         ),
         *(
             by_load(context, name, "jain", "Jain's index", title, "20 flows, 1 Gbit/s.", "fairness")
             for name, title in (
-                ("rtt-fairness", "Jain's index by load, one-way delays of 10 to 105 ms"),
+                ("rtt-fairness", "Jain's index by load, access links of 10 to 105 ms"),
                 ("same-fairness", "Jain's index by load, equal flows"),
                 ("start-fairness", "Jain's index by load, flows that start 25 s apart"),
             )
@@ -211,7 +232,33 @@ def published() -> pl.DataFrame:
     )
 
 
-LABELS = ("protocol", "connections", "mbps", "delay_s", "load", "buffer", "others", "libra", "cell")
+def together(context: Context, experiment: str, groups: Sequence[str]) -> pl.DataFrame:
+    """Return the goodput of a flow of every protocol when all share a link, in Mbit/s, one row a cell and protocol.
+
+    Args:
+        context: With all runs.
+        experiment: Whose runs.
+        groups: What follows the protocol in the name of the metric: a column each.
+
+    """
+    rows = context.experiment(experiment)
+    cells = [c for c in ("load", "libra") if c in rows.columns and rows[c].null_count() == 0]
+    found = []
+    for _, cell in rows.group_by(cells, maintain_order=True):
+        for protocol in PROTOCOLS:
+            names = {g: f"goodput.{protocol}{g}" for g in groups}
+            means = {g: cell[n].mean() for g, n in names.items() if n in cell.columns}
+            if any(m is not None for m in means.values()):
+                shown = {
+                    f"{g.strip()} round trip, Mbit/s" if g else "Mbit/s": m / 1e6
+                    for g, m in means.items()
+                    if isinstance(m, float)
+                }
+                found.append({"protocol": protocol, **{c: cell[c][0] for c in cells}, **shown})
+    return pl.DataFrame(found)
+
+
+LABELS = ("protocol", "connections", "mbps", "delay_s", "load", "buffer", "others", "libra")
 
 
 def tables(context: Context) -> list[TableBlock]:
@@ -236,4 +283,18 @@ def tables(context: Context) -> list[TableBlock]:
                 group="fairness",
             )
         )
+    for name, title, caption, groups in (
+        ("inter-fairness", "All protocols together, dumbbell", "with and without libra", ("",)),
+        (
+            "parking-inter",
+            "All protocols together, parking lot",
+            "one at 90 ms and one at 180 ms",
+            SIDES,
+        ),
+    ):
+        if context.experiment(name).height:
+            caption = f"Two flows of every protocol at once, {caption}: goodput of a flow."
+            found.append(
+                TableBlock(title, caption, together(context, name, groups), group="fairness")
+            )
     return [*found, *cell_tables(context, names_of(context), LABELS, METRICS)]

@@ -27,7 +27,8 @@ def measure(run: Run) -> Mapping[str, float]:
     `link_utilization`: that of all traffic. `jain`: Jain's index of the main flows' goodputs.
     `spread`: their coefficient of variation. `variation`: coefficient of variation of their sum over
     1 s bins. `goodput.X` and `share.X`: mean goodput of a flow of protocol X, and the share of the
-    capacity that all of them take. `long_short`: mean goodput of long over that of short round trips.
+    capacity that all of them take; in a parking lot also `goodput.X short` and `goodput.X long`, by round trip.
+    `long_short`: mean goodput of long over that of short round trips. `timeouts`: of a main flow, on average.
     `convergence_s`: time the late flow needs to a fair share of what the background leaves; if it does
     not get there, all the time it had, and `converged` is 0.
     """
@@ -43,8 +44,8 @@ def measure(run: Run) -> Mapping[str, float]:
     by_flow = [float(rates.get(i, 0.0)) for i in flows["id"]]
     links = [k for k in run.links if k["name"].startswith("bottleneck") and k["direction"] == "up"]
     capacity = float(links[0]["capacity_bps"])
-    # Goodput counts payload; the link carries headers too.
-    wire = 1500 / 1448
+    # Goodput counts payload; the link carries headers and options too.
+    wire = 1500 / payload_bytes(run)
     total = bins.group_by("time_s").agg(pl.col("throughput_bps").sum()).sort("time_s")
     sums = total["throughput_bps"].to_numpy()
     used = [
@@ -59,15 +60,19 @@ def measure(run: Run) -> Mapping[str, float]:
         "variation": metrics.coefficient_of_variation(sums),
         "flow_goodput_bps": float(np.mean(by_flow)),
         "dropped_packets": float(sum(k["dropped_packets"] for k in links)),
+        "timeouts": float(np.mean(flows["timeouts"].to_numpy())),
     }
-    protocols = flows["congestion"].to_list()
+    names = flows["label"].to_list()
+    protocols = [name.removesuffix(" short").removesuffix(" long") for name in names]
     for protocol in sorted(set(protocols)):
         mine = [r for r, p in zip(by_flow, protocols, strict=True) if p == protocol]
         found[f"goodput.{protocol}"] = float(np.mean(mine))
         found[f"share.{protocol}"] = wire * sum(mine) / capacity
-    ends = [label.rsplit(" ", 1)[-1] for label in flows["label"]]
-    long = [r for r, e in zip(by_flow, ends, strict=True) if e == "long"]
-    short = [r for r, e in zip(by_flow, ends, strict=True) if e == "short"]
+    for name in sorted(set(names) - set(protocols)):
+        mine = [r for r, n in zip(by_flow, names, strict=True) if n == name]
+        found[f"goodput.{name}"] = float(np.mean(mine))
+    long = [r for r, n in zip(by_flow, names, strict=True) if n.endswith(" long")]
+    short = [r for r, n in zip(by_flow, names, strict=True) if n.endswith(" short")]
     if long and short:
         found["long_short"] = float(np.mean(long) / max(float(np.mean(short)), 1.0))
     if late.height:
@@ -86,3 +91,9 @@ def background_share(run: Run) -> float:
     """
     mixes = (flow["workload"].get("mix") for flow in run.scenario["flows"])
     return next((float(mix["load"]) for mix in mixes if mix), 0.0)
+
+
+def payload_bytes(run: Run) -> int:
+    """Return the payload of a main flow's full segment; all have the same."""
+    tcp = run.scenario["flows"][0]["transport"]["tcp"]
+    return int(tcp["mss"].removesuffix("B"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.studies.high_speed_tcp.claims import compatibility, scalability
+from gargalo.studies.high_speed_tcp.claims import compatibility, lot_scalability, scalability
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
 
 if TYPE_CHECKING:
@@ -46,11 +46,15 @@ def rate(values: Mapping[str, float], *, more_is_better: bool) -> dict[str, str]
 
 
 def mean_over(context: Context, metric: str, experiment: str, protocol: str) -> float:
-    """Return a metric's mean over all cells of a protocol."""
-    rows = context.experiment(experiment, protocol=protocol)
+    """Return a metric's mean over all cells of a protocol, of the loads that all protocols have."""
+    rows = context.experiment(experiment)
     if metric not in rows.columns or rows.height == 0:
         return math.nan
-    value = rows[metric].mean()
+    by_load = rows.group_by("load").agg(pl.col("protocol").n_unique())
+    most = by_load["protocol"].max()
+    loads = by_load.filter(pl.col("protocol") == most)["load"].to_list()
+    mine = rows.filter((pl.col("protocol") == protocol) & pl.col("load").is_in(loads))
+    value = mine[metric].mean()
     return math.nan if value is None else float(str(value))
 
 
@@ -72,12 +76,8 @@ def properties(context: Context) -> dict[str, dict[str, dict[str, float]]]:
             },
         },
         "parking lot": {
-            "scalability": {
-                p: mean_over(context, "main_utilization", "parking-fairness", p) for p in PROTOCOLS
-            },
-            "compatibility": {
-                p: mean_over(context, "share.reno", "parking-compatibility", p) for p in PROTOCOLS
-            },
+            "scalability": lot_scalability(context),
+            "compatibility": {**compatibility(context, "parking-compatibility"), "reno": math.nan},
             "fairness": {p: mean_over(context, "jain", "parking-fairness", p) for p in PROTOCOLS},
             "stability": {
                 p: mean_over(context, "variation", "parking-fairness", p) for p in PROTOCOLS

@@ -9,15 +9,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROTOCOLS = ("bic", "cubic", "fast", "hstcp", "htcp", "libra", "reno", "scalable")
+LOADS = (0.2, 0.5, 0.8)
+"""The background of the work, as a share of the capacity."""
 BUFFER_PACKETS = 2500
 PACKET_BYTES = 1500
-ACCESS_S = 0.001
+ACCESS_S = 0.010
+"""One-way delay of a dumbbell's access link."""
+JITTER_S = 0.0001
+"""Most that chance adds to the delay of an access link."""
+SPREAD_S = tuple(0.010 + 0.005 * i for i in range(20))
+"""Access delays of the experiment on different round trips: 240 to 620 ms with 100 ms of the bottleneck."""
 HOPS = 3
-VARIANTS: dict[str, dict[str, Any]] = {
-    "fast, alpha 200": {"fast": {"tuning": False, "alpha": 200}},
-    "libra, capacity 1": {"libra": {"capacity": 1}},
-}
-"""Other readings of what the work leaves open: FAST's queued segments, the unit of Libra's capacity."""
 
 
 def rate(mbps: float) -> str:
@@ -30,14 +32,15 @@ def seconds(value: float) -> str:
     return f"{round(value, 6):g}s"
 
 
-def background(load: float, link: str = "bottleneck", **ends: str) -> list[dict[str, Any]]:
+def background(load: float, link: str, source: str, to: str) -> list[dict[str, Any]]:
     """Background traffic on a link, in both directions; none if `load` is 0."""
     if load <= 0:
         return []
     return [
         {
             "label": f"background {link}",
-            **({"from": "left*", "to": "right*"} | ends),
+            "from": source,
+            "to": to,
             "transport": {"tcp": {"congestion": "reno"}},
             "workload": {"mix": {"load": f"{100 * load:g}%", "link": link}},
         }
@@ -51,7 +54,7 @@ def bulk(label: str, protocol: str, source: str, to: str, start_s: float) -> dic
         "from": source,
         "to": to,
         "start": seconds(start_s),
-        "transport": {"tcp": {"congestion": VARIANTS.get(protocol, protocol)}},
+        "transport": {"tcp": {"congestion": protocol}},
     }
 
 
@@ -63,31 +66,34 @@ def dumbbell(
     protocols: Sequence[str],
     *,
     mbps: float,
-    one_way_s: Sequence[float] | float,
     load: float,
     duration_s: float,
     seed: int,
+    one_way_s: float = 0.1,
+    access_s: Sequence[float] | None = None,
     buffer: str = f"{BUFFER_PACKETS} packets",
     starts_s: Sequence[float] | None = None,
     labels: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """One flow per entry of `protocols` over one bottleneck.
+    """One flow per entry of `protocols` over one bottleneck, and background traffic between two other hosts.
 
-    Starts (within the first second) and access delays (by a tenth of a millisecond and more) are slightly
-    random to avoid synchronisation; the same seed gives the same values for all protocols.
+    `one_way_s` is the delay from end to end; the access links at both ends have 10 ms of it each, but not more than
+    half together. With `access_s`, the delay of each flow's access links, it is that of the bottleneck alone.
+
+    Starts (within the first second) and access delays (by up to a tenth of a millisecond) are slightly random to avoid
+    synchronisation; the same seed gives the same values for all protocols.
     """
     chance = random.Random(f"dumbbell {seed}")
     n = len(protocols)
-    delays = [one_way_s] * n if isinstance(one_way_s, float) else list(one_way_s)
-    # Half of the shortest path is common; each access link, one at either end, has half of the rest.
-    common = max(min(delays) - 2 * ACCESS_S, min(delays) / 2)
+    own_s = min(ACCESS_S, one_way_s / 4)
+    common_s = one_way_s if access_s else one_way_s - 2 * own_s
     access = [
         {
             "rate": rate(10 * mbps),
-            "delay": seconds(max((d - common) / 2, 0.0) + chance.uniform(0.0, 0.1) * ACCESS_S),
+            "delay": seconds(d + chance.uniform(0.0, JITTER_S)),
             "queue": {"droptail": "100000 packets"},
         }
-        for d in delays
+        for d in [*(access_s or [own_s] * n), own_s]
     ]
     starts = starts_s or [chance.uniform(0.0, 1.0) for _ in range(n)]
     names = labels or list(protocols)
@@ -102,16 +108,16 @@ def dumbbell(
         "record": RECORD,
         "topology": {
             "dumbbell": {
-                "pairs": n,
+                "pairs": n + 1,
                 "access": access,
                 "bottleneck": {
                     "rate": rate(mbps),
-                    "delay": seconds(common),
+                    "delay": seconds(common_s),
                     "queue": {"droptail": buffer},
                 },
             }
         },
-        "flows": flows + background(load),
+        "flows": flows + background(load, "bottleneck", f"left{n}", f"right{n}"),
     }
 
 
@@ -161,7 +167,7 @@ def parking_lot(
 
     for i, protocol in enumerate(protocols):
         rtt_s, kind = ((0.090, "short"), (0.180, "long"))[i % 2]
-        delay = access_s[rtt_s] + chance.uniform(0.0, 0.1) * ACCESS_S
+        delay = access_s[rtt_s] + chance.uniform(0.0, JITTER_S)
         attach(f"left{i}", "router0", delay)
         attach(f"right{i}", f"router{HOPS}", delay)
         start = chance.uniform(0.0, 1.0)
@@ -170,11 +176,7 @@ def parking_lot(
         for hop in range(HOPS):
             attach(f"cross{hop}", f"router{hop}", 0.0005)
             attach(f"sink{hop}", f"router{hop + 1}", 0.0005)
-            flows += background(
-                load,
-                f"bottleneck{hop}",
-                **{"from": f"cross{hop}", "to": f"sink{hop}"},
-            )
+            flows += background(load, f"bottleneck{hop}", f"cross{hop}", f"sink{hop}")
     return {
         "name": "high-speed-tcp",
         "duration": seconds(duration_s),
