@@ -136,6 +136,11 @@ fn end(d: &mut Draw) -> Config {
         c.options.data_numbers = DataNumbers::Long;
     }
     c.options.max_subflows = 1 + d.below(12) as u32;
+    if c.options.max_subflows.is_multiple_of(3) {
+        // The rules of multipath-tcp.org's kernel; drawn by what was drawn, so that the other networks stay the same.
+        c.options.opportunistic_retransmission = OpportunisticRetransmission::Head;
+        c.options.penalisation = Penalisation::Halve;
+    }
     c.retry_after = Duration::from_secs_f64(d.between(0.05, 2.0));
     c
 }
