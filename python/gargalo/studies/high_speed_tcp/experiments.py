@@ -309,6 +309,7 @@ QUICK = Profile(
             "libra-paced",
             "fast-paced",
             "fast-100",
+            "fast-100-libra-paced",
             "longer",
         ],
         "duration_s": 24.0,
@@ -349,7 +350,14 @@ NIGHT = Profile(
     5,
     {
         **QUICK.settings,
-        "readings": ["ns2-2.29", "libra-paced", "fast-100", "today", "uncapped"],
+        "readings": [
+            "ns2-2.29",
+            "libra-paced",
+            "fast-100",
+            "fast-100-libra-paced",
+            "today",
+            "uncapped",
+        ],
         "duration_s": 600.0,
         "fast_duration_s": 600.0,
         "fairness_duration_s": 600.0,

@@ -249,12 +249,11 @@ def together(context: Context, experiment: str, groups: Sequence[str]) -> pl.Dat
             names = {g: f"goodput.{protocol}{g}" for g in groups}
             means = {g: cell[n].mean() for g, n in names.items() if n in cell.columns}
             if any(m is not None for m in means.values()):
-                shown = {
-                    f"{g.strip()} round trip, Mbit/s" if g else "Mbit/s": m / 1e6
-                    for g, m in means.items()
-                    if isinstance(m, float)
-                }
-                found.append({"protocol": protocol, **{c: cell[c][0] for c in cells}, **shown})
+                row: dict[str, Any] = {"protocol": protocol, **{c: cell[c][0] for c in cells}}
+                for g, m in means.items():
+                    if isinstance(m, float):
+                        row[f"{g.strip()} round trip, Mbit/s" if g else "Mbit/s"] = m / 1e6
+                found.append(row)
     return pl.DataFrame(found)
 
 

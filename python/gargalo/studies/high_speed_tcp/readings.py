@@ -161,6 +161,13 @@ READINGS = (
         PARAMETERS,
     ),
     Reading(
+        "fast-100-libra-paced",
+        "FAST with alpha 100, Libra paced",
+        "ns-2.29 with both.",
+        capped(paced="libra", parameters={"fast": {"tuning": False, "alpha": 100}}),
+        ("sixteen-fill", "who-scales"),
+    ),
+    Reading(
         "libra-measured",
         "Libra with a capacity in Mbit/s",
         "ns-2.29 with Libra's capacity measured by packet pairs and taken in Mbit/s, a thousand times as much.",
