@@ -60,8 +60,8 @@ fn five_clean_paths_are_one() {
         &[flow],
     ));
     let flow = &out.json["flows"][0];
-    // Of 1500 bytes 1428 are data: 247.5 of 260 Mbit/s is all there is.
-    assert!(goodput(flow) >= 0.95 * 260.0, "{flow}");
+    // Of 1500 bytes 1428 are data: 247.5 of 260 Mbit/s is all there is, less the start.
+    assert!(goodput(flow) >= 0.948 * 260.0, "{flow}");
     assert_eq!(of_flow(&out.json, flow).len(), 5);
     let carried = by_link(&out.json, flow);
     for (i, rate) in rates.iter().enumerate() {

@@ -64,7 +64,9 @@ def shares(run: Run, flow: int) -> dict[str, float | None]:
         duplicates[s["link"]] = duplicates.get(s["link"], 0.0) + float(s["duplicate_acks"])
     total = sum(by_path.values())
     # Where paths are shared, the link of the host itself has the same number.
-    found = {f"share.path{k[-1]}": n / total for k, n in sorted(by_path.items()) if total > 0}
+    found: dict[str, float | None] = {
+        f"share.path{k[-1]}": n / total for k, n in sorted(by_path.items()) if total > 0
+    }
     return found | {f"duplicate_acks.path{k[-1]}": n for k, n in sorted(duplicates.items())}
 
 

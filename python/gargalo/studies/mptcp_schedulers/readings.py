@@ -100,7 +100,8 @@ def decides(labels: Mapping[str, Any]) -> bool:
         return True
     if int(labels.get("exp") or 8) not in (3, 4):
         return False
-    return labels["experiment"] == "mesh" or labels["scheduler"] == sc.LL or labels["congestion"] == sc.OLIA  # fmt: skip
+    mesh = labels["experiment"] == "mesh"
+    return bool(mesh or labels["scheduler"] == sc.LL or labels["congestion"] == sc.OLIA)
 
 
 def decides_all(labels: Mapping[str, Any]) -> bool:
