@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import gargalo
+import polars as pl
 import pytest
 from conftest import ROOT, TINY
 
@@ -61,7 +62,7 @@ def test_by_name_in_python():
     upload = run.flows.row(0, named=True)
     assert upload["congestion"] == "fixed"
     assert upload["delivered_bytes"] > 100_000
-    windows = run.flow_samples.filter(gargalo.results.pl.col("flow") == 0)
+    windows = run.flow_samples.filter(pl.col("flow") == 0)
     assert set(windows["congestion_window_bytes"]) == {10 * 1448}
 
 

@@ -701,6 +701,8 @@ class PacingMap:
 
     avoidance: float | None = None
     """In congestion avoidance."""
+    burst: str | None = None
+    """Segments leave in bursts of what the rate gives in this time, of two segments at least and 64 KiB at most, as those of segmentation offload (Linux: 1 ms). Controls that give a rate set their own bursts."""
     slow_start: float | None = None
     """In slow start."""
 

@@ -24,8 +24,6 @@ pub struct Pacer {
     quantum: Bytes,
     /// Lateness not yet credited.
     credit: Duration,
-    /// Sent before pacing begins.
-    unpaced: Bytes,
 }
 
 impl Pacer {
@@ -37,14 +35,7 @@ impl Pacer {
             left: Bytes::ZERO,
             quantum,
             credit: Duration::ZERO,
-            unpaced: Bytes::ZERO,
         }
-    }
-
-    /// The first `bytes` of the connection are sent unpaced (Linux: ten packets).
-    pub fn with_unpaced_start(mut self, bytes: Bytes) -> Self {
-        self.unpaced = bytes;
-        self
     }
 
     /// Sets the burst size for bursts that start from now on.
@@ -81,11 +72,6 @@ impl Pacer {
             };
             return;
         };
-        if !self.unpaced.is_zero() {
-            self.unpaced -= bytes;
-            self.next = now;
-            return;
-        }
         if self.next <= now {
             // The time of all packets has passed: a new burst, credited with its lateness.
             self.credit = now - self.next;
@@ -188,13 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn the_start_may_be_unpaced_and_rate_zero_does_not_stop() {
-        let mut p = Pacer::new(PACKET).with_unpaced_start(PACKET * 3);
+    fn a_rate_of_zero_does_not_stop() {
+        let mut p = Pacer::new(PACKET);
         let now = Instant::ZERO;
-        for _ in 0..3 {
-            assert!(p.can_send(now));
-            p.on_send(now, PACKET, Some(Rate::ZERO));
-        }
         assert!(p.can_send(now));
         p.on_send(now, PACKET, Some(Rate::ZERO));
         assert_eq!(p.next_release(now), now + MAX_GAP);

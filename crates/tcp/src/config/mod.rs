@@ -150,6 +150,9 @@ settings! {
         slow_start: f64 = 2.0, in 0.1..=100.0;
         /// In congestion avoidance.
         avoidance: f64 = 1.2, in 0.1..=100.0;
+        /// Segments leave in bursts of what the rate gives in this time, of two segments at least and 64 KiB at most, as
+        /// those of segmentation offload (Linux: 1 ms). Controls that give a rate set their own bursts.
+        burst: Duration = Duration::ZERO;
     }
 }
 

@@ -1,12 +1,15 @@
 //! Selection of the next segment to send.
 
 use gargalo_cc::{Idle, SendState, Sent};
-use gargalo_units::{Bytes, Instant};
+use gargalo_units::{Bytes, Instant, Rate};
 
-use crate::config::Nagle;
+use crate::config::{Nagle, Pacing};
 use crate::endpoint::Room;
 
 use super::{Frto, Notice, Phase, SendOrder, Sender};
+
+/// Largest burst of segmentation offload.
+const LARGEST_BURST: Bytes = Bytes::new(65_536);
 
 impl Sender {
     /// The next segment that congestion window, peer's window and pacing allow; call until `None`.
@@ -267,16 +270,26 @@ impl Sender {
             prr.on_send(u64::from(len));
         }
         let rate = self.pacing_rate();
-        if rate.is_some() {
-            let two = Bytes::new(2 * u64::from(self.mss));
-            self.pacer
-                .set_quantum(self.controller.send_quantum().unwrap_or(two));
+        if let Some(rate) = rate {
+            self.pacer.set_quantum(self.burst(rate));
         }
         self.pacer.on_send(now, bytes, rate);
         self.last_sent = now;
         self.counts.sent_packets += 1;
         self.counts.sent_bytes += u64::from(len);
         state
+    }
+
+    /// How much leaves at once when the sender paces.
+    fn burst(&self, rate: Rate) -> Bytes {
+        if let Some(burst) = self.controller.send_quantum() {
+            return burst;
+        }
+        let two = Bytes::new(2 * u64::from(self.mss));
+        match self.settings.pacing {
+            Pacing::Window(p) => (rate * p.burst).min(LARGEST_BURST).max(two),
+            Pacing::Off | Pacing::Controller => two,
+        }
     }
 
     /// A tail loss probe: new data if the peer's window allows, else the last segment again (RFC

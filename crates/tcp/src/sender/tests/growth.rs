@@ -139,3 +139,18 @@ fn a_round_starts_with_the_first_acknowledgement_of_each_flight() {
     }
     assert_eq!(r.log(), ["101", "201", "301", "401", "501"]);
 }
+
+#[test]
+fn with_pacing_segments_leave_in_bursts_of_the_given_time() {
+    // A window of ten segments in 100 ms, 1.2 times in avoidance: 120 segments per second, six in 50 ms.
+    for (burst, at_once) in [(0, 2), (50, 6), (1000, 10)] {
+        let mut config = config(Recovery::RackTlp);
+        config.pacing = crate::Pacing::Window(crate::PacingFactors {
+            burst: ms(burst),
+            ..crate::PacingFactors::default()
+        });
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let mut r = Rig::with(&config, Box::new(Rounds(Arc::clone(&log))), log);
+        assert_eq!(r.write(100).len(), at_once, "{burst} ms");
+    }
+}
