@@ -264,7 +264,7 @@ SETTINGS: dict[str, Any] = {
     "pair_s": 40,
     "response_s": 400,
 }
-QUICK = Profile("quick", "All cells, three seeds; transfers of 8 MB: some 15 minutes of real time.", 3, SETTINGS)  # fmt: skip
+QUICK = Profile("quick", "All cells, three seeds; transfers of 8 MB: some 26 minutes of real time.", 3, SETTINGS)  # fmt: skip
 FULL = Profile(
     "full",
     "Ten seeds, transfers of 24 MB: hours of real time.",
