@@ -126,9 +126,10 @@ def test_an_ordinary_iperf3_measures_us(iperf3: Network, options):
     assert len(r["intervals"]) == 2
     end = r["end"]
     assert end["sum_received"]["bytes"] > 10 * MB
-    # Both sides counted the same data: only what is under way at the end differs.
+    # Both sides counted the same data: only what is under way at the end differs, a window of 16 MiB for each stream
+    # (half of what tcp_rmem allows a kernel's receiver) and what waits to be sent.
     under_way = end["sum_sent"]["bytes"] - end["sum_received"]["bytes"]
-    assert -MB <= under_way <= streams * 70 * MB // 10
+    assert -MB <= under_way <= streams * 20 * MB
     if "-R" not in options:
         assert end["sender_tcp_congestion"] == ("bbr" if "bbr" in options else "cubic")
         for interval in r["intervals"]:
