@@ -216,6 +216,38 @@ fn a_backup_carries_only_when_it_must() {
     assert!(net.carried[1] > 3_000_000, "{:?}", net.carried);
 }
 
+/// The first path goes, and the second is dead for a moment; what an end says in that moment is lost.
+fn while_dead(what: impl Fn(&mut Net)) -> Net {
+    let live = Path::new(20, 20);
+    let paths = [live.dead(990, 3_600_000), live.dead(990, 1_100)];
+    let mut net = Net::new(&paths, config(2 << 20), "cubic", 15);
+    net.write_endlessly(0);
+    net.run_for(ms(1_000));
+    what(&mut net);
+    net.run_for(ms(2_500));
+    net
+}
+
+#[test]
+fn a_lost_remove_addr_is_sent_again() {
+    let net = while_dead(|net| {
+        let now = net.now;
+        net.ends[0].remove_address(now, address(0, 0));
+    });
+    let left: Vec<_> = net.ends[1].subflow_addresses().collect();
+    assert_eq!(left.len(), 1, "the server was told: {left:?}");
+}
+
+#[test]
+fn a_lost_mp_prio_is_sent_again() {
+    let net = while_dead(|net| {
+        let now = net.now;
+        let id = net.ends[0].subflows(now).nth(1).unwrap().id;
+        assert!(net.ends[0].set_backup(now, id, true));
+    });
+    assert!(net.ends[1].path_views()[1].backup);
+}
+
 #[test]
 fn a_connection_without_paths_is_given_up() {
     let paths = [Path::new(20, 20)];

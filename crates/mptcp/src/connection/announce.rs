@@ -14,6 +14,8 @@ use crate::{Init, Names};
 
 /// Maximum number of pending options on a subflow: it bounds the answers that a peer can cause.
 const MOST_SIGNALS: usize = 16;
+/// How often REMOVE_ADDR and MP_PRIO are sent: they are not acknowledged, and the segment may be lost.
+const UNACKNOWLEDGED_SENT: u32 = 3;
 /// Minimum time for the echo of an ADD_ADDR before the next one is sent.
 const ECHO_WAIT: Duration = Duration::from_millis(20);
 
@@ -30,8 +32,8 @@ pub(super) struct AddressTable {
     announced: Vec<Announcement>,
     /// When the next ADD_ADDR may be sent; see [`Connection::repeat_announcements`].
     announce_from: Instant,
-    /// Identifiers of addresses that were removed while no subflow could announce it.
-    pub(super) removed: Vec<u8>,
+    /// What is told to the peer several times, as it is not acknowledged.
+    repeated: Vec<Repeated>,
     pub(super) failures: Vec<Failure>,
 }
 
@@ -41,6 +43,22 @@ struct Announcement {
     sent: u32,
     echoed: bool,
     again_at: Instant,
+}
+
+/// An option that no answer confirms. A peer that has it already ignores it (RFC 8684 §3.3.8, §3.4.2).
+#[derive(Clone, Copy, Debug)]
+struct Repeated {
+    what: Unacknowledged,
+    sent: u32,
+    again_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unacknowledged {
+    /// REMOVE_ADDR for the address of this identifier, on every usable subflow.
+    Removal { id: u8 },
+    /// MP_PRIO on the subflow of this number.
+    Priority { subflow: u32 },
 }
 
 /// A pair of addresses between which a subflow ended.
@@ -94,6 +112,8 @@ impl AddressTable {
             .map(|n: u8| self.next_id.wrapping_add(n).max(1))
             .find(|id| !taken(*id))?;
         self.next_id = id.wrapping_add(1).max(1);
+        let removal = Unacknowledged::Removal { id };
+        self.repeated.retain(|r| r.what != removal);
         self.local.push(LocalAddress {
             id,
             address,
@@ -134,27 +154,72 @@ impl Connection {
             self.drop_subflow(now, i);
         }
         if self.mode == Mode::Multipath {
-            self.address_table.removed.push(id);
-            self.announce_removed();
+            self.tell_repeatedly(now, Unacknowledged::Removal { id });
         } else if self.subflows.is_empty() {
             self.end(now, Some(gargalo_tcp::Error::Unreachable));
         }
         self.on_paths_changed(now);
     }
 
-    /// Sends REMOVE_ADDR on every usable subflow, as it is not acknowledged.
-    pub(super) fn announce_removed(&mut self) {
-        if self.address_table.removed.is_empty() || !self.subflows.iter().any(|s| s.is_usable()) {
+    /// Sends MP_PRIO on a subflow.
+    pub(super) fn announce_priority(&mut self, now: Instant, subflow: u32) {
+        self.tell_repeatedly(now, Unacknowledged::Priority { subflow });
+    }
+
+    fn tell_repeatedly(&mut self, now: Instant, what: Unacknowledged) {
+        let told = &mut self.address_table.repeated;
+        told.retain(|r| r.what != what);
+        told.push(Repeated {
+            what,
+            sent: 0,
+            again_at: now,
+        });
+        self.repeat_unacknowledged(now);
+    }
+
+    /// Sends REMOVE_ADDR and MP_PRIO that are due. The next repetition is after a retransmission timeout, then after
+    /// two of them. Without a usable subflow they wait for one.
+    pub(super) fn repeat_unacknowledged(&mut self, now: Instant) {
+        self.timers.repeat = Instant::MAX;
+        if self.mode != Mode::Multipath {
             return;
         }
-        let ids = std::mem::take(&mut self.address_table.removed);
-        for s in self.subflows.iter_mut().filter(|s| s.is_usable()) {
-            if s.signals.len() < MOST_SIGNALS {
-                let ids = bytes::Bytes::copy_from_slice(&ids);
-                s.signals.push_back(MptcpOption::RemoveAddr(ids));
-                self.active |= s.bit();
+        let usable = self.views.iter().filter(|v| v.usable);
+        let Some(rto) = usable.map(|v| v.rto).max() else {
+            return;
+        };
+        let mut told = std::mem::take(&mut self.address_table.repeated);
+        let mut removed = Vec::new();
+        for r in told.iter_mut().filter(|r| r.again_at <= now) {
+            match r.what {
+                Unacknowledged::Removal { id } => removed.push(id),
+                Unacknowledged::Priority { subflow } => {
+                    let found = self.subflows.iter_mut().find(|s| s.id == subflow);
+                    let Some(s) = found.filter(|s| s.confirmed) else {
+                        r.sent = UNACKNOWLEDGED_SENT;
+                        continue;
+                    };
+                    let backup = s.backup_own;
+                    s.signals.push_back(MptcpOption::Prio { backup });
+                    self.active |= s.bit();
+                }
+            }
+            r.again_at = now + rto.saturating_mul(1 << r.sent);
+            r.sent += 1;
+        }
+        if !removed.is_empty() {
+            let ids = bytes::Bytes::from(removed);
+            for s in self.subflows.iter_mut().filter(|s| s.is_usable()) {
+                if s.signals.len() < MOST_SIGNALS {
+                    s.signals.push_back(MptcpOption::RemoveAddr(ids.clone()));
+                    self.active |= s.bit();
+                }
             }
         }
+        told.retain(|r| r.sent < UNACKNOWLEDGED_SENT);
+        let next = told.iter().map(|r| r.again_at).min();
+        self.timers.repeat = next.unwrap_or(Instant::MAX);
+        self.address_table.repeated = told;
     }
 
     /// Announces new addresses if the path manager wants that.

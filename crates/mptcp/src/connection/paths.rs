@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use gargalo_units::{Duration, Instant};
-use gargalo_wire::mptcp::MptcpOption;
 use rand::Rng;
 
 use super::announce::Failure;
@@ -128,7 +127,7 @@ impl Connection {
             .retain(|f| f.local != local || Some(f.remote) != remote);
         self.timers.orphan = Instant::MAX;
         self.refresh(now, i);
-        self.announce_removed();
+        self.repeat_unacknowledged(now);
         self.offer_stale(now);
         self.schedule_due = true;
     }
@@ -178,8 +177,7 @@ impl Connection {
         let s = &mut self.subflows[i];
         s.backup_own = backup;
         if s.confirmed && self.mode == Mode::Multipath {
-            s.signals.push_back(MptcpOption::Prio { backup });
-            self.active |= s.bit();
+            self.announce_priority(now, subflow);
         }
         self.refresh(now, i);
         self.schedule_due = true;

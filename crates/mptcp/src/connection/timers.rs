@@ -22,6 +22,8 @@ pub(super) struct Timers {
     pub(super) retry: Instant,
     /// An ADD_ADDR without echo is retransmitted.
     pub(super) announce: Instant,
+    /// REMOVE_ADDR or MP_PRIO is sent again.
+    pub(super) repeat: Instant,
     /// The segment that blocks the window becomes overdue.
     pub(super) opportunistic: Instant,
     /// The subflow on which the last segment was received.
@@ -41,6 +43,7 @@ impl Default for Timers {
             orphan: Instant::MAX,
             retry: Instant::MAX,
             announce: Instant::MAX,
+            repeat: Instant::MAX,
             opportunistic: Instant::MAX,
             heard_on: 0,
             syns: 0,
@@ -70,6 +73,7 @@ impl Connection {
             .min(t.orphan)
             .min(t.retry)
             .min(t.announce)
+            .min(t.repeat)
             .min(t.opportunistic);
         let waits = self.has_waiting();
         for s in &self.subflows {
@@ -98,6 +102,9 @@ impl Connection {
         }
         if self.timers.announce <= now {
             self.repeat_announcements(now);
+        }
+        if self.timers.repeat <= now {
+            self.repeat_unacknowledged(now);
         }
         if self.timers.opportunistic <= now {
             self.timers.opportunistic = Instant::MAX;
