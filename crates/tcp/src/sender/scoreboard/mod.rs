@@ -234,18 +234,26 @@ impl Scoreboard {
     /// Marks segments lost that have `threshold` acknowledged segments above them (RFC 6675 §4, IsLost).
     #[inline]
     pub(crate) fn detect_by_count(&mut self, threshold: u32, mut lost: impl FnMut(&Sent)) {
-        while self.sacked_above >= threshold {
-            let i = (self.count_cursor - self.base) as usize;
-            let Some(e) = self.entries.get(i) else { break };
-            if e.sacked {
-                self.sacked_above -= 1;
-            } else if !e.retransmitted
-                && let Some(e) = self.mark_lost(i)
-            {
-                lost(&e);
-            }
-            self.count_cursor += 1;
+        while self.sacked_above >= threshold && self.pass_counted(&mut lost) {}
+    }
+
+    /// Examines the entry at `count_cursor`, which is lost unless it was selectively acknowledged or retransmitted;
+    /// `false` if there is none.
+    #[inline]
+    fn pass_counted(&mut self, lost: &mut impl FnMut(&Sent)) -> bool {
+        let i = (self.count_cursor - self.base) as usize;
+        let Some(e) = self.entries.get(i) else {
+            return false;
+        };
+        if e.sacked {
+            self.sacked_above -= 1;
+        } else if !e.retransmitted
+            && let Some(e) = self.mark_lost(i)
+        {
+            lost(&e);
         }
+        self.count_cursor += 1;
+        true
     }
 
     /// Marks segments lost that are `threshold` or more segments below the highest acknowledged one (forward
@@ -255,18 +263,7 @@ impl Scoreboard {
             return;
         }
         let below = self.forward.saturating_sub(u64::from(threshold));
-        while self.count_cursor < below {
-            let i = (self.count_cursor - self.base) as usize;
-            let Some(e) = self.entries.get(i) else { break };
-            if e.sacked {
-                self.sacked_above -= 1;
-            } else if !e.retransmitted
-                && let Some(e) = self.mark_lost(i)
-            {
-                lost(&e);
-            }
-            self.count_cursor += 1;
-        }
+        while self.count_cursor < below && self.pass_counted(&mut lost) {}
         let highest = self.entries.get((self.forward - 1 - self.base) as usize);
         let Some(arrived) = highest.filter(|h| h.sacked && !h.retransmitted) else {
             return;
