@@ -127,9 +127,10 @@ fuzz-corpus: ## keeps what `make fuzz` found that covers more
 		"$$fuzzer" -merge=1 fuzz/corpus/$$t $(FUZZ_NEW)/$$t; \
 	done
 
-bench: setup ## how fast: criterion, and the same scenarios in ns-3 where it is installed
+# HTSIM=DIR names a checkout of htsim's sources; without it, and without ns-3, their absence is reported.
+bench: setup ## how fast: criterion, and the same scenarios in htsim (HTSIM=DIR) and ns-3 where they are
 	cargo bench --workspace --locked
-	"$(BIN)/python" benches/compare_ns3.py
+	"$(BIN)/python" benches/compare.py $(if $(HTSIM),--htsim "$(HTSIM)")
 
 crosscheck: setup ## the same congestion controls in ns-3 and here; rewrites docs/crosscheck.md, and of docs/studies/fidelity.md what ns-3 has in it
 	"$(BIN)/python" benches/crosscheck.py

@@ -35,6 +35,8 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("examples", "examples/networks", "benches/scenarios")
+# Scenarios that take minutes: their first seconds.
+SHORTENED = {"many-flows": "2s"}
 # Figures of the machine, not of the scenario.
 OF_THE_MACHINE = {"wall_s", "packets_per_s"}
 
@@ -79,9 +81,9 @@ def columns(table: pl.DataFrame) -> dict[str, str]:
 def fingerprint(path: Path) -> tuple[str, dict[str, dict[str, str]]]:
     """Run a scenario and hash what it gave: per table, per column."""
     with tempfile.TemporaryDirectory() as directory:  # for captures
-        return str(path.relative_to(ROOT)), hashes(
-            gargalo.run(path, output=Path(directory) / "run")
-        )
+        changes = {"duration": SHORTENED[path.stem]} if path.stem in SHORTENED else None
+        run = gargalo.run(path, set=changes, output=Path(directory) / "run")
+        return str(path.relative_to(ROOT)), hashes(run)
 
 
 def hashes(run: gargalo.Run) -> dict[str, dict[str, str]]:

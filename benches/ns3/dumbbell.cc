@@ -2,12 +2,15 @@
 //
 // The dumbbell of benches/scenarios/*.toml for ns-3, written against ns-3's public API
 // only. ns-3 itself is GPL-2.0: a binary linked with it falls under the GPL when it is
-// distributed. This project distributes none; benches/compare_ns3.py compiles this file
+// distributed. This project distributes none; benches/compare.py compiles this file
 // on the machine that measures, and the result stays there.
 //
 // Prints one JSON object: packets the bottleneck took from its queue (data direction),
-// packets it dropped, bytes the receivers got, and the wall-clock and processor seconds
-// that Simulator::Run took. Building the topology and tearing it down are not measured.
+// packets it dropped, bytes the receivers got, events handled, peak memory, and the wall-clock
+// and processor seconds that Simulator::Run took. Building the topology and tearing it down are not
+// measured.
+
+#include "../peak_memory.h"
 
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -171,11 +174,12 @@ main(int argc, char** argv)
         delivered += DynamicCast<PacketSink>(sinks.Get(i))->GetTotalRx();
     }
     std::printf("{\"packets\": %llu, \"dropped\": %llu, \"delivered_bytes\": %llu, "
-                "\"events\": %llu, \"wall_s\": %.6f, \"cpu_s\": %.6f}\n",
+                "\"events\": %llu, \"peak_kib\": %ld, \"wall_s\": %.6f, \"cpu_s\": %.6f}\n",
                 static_cast<unsigned long long>(sent),
                 static_cast<unsigned long long>(dropped),
                 static_cast<unsigned long long>(delivered),
                 static_cast<unsigned long long>(Simulator::GetEventCount()),
+                PeakMemoryKib(),
                 wall.count(),
                 cpu);
     Simulator::Destroy();
