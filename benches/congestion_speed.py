@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""What each congestion control costs: data packets through the bottleneck per wall-clock second.
+"""What each congestion control costs: data packets through the bottleneck per second of processor time.
 
     .venv/bin/python benches/congestion_speed.py [--rounds N] [--only NAME]
 
-All run on the same dumbbells (benches/scenarios), round by round so that whatever else the machine does
-meets all of them; printed are medians and the ratio to reno in the same round. The last line is Reno
-written as a Python class.
+All run on the same dumbbells (benches/scenarios), round by round in one process, so that whatever else the
+machine does meets all of them; printed are medians and the ratio to reno in the same round. The last lines
+are classes in Python: Reno as a window that grows with each acknowledgement (`increase`), which says its
+growth once a round trip (`segments_per_round`), or which is told of acknowledgements once a round trip
+(`ack_interval`); and an additive increase that derives from `gargalo.Controller`, told each acknowledgement or
+once a round trip. `--python` runs these and reno alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +24,9 @@ from gargalo import _core
 
 SCENARIOS = Path(__file__).resolve().parent / "scenarios"
 WORKLOADS = {"small-windows-cubic": "20s", "large-windows": "6s"}
-PYTHON = "reno in Python"
 
 
-class PythonReno(gargalo.WindowBased):
+class Reno(gargalo.WindowBased):
     """Reno (RFC 5681, RFC 3465)."""
 
     def increase(self, acked: int, ack: Any, path: Any) -> None:
@@ -35,19 +38,77 @@ class PythonReno(gargalo.WindowBased):
         return 0.5 * self.flight_size(event)
 
 
+class RenoByRound(gargalo.WindowBased):
+    """The same."""
+
+    def segments_per_round(self, path: Any) -> float:
+        """One."""
+        return 1.0
+
+    def decrease(self, event: Any, path: Any) -> float:
+        """Half."""
+        return 0.5 * self.flight_size(event)
+
+
+class CoarseReno(Reno):
+    """Reno that grows once a round trip."""
+
+    ack_interval = "round"
+
+
+class Aimd(gargalo.Controller):
+    """Additive increase, multiplicative decrease; slow start up to the first loss."""
+
+    def __init__(self, init: Any) -> None:
+        """From the transport's initial window."""
+        self.window = float(init.initial_window)
+        self.threshold = float("inf")
+
+    def on_ack(self, ack: Any, path: Any) -> None:
+        """One segment a round trip, or as much as was acknowledged."""
+        if ack.in_recovery or not ack.cwnd_limited:
+            return
+        if self.window < self.threshold:
+            self.window += ack.acknowledged
+        else:
+            self.window += path.mss * ack.acknowledged / self.window
+
+    def on_congestion(self, event: Any, path: Any) -> None:
+        """Half."""
+        self.threshold = max(self.window / 2, 2 * path.mss)
+        self.window = path.mss if event.cause == "timeout" else self.threshold
+
+    def cwnd(self) -> float:
+        """The window."""
+        return self.window
+
+
+class CoarseAimd(Aimd):
+    """The same once a round trip."""
+
+    ack_interval = "round"
+
+
+CLASSES = {
+    "py-increase": Reno,
+    "py-segments": RenoByRound,
+    "py-increase-round": CoarseReno,
+    "py-aimd": Aimd,
+    "py-aimd-round": CoarseAimd,
+}
+
+
 def speed(workload: str, name: str) -> float:
-    """Run once; return packets per second."""
-    congestion = "python-reno" if name == PYTHON else name
+    """Run once; return packets per second of this thread's processor time."""
+    began = time.thread_time()
     run = gargalo.run(
         SCENARIOS / f"{workload}.toml",
-        set={
-            "duration": WORKLOADS[workload],
-            "flows.0.transport.tcp.congestion": congestion,
-        },
-        controllers={"python-reno": PythonReno},
+        set={"duration": WORKLOADS[workload], "flows.0.transport.tcp.congestion": name},
+        controllers=CLASSES,
     )
+    took = time.thread_time() - began
     up = next(k for k in run.links if (k["name"], k["direction"]) == ("bottleneck", "up"))
-    return float(up["sent_packets"]) / float(run.info["wall_s"])
+    return float(up["sent_packets"]) / took
 
 
 def main() -> None:
@@ -55,20 +116,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", action="append")
+    parser.add_argument("--python", action="store_true", help="only reno and the classes in Python")
     args = parser.parse_args()
-    names = [str(e["name"]) for e in _core.congestion()] + [PYTHON]
-    names = [n for n in names if n == "reno" or args.only is None or n in args.only]
+    names = [*(str(e["name"]) for e in _core.congestion()), *CLASSES]
+    only = [*CLASSES] if args.python else args.only
+    names = [n for n in names if n == "reno" or only is None or n in only]
     for workload in WORKLOADS:
         found: dict[str, list[float]] = {n: [] for n in names}
         for _ in range(args.rounds):
             for name in names:
                 found[name].append(speed(workload, name))
-        print(f"\n{workload}\n{'':>16}  packets/s  of reno")
+        print(f"\n{workload}\n{'':>18}  packets/s  of reno")
         for name in sorted(names, key=lambda n: -statistics.median(found[n])):
             ratio = statistics.median(
                 a / b for a, b in zip(found[name], found["reno"], strict=True)
             )
-            print(f"{name:>16} {statistics.median(found[name]):10,.0f} {ratio:7.2f}")
+            print(f"{name:>18} {statistics.median(found[name]):10,.0f} {ratio:7.2f}")
 
 
 if __name__ == "__main__":

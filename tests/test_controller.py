@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 import gargalo
 import polars as pl
@@ -227,6 +231,16 @@ class PythonReno(gargalo.WindowBased):
         return 0.5 * self.flight_size(event)
 
 
+class RenoByRound(gargalo.WindowBased):
+    """The same, without a call for each acknowledgement."""
+
+    def segments_per_round(self, path):
+        return 1.0
+
+    def decrease(self, event, path):
+        return 0.5 * self.flight_size(event)
+
+
 NETWORKS = sorted((ROOT / "examples" / "networks").glob("*.toml"))
 
 
@@ -235,10 +249,241 @@ def test_reno_in_python_is_reno(network):
     changes = {"duration": "8s", "record.interval": "10ms"}
     name = "flows.0.transport.tcp.congestion"
     rust = gargalo.run(network, set={**changes, name: "reno"})
-    python = gargalo.run(
-        network, set={**changes, name: "reno-py"}, controllers={"reno-py": PythonReno}
-    )
-    assert python.flow_samples.equals(rust.flow_samples)
-    assert python.link_samples.equals(rust.link_samples)
-    assert python.events.equals(rust.events)
     assert rust.flows["delivered_bytes"][0] > 1e6
+    for reno in (PythonReno, RenoByRound):
+        python = gargalo.run(
+            network, set={**changes, name: "reno-py"}, controllers={"reno-py": reno}
+        )
+        assert python.flow_samples.equals(rust.flow_samples)
+        assert python.link_samples.equals(rust.link_samples)
+        assert python.events.equals(rust.events)
+
+
+def test_segments_are_asked_once_a_round_trip():
+    asked = []
+
+    class Asked(RenoByRound):
+        def segments_per_round(self, path):
+            asked.append(path.srtt)
+            return 1.0
+
+    run = gargalo.run(scenario("asked"), controllers={"asked": Asked})
+    segments = run.flows["delivered_bytes"][0] / 1448
+    # Three seconds, and no round trip below 20 ms.
+    assert 10 < len(asked) <= 150 < segments / 2
+    assert min(asked) > 0.02
+
+
+class Recorder(Fixed):
+    """A constant window, which notes what it is told; the run does not depend on when."""
+
+    told: list
+
+    def on_ack(self, ack, path):
+        self.told.append(("ack", ack, path))
+
+    def on_congestion(self, event, path):
+        self.told.append(("congestion", event, path))
+
+
+def test_what_a_class_keeps_stays_as_it_was():
+    texts = []
+
+    class Keeps(Recorder):
+        told: ClassVar[list] = []
+
+        def on_ack(self, ack, path):
+            super().on_ack(ack, path)
+            texts.append((repr(ack), repr(path)))
+
+        def on_send(self, sent, path):
+            self.told.append(("ack", sent, path))
+            texts.append((repr(sent), repr(path)))
+
+    class Drops(Fixed):
+        seen: ClassVar[set] = set()
+
+        def on_ack(self, ack, path):
+            self.seen.add((id(ack), id(path)))
+            with pytest.raises(AttributeError):
+                ack.bytes = 1
+
+    gargalo.run(scenario("keeps"), controllers={"keeps": Keeps})
+    kept = [(repr(ack), repr(path)) for what, ack, path in Keeps.told if what == "ack"]
+    assert kept == texts
+    assert len(set(kept)) > 1000
+    gargalo.run(scenario("drops"), controllers={"drops": Drops})
+    # The sender's, and that of the other end, which gets no data acknowledged.
+    assert len(Drops.seen) <= 2
+
+
+def test_acknowledgements_once_a_round_trip_are_the_sums_of_each():
+    class Each(Recorder):
+        told: ClassVar[list] = []
+
+    class Round(Recorder):
+        told: ClassVar[list] = []
+        ack_interval = "round"
+
+    runs = [
+        gargalo.run(scenario("x"), set={"record.interval": "10ms"}, controllers={"x": c})
+        for c in (Each, Round)
+    ]
+    assert runs[0].flow_samples.equals(runs[1].flow_samples)
+    each, rounds = Each.told, Round.told
+    assert 5 * sum(w == "ack" for w, *_ in rounds) < sum(w == "ack" for w, *_ in each)
+    assert any(w == "congestion" for w, *_ in rounds)
+    at = 0
+    for what, record, _ in rounds:
+        if what == "congestion":
+            assert each[at][0] == what
+            assert each[at][1].now == record.now
+            at += 1
+            continue
+        some = [a for w, a, _ in each[at : at + record.count]]
+        assert [w for w, *_ in each[at : at + record.count]] == ["ack"] * record.count
+        at += record.count
+        for name in ("bytes", "acknowledged", "ce_bytes"):
+            assert getattr(record, name) == sum(getattr(a, name) for a in some)
+        for name in ("now", "in_flight", "round_start"):
+            assert getattr(record, name) == getattr(some[-1], name)
+        assert record.in_flight_before == some[0].in_flight_before
+        assert record.rtt in {a.rtt for a in some}
+        assert record.least_rtt == min((a.rtt for a in some if a.rtt is not None), default=None)
+        assert {(a.in_recovery, a.cwnd_limited) for a in some} == {
+            (record.in_recovery, record.cwnd_limited)
+        }
+        assert not any(a.round_start for a in some[:-1])
+    assert all(w == "ack" for w, *_ in each[at:]), "only acknowledgements of the last round trip"
+
+
+def test_a_window_that_grows_once_a_round_trip():
+    calls = []
+
+    class Coarse(PythonReno):
+        ack_interval = "round"
+
+        def increase(self, acked, ack, path):
+            calls.append((acked, ack.acknowledged, ack.count))
+            super().increase(acked, ack, path)
+
+    changes = {"duration": "10s", "topology.simple.link.loss.independent": 0.0}
+    coarse = gargalo.run(scenario("coarse"), set=changes, controllers={"coarse": Coarse})
+    fine = gargalo.run(scenario("reno"), set=changes)
+    assert len(calls) < 400
+    assert all(acked <= of for acked, of, _ in calls)
+    assert max(count for *_, count in calls) > 10
+    ratio = coarse.flows["goodput_bps"][0] / fine.flows["goodput_bps"][0]
+    assert ratio == pytest.approx(1, abs=0.05)
+
+
+class NoWindowYet(PythonReno):
+    def __init__(self, init): ...
+
+
+@pytest.mark.parametrize(
+    ("base", "members", "error", "text"),
+    [
+        (Fixed, {"ack_interval": "flight"}, ValueError, "X.ack_interval is 'flight'; it must be"),
+        (gargalo.WindowBased, {}, TypeError, r"X must define increase\(\) or segments_per_round"),
+        (PythonReno, {"segments_per_round": lambda *_: 1}, TypeError, "only one can decide"),
+        (PythonReno, {"ack_interval": "round", "on_ack": print}, TypeError, r"define increase\("),
+        (NoWindowYet, {}, AttributeError, r"must call super\(\).__init__\(init\)"),
+        (PythonReno, {"abc_limit": 0}, TypeError, "X.abc_limit is 0; it must be a whole number"),
+        (PythonReno, {"decrease": lambda *_: None}, TypeError, r"X.decrease\(\) returned None"),
+        (
+            PythonReno,
+            {"decrease": lambda *_: float("nan")},
+            ValueError,
+            r"decrease\(\) returned Na",
+        ),
+        (PythonReno, {"increase": lambda s, *_: s.grow(float("nan"))}, ValueError, r"grow\(nan\)"),
+        (
+            PythonReno,
+            {"increase": lambda s, *_: setattr(s, "window", float("inf"))},
+            ValueError,
+            "inf is no number of bytes",
+        ),
+        (RenoByRound, {"segments_per_round": lambda *_: -1}, ValueError, "returned -1; it must be"),
+        (
+            RenoByRound,
+            {"segments_per_round": lambda *_: "1"},
+            TypeError,
+            "returned '1'; it must be",
+        ),
+    ],
+)
+def test_what_a_window_cannot_be(base, members, error, text):
+    with pytest.raises(error, match=text):
+        gargalo.run(scenario("x"), controllers={"x": type("X", (base,), members)})
+
+
+def test_a_copy_has_its_own_window():
+    copies = []
+
+    class Copied(PythonReno):
+        def __init__(self, init):
+            super().__init__(init)
+            self.list = [1]
+
+        def decrease(self, event, path):
+            twin = copy.deepcopy(self)
+            assert (twin.window, twin.threshold) == (self.window, self.threshold)
+            twin.set_window(3 * self.mss)
+            twin.list.append(2)
+            copies.append((self.window, twin.window, list(self.list)))
+            return super().decrease(event, path)
+
+    gargalo.run(scenario("copied"), controllers={"copied": Copied})
+    assert copies
+    assert all(own != other == 3 * 1448 and kept == [1] for own, other, kept in copies)
+
+
+def test_other_threads_go_on_and_runs_in_threads_are_the_same():
+    alone = gargalo.run(scenario("reno"), controllers={"r": PythonReno}).flow_samples
+    turns, done = 0, threading.Event()
+
+    def count():
+        nonlocal turns
+        while not done.wait(0.001):
+            turns += 1
+
+    counting = threading.Thread(target=count)
+    counting.start()
+    with ThreadPoolExecutor(2) as pool:
+        long = {"duration": "300s"}
+        runs = [
+            pool.submit(gargalo.run, scenario("r"), set=s, controllers={"r": PythonReno})
+            for s in ({}, long, {})
+        ]
+        samples = [run.result().flow_samples for run in runs]
+    done.set()
+    counting.join()
+    assert turns > 5
+    for other in (samples[0], samples[2]):
+        assert other.equals(alone)
+
+
+def test_reno_in_python_is_reno_on_the_subflows_of_an_old_kernel():
+    """Whose Multipath TCP halves the window of a subflow that blocks."""
+    path = {"rate": "8Mbit/s", "delay": "10ms", "queue": {"droptail": "1000 packets"}}
+    transport = {
+        "profile": "linux-4.1-mptcp-0.90",
+        "scheduler": "lowest-latency",
+        "receive_buffer": "200kB",
+    }
+    flow = {"from": "client", "to": "server", "workload": {"bulk": {}}}
+    made = {
+        "duration": "10s",
+        "topology": {"multipath": {"paths": [path, {**path, "delay": "75ms"}]}},
+        "flows": [{**flow, "transport": {"mptcp": transport}}],
+    }
+    name = "flows.0.transport.mptcp.congestion"
+    rust = gargalo.run(made, set={name: "reno"})
+    assert "subflow-penalised" in set(
+        gargalo.run(made, set={name: "reno", "record.decisions": True}).events["kind"]
+    )
+    for reno in (PythonReno, RenoByRound):
+        python = gargalo.run(made, set={name: "reno-py"}, controllers={"reno-py": reno})
+        assert python.subflow_samples.equals(rust.subflow_samples)
+        assert python.events.equals(rust.events)

@@ -8,7 +8,7 @@ Times are seconds (floats, virtual), amounts bytes, rates bit/s.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from gargalo._core import (
     Acked,
@@ -46,7 +46,8 @@ class Controller:
     """Base class of congestion controls; one instance per path.
 
     `on_ack`, `on_congestion` and `cwnd` must be defined, the rest may be. Only methods that a class
-    defines are called, so that what is not needed costs nothing.
+    defines are called, so that what is not needed costs nothing. The records that a method is given
+    (`ack`, `path`, …) do not change, and may be kept: they are then what they were at that time.
 
     Calls come in the order of time. Per incoming acknowledgement the transport first reports each
     newly lost segment (`on_loss`), then a congestion event if a new epoch begins (`on_congestion`:
@@ -55,7 +56,18 @@ class Controller:
 
     Take randomness from `random.Random(init.seed)` and time from the events: then a run repeats
     byte for byte.
+
+    Attributes:
+        ack_interval: "ack": `on_ack` is called for each acknowledgement. "round": once a round trip, for all
+            acknowledgements since the last call. Then `count` of the record is their number; `bytes`,
+            `acknowledged` and `ce_bytes` are sums; `in_flight_before` is that before the first, `least_rtt` the
+            least round-trip sample; all else is that of the last. The call comes earlier where `in_recovery` or
+            `cwnd_limited` changes, and before each other event but `on_send`. The window stays as it is between calls, so
+            the run is another one than with a call for each.
+
     """
+
+    ack_interval: Literal["ack", "round"] = "ack"
 
     def __init__(self, init: Init) -> None:
         """Start a path; `init` has `now`, `mss`, `initial_window` and `seed`."""

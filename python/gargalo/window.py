@@ -1,7 +1,7 @@
 """What window-based congestion controls share: slow start, reductions, undo, restart after idle.
 
-A class derived from `WindowBased` says how its window grows (`increase`) and how far it falls
-(`decrease`); everything else behaves, to the byte, as in the built-in algorithms.
+A class derived from `WindowBased` says how its window grows (`increase` or `segments_per_round`) and how
+far it falls (`decrease`); everything else is that of the built-in algorithms, without a call of Python.
 
 >>> @gargalo.congestion("gentle")
 ... class Gentle(gargalo.WindowBased):
@@ -17,23 +17,25 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from gargalo._core import Window
 from gargalo.controller import Controller
 
 if TYPE_CHECKING:
-    from gargalo._core import Acked, Congestion, Init, Path, Sent, Spurious
+    from typing_extensions import Self
 
-MAX_WINDOW = 1 << 40
-"""The largest window, in bytes."""
-
-_OWN = {"mss", "window", "threshold", "_fraction", "_after_timeout", "_recovering", "_saved"}
+    from gargalo._core import Congestion, Init, Path, Spurious
 
 
-class WindowBased(Controller):
-    """A congestion control that is a window: define `increase` and `decrease`.
+class WindowBased(Window, Controller):
+    """A congestion control that is a window: define `increase` or `segments_per_round`, and `decrease`.
+
+    `increase` is called for each acknowledgement in congestion avoidance, with `ack_interval = "round"` once a round
+    trip. `segments_per_round` is called once a round trip, and the window grows with each acknowledgement
+    nevertheless: where it is enough it costs nothing, and the window is the same at every instant.
 
     Attributes:
-        window: The congestion window in bytes.
-        threshold: The slow-start threshold in bytes; None while infinite.
+        window: The congestion window in whole bytes.
+        threshold: The slow-start threshold in whole bytes; None while infinite.
         mss: The maximum segment size in bytes.
         abc_limit: Most segments of slow-start growth per acknowledgement (RFC 3465 §2.2).
 
@@ -43,128 +45,40 @@ class WindowBased(Controller):
 
     def __init__(self, init: Init) -> None:
         """In slow start, with the transport's initial window."""
-        self.mss: int = init.mss
-        self.window: int = max(init.initial_window, init.mss)
-        self.threshold: int | None = None
-        self._fraction = 0.0
-        self._after_timeout = False
-        self._recovering = False
-        # What an undo restores: cwnd, ssthresh, whether after a timeout, the subclass's state.
-        self._saved: tuple[int, int | None, bool, dict[str, Any]] | None = None
+        self._begin(init.mss, init.initial_window)
+        # What an undo restores of the subclass.
+        self._before: dict[str, Any] | None = None
 
-    # --- what a subclass decides
-
-    def increase(self, acked: int, ack: Acked, path: Path) -> None:
-        """Congestion avoidance: call `grow` for `acked` bytes that slow start has left over.
-
-        Only called while the window limits the sender, and outside of recovery.
-        """
-        raise NotImplementedError
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy with its own window."""
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin._become(self)
+        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
 
     def decrease(self, event: Congestion, path: Path) -> float:
         """Return the new slow-start threshold in bytes; the window falls to it."""
         raise NotImplementedError
 
-    # --- what it may use
-
-    def grow(self, amount: float) -> None:
-        """Grow the window by some bytes; fractions add up."""
-        total = self._fraction + min(max(amount, 0.0), float(MAX_WINDOW))
-        whole = int(total)
-        self._fraction = total - whole
-        self.set_window(self.window + whole)
-
-    def set_window(self, window: float) -> None:
-        """Set the window, at least one segment."""
-        self.window = max(min(int(window), MAX_WINDOW), self.mss)
-
-    def in_slow_start(self) -> bool:
-        """Return whether slow start is in force (RFC 5681 §3.1)."""
-        return self.threshold is None or self.window < self.threshold
-
-    def leave_slow_start(self) -> None:
-        """Go on with congestion avoidance from the present window."""
-        self.threshold = self.window
-        self._after_timeout = False
-        self._fraction = 0.0
-
     def flight_size(self, event: Congestion) -> int:
         """Return what RFC 5681 equation 4 halves: bytes in flight, but no more than the window."""
         return min(event.in_flight, self.window)
 
-    # --- what is the same for all
-
-    def on_ack(self, ack: Acked, path: Path) -> None:
-        """Grow: in slow start as RFC 5681 and RFC 3465 say, then by `increase`."""
-        if ack.in_recovery or not ack.cwnd_limited:
-            return
-        acked: int = ack.acknowledged
-        if self.in_slow_start():
-            limit = 1 if self._after_timeout else self.abc_limit
-            growth = min(acked, self.mss * limit)
-            room = None if self.threshold is None else self.threshold - self.window
-            if room is None or growth < room:
-                self.set_window(self.window + growth)
-                return
-            self.set_window(self.window + room)
-            self._after_timeout = False
-            acked = growth - room
-        if acked:
-            self.increase(acked, ack, path)
-
     def on_congestion(self, event: Congestion, path: Path) -> None:
         """Shrink to what `decrease` returns; after a timeout to one segment."""
-        timeout = event.cause == "timeout"
-        repeated = timeout and event.consecutive > 1
         if event.cause == "ecn":
-            self._saved = None  # a mark cannot be spurious
-        elif not repeated:
-            state = {k: v for k, v in self.__dict__.items() if k not in _OWN}
-            self._saved = (self.window, self.threshold, timeout, copy.deepcopy(state))
-        target = max(0, min(int(self.decrease(event, path) + 0.5), MAX_WINDOW))
-        if timeout:
-            if not repeated:
-                self.threshold = max(target, 2 * self.mss)
-            self.set_window(self.mss)
-            self._after_timeout = True
-            self._recovering = False
-        else:
-            self.threshold = max(target, 2 * self.mss)
-            floor = target if event.cause == "ecn" else self.threshold
-            self.set_window(min(floor, self.window))
-            self._recovering = True
-        self._fraction = 0.0
+            self._before = None  # a mark cannot be spurious
+        elif event.consecutive <= 1:
+            own = {k: v for k, v in self.__dict__.items() if k != "_before"}
+            self._before = copy.deepcopy(own)
+        self._reduce(event, self.decrease(event, path))
 
     def on_spurious(self, event: Spurious, path: Path) -> None:
         """Restore what the latest congestion event changed."""
-        if self._saved is None or event.cause == "ecn":
-            return
-        window, threshold, timeout, state = self._saved
-        if timeout != (event.cause == "timeout"):
-            return
-        self._saved = None
-        self._recovering = False
-        self._after_timeout = False
-        if self.window < window:
-            self.__dict__.update(state)
-            self.window, self.threshold = window, threshold
-
-    def on_recovered(self, now: float, path: Path) -> None:
-        """Recovery has ended."""
-        self._recovering = False
-
-    def on_send(self, sent: Sent, path: Path) -> None:
-        """Fall to the restart window after idle times, if the transport says so (RFC 5681 §4.1)."""
-        restart = sent.restart_window
-        if (
-            restart is not None
-            and sent.idle is not None
-            and sent.rto is not None
-            and sent.idle > sent.rto
-            and restart < self.window
-        ):
-            self.set_window(restart)
-            self._fraction = 0.0
+        if self._undo(event) and self._before is not None:
+            self.__dict__.update(self._before)
+            self._before = None
 
     def on_established(self, window: int, path: Path) -> None:
         """Take the initial window that the handshake agreed on."""
@@ -176,19 +90,4 @@ class WindowBased(Controller):
 
     def on_mss(self, path: Path) -> None:
         """The window keeps its bytes."""
-        self.mss = path.mss
-        self.set_window(self.window)
-
-    def cwnd(self) -> float:
-        """Return the window."""
-        return self.window
-
-    def ssthresh(self) -> float | None:
-        """Return the threshold."""
-        return self.threshold
-
-    def phase(self) -> str:
-        """Return `slow-start`, `congestion-avoidance` or `recovery`."""
-        if self._recovering:
-            return "recovery"
-        return "slow-start" if self.in_slow_start() else "congestion-avoidance"
+        self._resize(path)

@@ -243,6 +243,17 @@ impl Window {
         self.cwnd = cwnd.min(MAX_WINDOW).max(self.mss);
     }
 
+    /// Sets the slow-start threshold; `None`: infinite.
+    pub fn set_ssthresh(&mut self, ssthresh: Option<Bytes>) {
+        self.ssthresh = ssthresh.unwrap_or(Bytes::MAX);
+    }
+
+    /// Sets [`WindowParams::abc_limit`].
+    #[inline]
+    pub fn set_abc_limit(&mut self, segments: u64) {
+        self.params.abc_limit = segments;
+    }
+
     /// The base of this event's reduction. FlightSize never counts more than cwnd, since
     /// limited transmit sends beyond it (RFC 5681 §3.2 step 1).
     pub fn reduction_base(&self, event: &Congestion) -> Bytes {

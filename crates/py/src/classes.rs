@@ -101,6 +101,11 @@ impl Classes {
         Ok(made)
     }
 
+    /// Whether no flow uses a Python class.
+    pub fn is_empty(&self) -> bool {
+        self.controllers.is_empty() && self.schedulers.is_empty() && self.path_managers.is_empty()
+    }
+
     /// Creates the factory for the congestion control of a flow.
     fn congestion(
         &mut self,

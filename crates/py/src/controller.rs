@@ -1,11 +1,11 @@
 //! A congestion control written in Python as a [`gargalo_cc::Controller`].
 //!
-//! The interpreter lock is taken for each call, so only methods that the class overrides are called, and values that
-//! the transport reads often (window, rate, …) are read once after each event. The first exception is kept in
-//! [`Faults`]; from then on the controller does nothing, and the run is stopped at the next opportunity and raises
-//! that exception.
+//! Only methods that the class defines are called, and values that the transport reads often (window, rate, …) are read
+//! once after each event. The records that a method is given are objects that the next call fills anew, unless the class
+//! has kept them. What a class derived from `gargalo.WindowBased` leaves to the base is done here, without a call. The
+//! first exception is kept in [`Faults`]; from then on the controller does nothing, and the run is stopped at the next
+//! opportunity and raises that exception.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gargalo_cc as cc;
 use gargalo_flow::ControllerFactory;
 use gargalo_units::{Bytes, Instant, Rate};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::PyDict;
 use rand::Rng;
 
-use crate::records;
+use crate::answers::{BYTES, MAYBE_BYTES, MAYBE_RATE, amount, keep, parameters, wrong};
+use crate::methods::{Methods, Whose};
+use crate::records::{self, Reused};
+use crate::window::Window;
 
 /// The first exception of a run's Python controllers.
 #[derive(Debug, Default)]
@@ -84,7 +87,9 @@ impl ControllerFactory for PyFactory {
         let seed = init.rng.next_u64();
         Python::attach(|py| {
             let kwargs = parameters(py, &self.params)?;
-            let record = records::Init::from((&init, seed));
+            let record = records::Init {
+                raw: (init.clone(), seed),
+            };
             let object = self.class.bind(py).call((record,), Some(&kwargs))?;
             PyController::new(&object, init.mss, Arc::clone(&self.faults))
         })
@@ -98,85 +103,6 @@ impl ControllerFactory for PyFactory {
     }
 }
 
-/// Which methods a class overrides: only those are called.
-#[derive(Clone, Copy, Debug)]
-struct Overrides {
-    on_send: bool,
-    on_loss: bool,
-    on_spurious: bool,
-    on_recovered: bool,
-    on_established: bool,
-    on_mss: bool,
-    ssthresh: bool,
-    pacing_rate: bool,
-    send_quantum: bool,
-    governs_recovery: bool,
-    phase: bool,
-    gauges: bool,
-}
-
-impl Overrides {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = object.py();
-        let base = py.import("gargalo.controller")?.getattr("Controller")?;
-        let class = object.get_type();
-        if !class.is_subclass(&base)? {
-            return Err(PyTypeError::new_err(format!(
-                "{} is not a gargalo.Controller; derive the class from it",
-                name_of(&class)
-            )));
-        }
-        let has = |method: &str| -> PyResult<bool> {
-            Ok(!class.getattr(method)?.is(&base.getattr(method)?))
-        };
-        for method in ["on_ack", "on_congestion", "cwnd"] {
-            if !has(method)? {
-                return Err(PyTypeError::new_err(format!(
-                    "{} must define {method}()",
-                    name_of(&class)
-                )));
-            }
-        }
-        Ok(Self {
-            on_send: has("on_send")?,
-            on_loss: has("on_loss")?,
-            on_spurious: has("on_spurious")?,
-            on_recovered: has("on_recovered")?,
-            on_established: has("on_established")?,
-            on_mss: has("on_mss")?,
-            ssthresh: has("ssthresh")?,
-            pacing_rate: has("pacing_rate")?,
-            send_quantum: has("send_quantum")?,
-            governs_recovery: has("governs_recovery")?,
-            phase: has("phase")?,
-            gauges: has("gauges")?,
-        })
-    }
-}
-
-/// The name of a class, for messages.
-pub(crate) fn name_of(class: &Bound<'_, PyType>) -> String {
-    class
-        .name()
-        .map_or_else(|_| "the class".to_owned(), |n| n.to_string())
-}
-
-/// Parameters of a scenario as keyword arguments.
-pub(crate) fn parameters<'py>(
-    py: Python<'py>,
-    params: &cc::Params,
-) -> PyResult<Bound<'py, PyDict>> {
-    let kwargs = PyDict::new(py);
-    for (name, value) in params.iter() {
-        match value {
-            cc::ParamValue::Number(n) => kwargs.set_item(name, n)?,
-            cc::ParamValue::Bool(b) => kwargs.set_item(name, b)?,
-            cc::ParamValue::Text(t) => kwargs.set_item(name, t)?,
-        }
-    }
-    Ok(kwargs)
-}
-
 /// The values that the transport reads, as of the last event.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
@@ -188,11 +114,25 @@ struct Numbers {
     phase: &'static str,
 }
 
+/// Acknowledgements that were not reported yet.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    acks: records::Acks,
+    /// Bytes that slow start has left for congestion avoidance.
+    left: Bytes,
+}
+
 struct PyController {
     object: Py<PyAny>,
-    overrides: Overrides,
+    /// The same object, if its class derives from `gargalo.WindowBased`.
+    window: Option<Py<Window>>,
+    methods: Methods,
     numbers: Numbers,
     mss: Bytes,
+    pending: Option<Pending>,
+    acked: Reused<records::Acked>,
+    sent: Reused<records::Sent>,
+    path: Reused<records::Path>,
     faults: Arc<Faults>,
 }
 
@@ -208,7 +148,8 @@ impl PyController {
     fn new(object: &Bound<'_, PyAny>, mss: Bytes, faults: Arc<Faults>) -> PyResult<Self> {
         let mut controller = Self {
             object: object.clone().unbind(),
-            overrides: Overrides::of(object)?,
+            window: object.cast::<Window>().ok().map(|w| w.clone().unbind()),
+            methods: Methods::of(object)?,
             numbers: Numbers {
                 cwnd: mss,
                 ssthresh: None,
@@ -218,24 +159,26 @@ impl PyController {
                 phase: "",
             },
             mss,
+            pending: None,
+            acked: Reused::default(),
+            sent: Reused::default(),
+            path: Reused::default(),
             faults,
         };
         controller.numbers = controller.read(object)?;
         Ok(controller)
     }
 
-    /// Calls a method and reads the values again; on an exception, which is kept, they do not change.
-    fn tell(
-        &mut self,
-        call: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
-    ) {
+    /// Does something with the object and reads the values again; on an exception, which is kept, they do not change.
+    #[inline]
+    fn tell(&mut self, act: impl FnOnce(&mut Self, &Bound<'_, PyAny>) -> PyResult<()>) {
         if self.faults.raised() {
             return;
         }
         let result = Python::attach(|py| {
-            let object = self.object.bind(py);
-            call(object)?;
-            self.read(object)
+            let object = self.object.clone_ref(py).into_bound(py);
+            act(self, &object)?;
+            self.read(&object)
         });
         match result {
             Ok(numbers) => self.numbers = numbers,
@@ -243,175 +186,265 @@ impl PyController {
         }
     }
 
-    fn read(&self, object: &Bound<'_, PyAny>) -> PyResult<Numbers> {
-        let o = self.overrides;
-        let bytes = |method: &str| -> PyResult<Option<Bytes>> {
-            amount(object, method).map(|n| n.map(Bytes::from_f64))
+    /// Tells of an event other than an acknowledgement: calls a method with a record and the path, after
+    /// acknowledgements that are to be reported.
+    fn event(
+        &mut self,
+        path: &cc::Path<'_>,
+        call: impl for<'py> FnOnce(&Bound<'py, PyAny>, Bound<'py, records::Path>) -> PyResult<()>,
+    ) {
+        self.mss = path.mss;
+        self.tell(|this, object| {
+            this.report(object, path)?;
+            let path = this.path.lend(object.py(), path.into())?;
+            call(object, path)
+        });
+    }
+
+    /// Does something to the window of `gargalo.WindowBased`, without a call of Python.
+    fn with_window(&mut self, act: impl FnOnce(&mut Window) -> PyResult<()>) {
+        self.tell(|this, object| match &this.window {
+            Some(window) => act(&mut *window.bind(object.py()).try_borrow_mut()?),
+            None => Ok(()),
+        });
+    }
+
+    /// Reports an acknowledgement, or with `by_round` several once a round trip.
+    fn acknowledged(
+        &mut self,
+        object: &Bound<'_, PyAny>,
+        ack: &cc::Acked,
+        path: &cc::Path<'_>,
+    ) -> PyResult<()> {
+        let py = object.py();
+        let left = match &self.window {
+            Some(window) if self.methods.on_ack == Whose::Window => {
+                let window = window.bind(py);
+                let left = Window::slow_start(window, ack)?;
+                if !self.methods.by_round {
+                    if left.is_zero() {
+                        return Ok(());
+                    }
+                    let window = window.clone();
+                    return Window::avoid(&window, left, || {
+                        let ack = records::Acked { raw: ack.into() };
+                        Ok((self.acked.lend(py, ack)?, self.path.lend(py, path.into())?))
+                    });
+                }
+                left
+            }
+            _ if self.methods.by_round => ack.acknowledged,
+            _ => return self.call_on_ack(object, ack.into(), path),
         };
-        let Some(cwnd) = bytes("cwnd")? else {
-            let none = object.py().None().into_bound(object.py());
-            return Err(wrong(object, "cwnd", &none, "a number of bytes"));
+        if self.pending.is_some_and(|p| !p.acks.fits(ack)) {
+            self.report(object, path)?;
+        }
+        match &mut self.pending {
+            Some(pending) => {
+                pending.acks.add(ack);
+                pending.left += left;
+            }
+            None => {
+                let acks = ack.into();
+                self.pending = Some(Pending { acks, left });
+            }
+        }
+        if ack.round_start {
+            self.report(object, path)?;
+        }
+        Ok(())
+    }
+
+    /// Reports the acknowledgements that were not reported yet.
+    fn report(&mut self, object: &Bound<'_, PyAny>, path: &cc::Path<'_>) -> PyResult<()> {
+        let Some(Pending { acks, left }) = self.pending.take() else {
+            return Ok(());
+        };
+        let py = object.py();
+        match &self.window {
+            Some(_) if left.is_zero() => Ok(()),
+            Some(window) => {
+                let window = window.clone_ref(py).into_bound(py);
+                Window::avoid(&window, left, || {
+                    let ack = records::Acked { raw: acks };
+                    Ok((self.acked.lend(py, ack)?, self.path.lend(py, path.into())?))
+                })
+            }
+            None => self.call_on_ack(object, acks, path),
+        }
+    }
+
+    #[inline]
+    fn call_on_ack(
+        &mut self,
+        object: &Bound<'_, PyAny>,
+        acks: records::Acks,
+        path: &cc::Path<'_>,
+    ) -> PyResult<()> {
+        let py = object.py();
+        let ack = self.acked.lend(py, records::Acked { raw: acks })?;
+        let path = self.path.lend(py, path.into())?;
+        object.call_method1(intern!(py, "on_ack"), (ack, path))?;
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&self, object: &Bound<'_, PyAny>) -> PyResult<Numbers> {
+        let py = object.py();
+        let m = &self.methods;
+        let (cwnd, ssthresh, phase) = match &self.window {
+            Some(window) => window.bind(py).try_borrow()?.numbers()?,
+            None => (Bytes::ZERO, None, "congestion-avoidance"),
+        };
+        let bytes = |method, expected| {
+            amount(object, method, expected).map(|n: Option<f64>| n.map(Bytes::from_f64))
+        };
+        let cwnd = if m.cwnd == Whose::Class {
+            let method = intern!(py, "cwnd");
+            bytes(method, BYTES)?
+                .ok_or_else(|| wrong(object, "cwnd", &py.None().into_bound(py), BYTES))?
+        } else {
+            cwnd
         };
         Ok(Numbers {
             cwnd: cwnd.max(self.mss),
-            ssthresh: if o.ssthresh { bytes("ssthresh")? } else { None },
-            pacing_rate: if o.pacing_rate {
-                amount(object, "pacing_rate")?.map(Rate::from_bps_f64)
+            ssthresh: if m.ssthresh == Whose::Class {
+                bytes(intern!(py, "ssthresh"), MAYBE_BYTES)?
+            } else {
+                ssthresh
+            },
+            pacing_rate: if m.pacing_rate == Whose::Class {
+                amount(object, intern!(py, "pacing_rate"), MAYBE_RATE)?.map(Rate::from_bps_f64)
             } else {
                 None
             },
-            send_quantum: if o.send_quantum {
-                bytes("send_quantum")?
+            send_quantum: if m.send_quantum == Whose::Class {
+                bytes(intern!(py, "send_quantum"), MAYBE_BYTES)?
             } else {
                 None
             },
-            governs_recovery: o.governs_recovery
-                && answer(object, "governs_recovery", "True or False")?,
-            phase: if o.phase {
-                intern(&answer::<String>(object, "phase", "text")?)?
+            governs_recovery: m.governs_recovery == Whose::Class && governs_recovery(object)?,
+            phase: if m.phase == Whose::Class {
+                self.read_phase(object)?
             } else {
-                "congestion-avoidance"
+                phase
             },
         })
     }
-}
 
-/// Calls a method without arguments and returns its result.
-fn answer<'py, T: FromPyObjectOwned<'py>>(
-    object: &Bound<'py, PyAny>,
-    method: &str,
-    expected: &str,
-) -> PyResult<T> {
-    let answer = object.call_method0(method)?;
-    let value = answer.extract();
-    value.map_err(|_| wrong(object, method, &answer, expected))
-}
-
-/// The error of a method that returned an invalid value.
-pub(crate) fn wrong(
-    object: &Bound<'_, PyAny>,
-    method: &str,
-    answer: &Bound<'_, PyAny>,
-    expected: &str,
-) -> PyErr {
-    let message = returned(object, method, answer);
-    PyTypeError::new_err(format!("{message}; it must be {expected}"))
-}
-
-/// `Class.method() returned …`, the beginning of the message about an invalid return value.
-pub(crate) fn returned(
-    object: &Bound<'_, PyAny>,
-    method: &str,
-    value: &Bound<'_, PyAny>,
-) -> String {
-    let value = value
-        .repr()
-        .map_or_else(|_| "something".to_owned(), |r| r.to_string());
-    let class = name_of(&object.get_type());
-    format!("{class}.{method}() returned {value}")
-}
-
-/// Calls a method that returns a non-negative number; `None` if it returns none.
-fn amount(object: &Bound<'_, PyAny>, method: &str) -> PyResult<Option<f64>> {
-    let expected = match method {
-        "cwnd" => "a number of bytes",
-        "pacing_rate" => "a number of bit/s, or None",
-        _ => "a number of bytes, or None",
-    };
-    let Some(n) = answer::<Option<f64>>(object, method, expected)? else {
-        return Ok(None);
-    };
-    if n.is_finite() && n >= 0.0 {
-        Ok(Some(n))
-    } else {
-        Err(PyValueError::new_err(format!(
-            "{}.{method}() returned {n}; it must be a finite number of 0 or more",
-            name_of(&object.get_type())
-        )))
+    fn read_phase(&self, object: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+        let answer = object.call_method0(intern!(object.py(), "phase"))?;
+        match answer.extract::<&str>() {
+            Ok(same) if same == self.numbers.phase => Ok(self.numbers.phase),
+            Ok(other) => keep(other),
+            Err(_) => Err(wrong(object, "phase", &answer, "text")),
+        }
     }
 }
 
-/// Makes a name live as long as the process, as results require; there are few distinct names.
-fn intern(name: &str) -> PyResult<&'static str> {
-    const MOST: usize = 1024;
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(name) {
-        return Ok(known);
-    }
-    if names.len() == MOST {
-        return Err(PyValueError::new_err(format!(
-            "\"{name}\" is one phase or gauge too many: more than {MOST} different names; \
-             put changing quantities into the values of gauges()"
-        )));
-    }
-    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    names.insert(kept);
-    Ok(kept)
+fn governs_recovery(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let answer = object.call_method0(intern!(object.py(), "governs_recovery"))?;
+    answer
+        .extract()
+        .map_err(|_| wrong(object, "governs_recovery", &answer, "True or False"))
 }
 
 impl cc::Controller for PyController {
+    #[inline]
     fn on_send(&mut self, sent: &cc::Sent, path: &cc::Path<'_>) {
-        if self.overrides.on_send {
-            self.mss = path.mss;
-            let args = (records::Sent::from(sent), records::Path::from(path));
-            self.tell(|o| o.call_method1("on_send", args));
+        match self.methods.on_send {
+            Whose::Base => {}
+            Whose::Window => {
+                if sent.idle.is_some() {
+                    self.mss = path.mss;
+                    self.with_window(|w| w.sent(sent));
+                }
+            }
+            Whose::Class => {
+                self.mss = path.mss;
+                self.tell(|this, object| {
+                    let py = object.py();
+                    let sent = this.sent.lend(py, records::Sent { raw: *sent })?;
+                    let path = this.path.lend(py, path.into())?;
+                    object.call_method1(intern!(py, "on_send"), (sent, path))?;
+                    Ok(())
+                });
+            }
         }
     }
 
     fn on_ack(&mut self, ack: &cc::Acked, path: &cc::Path<'_>) {
         self.mss = path.mss;
-        let args = (records::Acked::from(ack), records::Path::from(path));
-        self.tell(|o| o.call_method1("on_ack", args));
+        self.tell(|this, object| this.acknowledged(object, ack, path));
     }
 
     fn on_loss(&mut self, lost: &cc::Lost, path: &cc::Path<'_>) {
-        if self.overrides.on_loss {
-            self.mss = path.mss;
-            let args = (records::Lost::from(lost), records::Path::from(path));
-            self.tell(|o| o.call_method1("on_loss", args));
+        if self.methods.on_loss == Whose::Class {
+            let lost = records::Lost { raw: *lost };
+            self.event(path, |o, path| {
+                o.call_method1(intern!(o.py(), "on_loss"), (lost, path))
+                    .map(drop)
+            });
         }
     }
 
     fn on_congestion(&mut self, event: &cc::Congestion, path: &cc::Path<'_>) {
-        self.mss = path.mss;
-        let args = (records::Congestion::from(event), records::Path::from(path));
-        self.tell(|o| o.call_method1("on_congestion", args));
+        let event = records::Congestion { raw: *event };
+        self.event(path, |o, path| {
+            o.call_method1(intern!(o.py(), "on_congestion"), (event, path))
+                .map(drop)
+        });
     }
 
     fn on_spurious(&mut self, event: &cc::Spurious, path: &cc::Path<'_>) {
-        if self.overrides.on_spurious {
-            self.mss = path.mss;
-            let args = (records::Spurious::from(event), records::Path::from(path));
-            self.tell(|o| o.call_method1("on_spurious", args));
+        if self.methods.on_spurious == Whose::Class {
+            let event = records::Spurious { raw: *event };
+            self.event(path, |o, path| {
+                o.call_method1(intern!(o.py(), "on_spurious"), (event, path))
+                    .map(drop)
+            });
         }
     }
 
     fn on_recovered(&mut self, now: Instant, path: &cc::Path<'_>) {
-        if self.overrides.on_recovered {
-            self.mss = path.mss;
-            let args = (now.as_secs_f64(), records::Path::from(path));
-            self.tell(|o| o.call_method1("on_recovered", args));
+        match self.methods.on_recovered {
+            Whose::Base => {}
+            Whose::Window => self.with_window(Window::recovered),
+            Whose::Class => {
+                let now = now.as_secs_f64();
+                self.event(path, |o, path| {
+                    o.call_method1(intern!(o.py(), "on_recovered"), (now, path))
+                        .map(drop)
+                });
+            }
+        }
+    }
+
+    fn halve(&mut self) {
+        if self.window.is_some() {
+            self.with_window(Window::halve);
         }
     }
 
     fn on_established(&mut self, window: Bytes, path: &cc::Path<'_>) {
-        if !self.overrides.on_established {
+        if self.methods.on_established != Whose::Class {
             self.on_mss(path);
             return;
         }
-        self.mss = path.mss;
         self.numbers.cwnd = self.numbers.cwnd.max(path.mss);
-        let args = (window.get(), records::Path::from(path));
-        self.tell(|o| o.call_method1("on_established", args));
+        self.event(path, |o, path| {
+            let method = intern!(o.py(), "on_established");
+            o.call_method1(method, (window.get(), path)).map(drop)
+        });
     }
 
     fn on_mss(&mut self, path: &cc::Path<'_>) {
         self.mss = path.mss;
         self.numbers.cwnd = self.numbers.cwnd.max(path.mss);
-        if self.overrides.on_mss {
-            let args = (records::Path::from(path),);
-            self.tell(|o| o.call_method1("on_mss", args));
+        if self.methods.on_mss == Whose::Class {
+            self.event(path, |o, path| {
+                o.call_method1(intern!(o.py(), "on_mss"), (path,)).map(drop)
+            });
         }
     }
 
@@ -438,7 +471,7 @@ impl cc::Controller for PyController {
     /// Decided by the threshold, if the class has one (none is infinite); otherwise by the phase's name.
     fn in_slow_start(&self) -> bool {
         let n = &self.numbers;
-        if self.overrides.ssthresh {
+        if self.methods.ssthresh != Whose::Base {
             n.ssthresh.is_none_or(|s| n.cwnd < s)
         } else {
             matches!(n.phase, "slow-start" | "startup")
@@ -450,12 +483,12 @@ impl cc::Controller for PyController {
     }
 
     fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
-        if !self.overrides.gauges || self.faults.raised() {
+        if self.methods.gauges != Whose::Class || self.faults.raised() {
             return;
         }
         let read = Python::attach(|py| -> PyResult<Vec<_>> {
             let object = self.object.bind(py);
-            let answer = object.call_method0("gauges")?;
+            let answer = object.call_method0(intern!(py, "gauges"))?;
             let wrong = || {
                 wrong(
                     object,
@@ -470,7 +503,7 @@ impl cc::Controller for PyController {
                 .map(|(name, value)| {
                     let name = name.extract::<String>().map_err(|_| wrong())?;
                     let value = value.extract::<f64>().map_err(|_| wrong())?;
-                    Ok((intern(&name)?, value))
+                    Ok((keep(&name)?, value))
                 })
                 .collect()
         });
@@ -490,11 +523,20 @@ impl cc::Controller for PyController {
             self.faults.put(e);
             Python::attach(|py| self.object.clone_ref(py))
         });
+        let window = Python::attach(|py| {
+            let window = object.bind(py).cast::<Window>();
+            window.ok().map(|w| w.clone().unbind())
+        });
         Box::new(Self {
             object,
-            overrides: self.overrides,
+            window,
+            methods: self.methods,
             numbers: self.numbers,
             mss: self.mss,
+            pending: self.pending,
+            acked: Reused::default(),
+            sent: Reused::default(),
+            path: Reused::default(),
             faults: Arc::clone(&self.faults),
         })
     }

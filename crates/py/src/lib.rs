@@ -1,16 +1,19 @@
 //! The Python module `gargalo._core`: thin glue between the interpreter and the crates.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod classes;
 mod controller;
 mod errors;
 mod files;
 mod lab;
+mod methods;
 mod multipath;
 mod records;
 mod run;
 mod script;
 mod tools;
+mod window;
 #[cfg(target_os = "linux")]
 mod wire;
 
@@ -28,6 +31,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(m)?;
     m.add_class::<run::RunResult>()?;
     m.add_class::<files::ResultsDir>()?;
+    m.add_class::<window::Window>()?;
     m.add_class::<records::Init>()?;
     m.add_class::<records::Sent>()?;
     m.add_class::<records::Acked>()?;

@@ -155,8 +155,9 @@ pub fn run(
 
     let raised = Arc::new(Mutex::new(None));
     let tell = progress.as_ref().map(|p| p.clone_ref(py));
+    let held = world == World::Sim && !classes.is_empty();
     let options = build::RunOptions {
-        progress: Some(watch(tell, Arc::clone(&faults), Arc::clone(&raised))),
+        progress: Some(watch(tell, Arc::clone(&faults), Arc::clone(&raised), held)),
         controllers: classes.controllers,
         schedulers: classes.schedulers,
         path_managers: classes.path_managers,
@@ -164,7 +165,10 @@ pub fn run(
         memory_limit: memory_limit.map(Bytes::new).or_else(usual_limit),
     };
     let started = time::Instant::now();
-    let outcome = py.detach(|| execute(&adopted, options));
+    let outcome = match held {
+        true => execute(&adopted, options),
+        false => py.detach(|| execute(&adopted, options)),
+    };
     let wall = started.elapsed();
 
     let stopped = matches!(outcome, Err(build::RunError::Stopped));
@@ -205,7 +209,7 @@ pub fn run(
     };
     if let Some(dir) = dir {
         let end = Instant::ZERO + scenario.duration;
-        let mut tell = watch(progress, faults, Arc::clone(&raised));
+        let mut tell = watch(progress, faults, Arc::clone(&raised), false);
         let mut go_on = |fraction: f64| {
             let progress = Progress {
                 fraction: 0.5 + 0.5 * fraction,
@@ -278,14 +282,20 @@ fn write(
 
 type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
 
-/// Looks for faults at every call, for signals and the progress function now and then.
+/// Looks for faults at every call, for signals and the progress function now and then. If the interpreter lock is
+/// `held` during the run, each call gives it up for a moment, so that other threads go on. It is held where classes are
+/// called, in simulations, which have one thread: to take it for each call would cost more than most calls.
 fn watch(
     progress: Option<Py<PyAny>>,
     faults: Arc<Faults>,
     raised: Arc<Mutex<Option<PyErr>>>,
+    held: bool,
 ) -> Watch {
     let mut last = time::Instant::now();
     Box::new(move |p| {
+        if held {
+            Python::attach(|py| py.detach(|| ()));
+        }
         if faults.raised() {
             return ControlFlow::Break(());
         }

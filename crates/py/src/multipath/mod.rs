@@ -20,7 +20,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rand::Rng;
 
-use crate::controller::{Faults, name_of, parameters, returned, wrong};
+use crate::answers::{name_of, parameters, returned, wrong};
+use crate::controller::Faults;
 
 /// The common part of both kinds of factories: a class, its parameters, and the source of its seeds.
 #[derive(Debug)]

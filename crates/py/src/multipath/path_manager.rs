@@ -99,7 +99,7 @@ fn open(item: &Bound<'_, PyAny>) -> Option<PyOpen> {
 fn check(object: &Bound<'_, PyAny>, open: &PyOpen, view: &View<'_>) -> PyResult<()> {
     let locals: Vec<u8> = view.local.iter().map(|l| l.id).collect();
     let remotes: Vec<u8> = view.remote.iter().map(|r| r.id).collect();
-    let class = crate::controller::name_of(&object.get_type());
+    let class = crate::answers::name_of(&object.get_type());
     let refuse = |what: String| {
         Err(PyValueError::new_err(format!(
             "{class}.missing() asks for {what}"
