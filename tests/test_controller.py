@@ -487,3 +487,25 @@ def test_reno_in_python_is_reno_on_the_subflows_of_an_old_kernel():
         python = gargalo.run(made, set={name: "reno-py"}, controllers={"reno-py": reno})
         assert python.subflow_samples.equals(rust.subflow_samples)
         assert python.events.equals(rust.events)
+
+
+@pytest.mark.parametrize("change", ["port", "address"])
+def test_reno_in_python_is_reno_on_a_quic_connection_that_migrates(change):
+    class QuicReno(PythonReno):
+        def decrease(self, event, path):
+            return 0.5 * self.window
+
+    link = {"rate": "10Mbit/s", "delay": "20ms", "queue": {"droptail": "1BDP"}}
+    transport = {"crypto": "null", "migration": {"after": "1500ms", "change": change}}
+    flow = {"from": "client", "to": "server", "workload": {"bulk": {}}}
+    made = {
+        "duration": "4s",
+        "topology": {"simple": {"link": link}},
+        "flows": [{**flow, "transport": {"quic": transport}}],
+    }
+    name = "flows.0.transport.quic.congestion"
+    rust = gargalo.run(made, set={name: "reno"})
+    assert "loss" in set(rust.events["kind"])
+    python = gargalo.run(made, set={name: "reno-py"}, controllers={"reno-py": QuicReno})
+    assert python.flow_samples.equals(rust.flow_samples)
+    assert python.events.equals(rust.events)
