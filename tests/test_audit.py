@@ -59,9 +59,9 @@ def test_findings_are_shown_everywhere(gargalo, tmp_path):
 
 
 def test_an_error_ends_with_exit_code_1_and_keeps_the_results(tmp_path, monkeypatch):
+    from click.testing import CliRunner
     from gargalo import cli
     from gargalo.results import Run
-    from typer.testing import CliRunner
 
     path = tmp_path / "mini.toml"
     path.write_text(MINI)

@@ -6,13 +6,13 @@ import json
 
 import gargalo
 import pytest
+from click.testing import CliRunner
 from gargalo import sweeps
 from gargalo.cli import app
 from gargalo.metrics import difference
 from gargalo.metrics.declared import bounds_of
 from gargalo.sweeps import compare as c
 from sweep_helpers import MINI, delivered
-from typer.testing import CliRunner
 
 AXES = {
     "topology.simple.link.delay": ["5ms", "20ms"],

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import gargalo as package
 import pytest
+from click.testing import CliRunner
 from conftest import TINY, command, environment
 from gargalo import _core
 from gargalo.cli import app
-from gargalo.cli_common import Screen, printable, to_json
+from gargalo.cli_common import printable, to_json
+from gargalo.screen import Screen
 from test_sweep_store import in_tmpfs
-from typer.testing import CliRunner
 
 SHORT = ["--set", "duration=600ms", "--no-plots", "--quiet"]
 
@@ -336,8 +337,8 @@ def test_full_disk(tmp_path):
     script = """
 import os, sys
 from pathlib import Path
-from typer import Exit
-from typer.testing import CliRunner
+from click.exceptions import Exit
+from click.testing import CliRunner
 from gargalo import cli, cli_evaluate
 from gargalo.cli import app
 from gargalo.cli_common import sweep_errors

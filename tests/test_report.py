@@ -15,6 +15,7 @@ import gargalo
 import plotly.graph_objects as go
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from conftest import TINY, command, environment
 from gargalo import reporting
 from gargalo.cli import app
@@ -22,7 +23,6 @@ from gargalo.reporting.palette import Palette
 from gargalo.reporting.quantities import measured, number, quantity, si, spread
 from gargalo.reporting.sweeps import report_of_runs
 from reports import small_sweep, study
-from typer.testing import CliRunner
 
 # --- words and numbers
 

@@ -10,11 +10,11 @@ import sys
 import gargalo
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from gargalo import sweeps
 from gargalo.cli import app
 from gargalo.sweeps.job import Identifier
 from sweep_helpers import MINI, RATES, delivered, sweep_file
-from typer.testing import CliRunner
 
 
 def labels(axes, **options):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gargalo
 import pytest
+from click.testing import CliRunner
 from conftest import environment
 from gargalo import sweeps
 from gargalo.cli import app
@@ -21,7 +22,6 @@ from gargalo.sweeps import work
 from gargalo.sweeps.job import Task
 from sweep_helpers import MINI, RATES, sweep_file
 from test_sweep_workers import HALVING
-from typer.testing import CliRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

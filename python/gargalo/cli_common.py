@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.util
 import io
 import json
 import os
@@ -11,56 +12,32 @@ import shlex
 import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
-import typer
-from rich.console import Console
-from rich.segment import Segment
+import rich_click as click
+from click.exceptions import Exit
 
 from gargalo import _core
 from gargalo.diagnostics import sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rich.console import ConsoleOptions, RenderableType
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gargalo.audit import Finding
     from gargalo.sweeps import Sweep
+
+Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 MOST_FAILURES = 5
 
 
-class World(str, Enum):
-    """Where a scenario runs."""
-
-    sim = "sim"
-    lab = "lab"
-
+World: TypeAlias = Literal["sim", "lab"]
+"""Where a scenario runs."""
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that control a terminal or reverse the direction of text, except line ends and tabs."""
-
-
-class Screen(Console):
-    """A console on which text of files, plugins and peers cannot control the terminal."""
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """Show a replacement character for each control character."""
-        for segment in super().render(renderable, options):
-            if segment.control is None and CONTROL.search(segment.text):
-                yield Segment(printable(segment.text), segment.style)
-            else:
-                yield segment
-
-    def on_broken_pipe(self) -> None:
-        """Raise what `print` raises, for `gargalo.cli.main` to handle."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def printable(text: str) -> str:
@@ -68,92 +45,119 @@ def printable(text: str) -> str:
     return CONTROL.sub("\ufffd", text)
 
 
-err = Screen(stderr=True, highlight=False, soft_wrap=True)
+def say(text: str) -> None:
+    """Print a line to standard error, where there is one."""
+    if sys.stderr is not None:
+        print(printable(text), file=sys.stderr, flush=True)
 
 
-_json_asked: ContextVar[bool] = ContextVar("json_asked", default=False)
+FORCED = {"FORCE_COLOR", "TTY_COMPATIBLE"}
+"""Variables that Rich takes for a terminal."""
+
+
+def in_terminal() -> bool:
+    """Whether standard error is a terminal, by Rich's rules."""
+    if sys.stderr is None or not (sys.stderr.isatty() or FORCED & os.environ.keys()):
+        return False
+    from gargalo.screen import err
+
+    return err.is_terminal
+
+
+def in_color() -> bool:
+    """Whether standard error takes colours, by Rich's rules."""
+    if not in_terminal():
+        return False
+    from gargalo.screen import err
+
+    return not err.no_color
+
+
+json_asked: ContextVar[bool] = ContextVar("json_asked", default=False)
 """Whether the command prints JSON; then errors are JSON, too."""
 
 
-def ask_json(value: bool) -> bool:
+def ask_json(_context: click.Context, _option: click.Parameter, value: bool) -> bool:
     """Remember whether the command prints JSON."""
-    _json_asked.set(value)
+    json_asked.set(value)
     return value
 
 
-def json_option(help: str) -> Any:  # noqa: A002 (the word of typer)
+PATH = click.Path(readable=False, path_type=Path)
+"""A path that may be there or not: what is wrong with it is said where it is used."""
+
+
+def json_option(help: str) -> Callable[[Command], Command]:  # noqa: A002 (the word of click)
     """Return the option `--json` of a command."""
-    return typer.Option("--json", help=help, is_eager=True, callback=ask_json)
+    return click.option(
+        "--json", "as_json", is_flag=True, is_eager=True, callback=ask_json, help=help
+    )
 
 
-ScenarioFile: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The scenario, a TOML file.")
-]
-Changes: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
-]
-PluginFiles: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--plugin",
-        metavar="FILE",
-        help="Python file that registers congestion controls, schedulers or path managers.",
-    ),
-]
-InWorld: TypeAlias = Annotated[
-    World,
-    typer.Option(
-        "--world", help="Simulated, or in real time on this machine (Linux, no root needed)."
-    ),
-]
-MemoryLimit: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit",
-        metavar="SIZE",
-        help="The most memory of a run, like 4GB. Default: half of what is available.",
-    ),
-]
-Workers: TypeAlias = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Processes. Default: one for each core.")
-]
-Repair: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--repair",
-        help="Move damaged files of the store aside; do again what they held of these runs.",
-    ),
-]
-Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table.")]
-OneObject: TypeAlias = Annotated[bool, json_option("Print one JSON object.")]
+scenario_argument = click.argument(
+    "file", type=PATH, metavar="FILE", help="The scenario, a TOML file."
+)
+set_option = click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a setting; may be repeated.",
+)
+plugin_option = click.option(
+    "--plugin",
+    type=PATH,
+    multiple=True,
+    metavar="FILE",
+    help="Python file that registers congestion controls, schedulers or path managers.",
+)
+world_option = click.option(
+    "--world",
+    type=click.Choice(get_args(World)),
+    default="sim",
+    help="Simulated, or in real time on this machine (Linux, no root needed).",
+)
+memory_limit_option = click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    help="The most memory of a run, like 4GB. Default: half of what is available.",
+)
+workers_option = click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes. Default: one for each core."
+)
+repair_option = click.option(
+    "--repair",
+    is_flag=True,
+    help="Move damaged files of the store aside; do again what they held of these runs.",
+)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, no table.")
 
 
 def fail(
     message: str, code: int = BAD_INPUT, diagnostics: Iterable[_core.Diagnostic] = ()
 ) -> NoReturn:
     """Print what is wrong and end the command."""
-    err.print(f"error: {message}", markup=False)
+    say(f"error: {message}")
     leave(message, code, diagnostics)
 
 
-def refuse(error: _core.ScenarioError, *, in_color: bool = False) -> NoReturn:
+def refuse(error: _core.ScenarioError, *, colored: bool = False) -> NoReturn:
     """Show what is wrong with a scenario and end the command."""
     text = str(error).rstrip("\n")
-    if in_color:
+    if colored:
         print(text, file=sys.stderr)  # A screen would replace the engine's colours.
     else:
-        err.print(text, markup=False)
+        say(text)
     leave(sentence(error), BAD_INPUT, error.diagnostics)
 
 
 def leave(message: str, code: int, diagnostics: Iterable[_core.Diagnostic]) -> NoReturn:
     """End a command that failed; with --json it prints an object with `error` instead of results."""
-    if _json_asked.get():
+    if json_asked.get():
         told = [d.to_json() for d in diagnostics]
         error = {"message": message, "exit_code": code, "diagnostics": told}
         print(to_json({"error": error}))
-    raise typer.Exit(code)
+    raise Exit(code)
 
 
 def change(text: str) -> tuple[str, str]:
@@ -167,23 +171,23 @@ def change(text: str) -> tuple[str, str]:
 def tell(findings: Sequence[Finding]) -> bool:
     """Print the findings of the auditor; return whether one is an error."""
     for finding in findings:
-        err.print(str(finding), markup=False)
+        say(str(finding))
     return any(f.severity == "error" for f in findings)
 
 
 def tell_sweep(sweep: Sweep, findings: Sequence[Finding]) -> bool:
     """Print what was done with damaged files of the store, and the findings; return whether one is an error."""
     if sweep.repaired is not None:
-        err.print(f"note: {sweep.repaired}", markup=False)
+        say(f"note: {sweep.repaired}")
     return tell(findings)
 
 
 def tell_failures(sweep: Sweep) -> None:
     """Print the first runs that failed, and how many more did."""
     for f in sweep.failures[:MOST_FAILURES]:
-        err.print(f"failed: {place_of(sweep, f.run)}: {f.reason}", markup=False)
+        say(f"failed: {place_of(sweep, f.run)}: {f.reason}")
     if len(sweep.failures) > MOST_FAILURES:
-        err.print(f"… and {len(sweep.failures) - MOST_FAILURES} more failed", markup=False)
+        say(f"… and {len(sweep.failures) - MOST_FAILURES} more failed")
 
 
 def place_of(sweep: Sweep, run: str) -> str:
@@ -193,6 +197,32 @@ def place_of(sweep: Sweep, run: str) -> str:
     rows = sweep.plan.filter(pl.col("run") == run).head(1).to_dicts()
     row = rows[0] if rows else {}
     return ", ".join(f"{k} = {v}" for k, v in row.items() if k in (*sweep.labels, "repeat"))
+
+
+def load_plugin(path: Path) -> None:
+    """Run a Python file that registers classes."""
+    from gargalo.registry import registered
+
+    before = registered()
+    spec = importlib.util.spec_from_file_location(f"gargalo_plugin_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        fail(f"--plugin {path}: not a Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except FileNotFoundError:
+        fail(f"--plugin {path}: no such file")
+    except (Exception, SystemExit) as e:
+        from gargalo.screen import err
+
+        err.print_exception(max_frames=8)
+        fail(f"--plugin {path}: {type(e).__name__}: {e}")
+    if registered() == before:
+        say(
+            f'warning: {path} registers no class; decorate it with @gargalo.congestion("name"), '
+            '@gargalo.scheduler("name") or @gargalo.path_manager("name")'
+        )
 
 
 def memory(limit: str | None) -> int | None:
@@ -209,7 +239,7 @@ def recover(parent: Path) -> None:
     """Remove what killed runs left in a directory, restore what they were replacing, and say so."""
     try:
         for sentence in _core.recover(parent):
-            err.print(sentence, markup=False)
+            say(sentence)
     except _core.RunError as e:
         fail(str(e))
 
@@ -316,12 +346,11 @@ def sweep_errors() -> Iterator[None]:
     except (e.StoreError, e.ClusterError, e.WorkersError, _core.RunError) as error:
         fail(str(error), FAILED)
     except SweepInterrupted as error:
-        err.print(
+        say(
             f"interrupted; {error.sweep.finished} of {len(error.sweep.plan)} runs are in "
-            f"{error.sweep.store.path}: the same command continues from there",
-            markup=False,
+            f"{error.sweep.store.path}: the same command continues from there"
         )
-        raise typer.Exit(INTERRUPTED) from None
+        raise Exit(INTERRUPTED) from None
     except (BrokenPipeError, OutputError):
         raise  # Output cannot be written: `gargalo.cli.main` handles it.
     except OSError as error:
@@ -332,8 +361,5 @@ def sweep_errors() -> Iterator[None]:
             FAILED,
         )
     except KeyboardInterrupt:
-        err.print(
-            "interrupted; finished runs are kept: the same command continues from there",
-            markup=False,
-        )
-        raise typer.Exit(INTERRUPTED) from None
+        say("interrupted; finished runs are kept: the same command continues from there")
+        raise Exit(INTERRUPTED) from None

@@ -6,27 +6,25 @@ import datetime
 import json
 import os
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-import typer
-from rich.table import Table
+import rich_click as click
+from click.exceptions import Exit
 
 from gargalo import _core
 from gargalo.cli_common import (
     FAILED,
-    Repair,
-    Screen,
-    Workers,
+    PATH,
     check_target,
-    err,
     fail,
     json_option,
     recover,
+    repair_option,
     sweep_errors,
     tell_sweep,
     to_json,
+    workers_option,
 )
 
 if TYPE_CHECKING:
@@ -40,75 +38,86 @@ if TYPE_CHECKING:
 RESULTS = Path("runs") / "evaluation"
 
 
-class FailOn(str, Enum):
-    """What makes the command exit with 1."""
-
-    regression = "regression"
-    fault = "fault"
-    never = "never"
+FailOn: TypeAlias = Literal["regression", "fault", "never"]
+"""What makes the command exit with 1."""
 
 
+@click.command()
+@click.argument(
+    "algorithms",
+    nargs=-1,
+    required=True,
+    metavar="ALGORITHM...",
+    help="Python files that register congestion controls, or names of `gargalo list congestion`.",
+)
+@click.option(
+    "--against",
+    default="reno,cubic,bbr",
+    metavar="NAMES",
+    help="Also on the same grid; reno, cubic and bbr always are.",
+)
+@click.option(
+    "--profile", default="quick", help="quick (minutes), standard (about ten) or full (a night)."
+)
+@click.option(
+    "--only", multiple=True, metavar="CRITERION", help="Only this criterion; may be repeated."
+)
+@click.option(
+    "--output", type=PATH, help="For scorecards. Default: runs/evaluation/ALGORITHM-PROFILE."
+)
+@click.option(
+    "--store",
+    type=PATH,
+    help="Where runs are kept for the next time. Default: runs/evaluation/store.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace earlier scorecards.")
+@click.option(
+    "--baseline", type=PATH, metavar="FILE", help="An earlier scorecard.json to compare with."
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(get_args(FailOn)),
+    default="never",
+    help="Exit with 1 if a figure got worse than the baseline beyond its interval, or on any fault.",
+)
+@workers_option
+@click.option(
+    "--repeat", type=click.IntRange(min=1), help="Runs of each cell. Default: the profile's."
+)
+@click.option(
+    "--stall",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    metavar="S",
+    help="A run without progress for this time fails.",
+)
+@repair_option
+@json_option("Print the scorecards as a JSON list.")
 def evaluate(
-    algorithms: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="ALGORITHM...",
-            help="Python files that register congestion controls, or names of `gargalo list congestion`.",
-        ),
-    ],
-    against: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES", help="Also on the same grid; reno, cubic and bbr always are."
-        ),
-    ] = "reno,cubic,bbr",
-    profile: Annotated[
-        str, typer.Option(help="quick (minutes), standard (about ten) or full (a night).")
-    ] = "quick",
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CRITERION", help="Only this criterion; may be repeated."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="For scorecards. Default: runs/evaluation/ALGORITHM-PROFILE."),
-    ] = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(help="Where runs are kept for the next time. Default: runs/evaluation/store."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace earlier scorecards.")
-    ] = False,
-    baseline: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="An earlier scorecard.json to compare with."),
-    ] = None,
-    fail_on: Annotated[
-        FailOn,
-        typer.Option(
-            "--fail-on",
-            help="Exit with 1 if a figure got worse than the baseline beyond its interval, or on any fault.",
-        ),
-    ] = FailOn.never,
-    workers: Workers = None,
-    repeat: Annotated[
-        int | None, typer.Option(min=1, help="Runs of each cell. Default: the profile's.")
-    ] = None,
-    stall: Annotated[
-        float, typer.Option(min=1, metavar="S", help="A run without progress for this time fails.")
-    ] = 60.0,
-    repair: Repair = False,
-    as_json: Annotated[bool, json_option("Print the scorecards as a JSON list.")] = False,
+    algorithms: tuple[str, ...],
+    against: str,
+    profile: str,
+    only: tuple[str, ...],
+    output: Path | None,
+    store: Path | None,
+    overwrite: bool,
+    baseline: Path | None,
+    fail_on: FailOn,
+    workers: int | None,
+    repeat: int | None,
+    stall: float,
+    repair: bool,
+    as_json: bool,
 ) -> None:
     """Judge congestion controls by what RFC 9743 asks, beside Reno, CUBIC and BBR."""
     from gargalo import judging
     from gargalo.evaluation import evaluate as run
     from gargalo.evaluation import records
+    from gargalo.screen import err
     from gargalo.sweeps.progress import display
 
     earlier = baseline_of(baseline)
-    if earlier is None and fail_on is FailOn.regression:
+    if earlier is None and fail_on == "regression":
         fail("--fail-on regression needs a --baseline FILE to compare with")
     places = Places(output, overwrite)
     try:
@@ -117,7 +126,7 @@ def evaluate(
                 algorithms,
                 against=[n for n in against.split(",") if n],
                 profile=profile,
-                only=only or (),
+                only=only,
                 store=store,
                 workers=workers,
                 repeat=repeat,
@@ -136,9 +145,9 @@ def evaluate(
         fail(f"--baseline {baseline}: {e}")
     failed = any(c.broken or any(r.failures for r in c.results) for c in found.scorecards)
     faulty = any(c.faults for c in found.scorecards)
-    asked = {FailOn.regression: regressed, FailOn.fault: faulty, FailOn.never: False}
+    asked = {"regression": regressed, "fault": faulty, "never": False}
     if failed or grave or asked[fail_on]:
-        raise typer.Exit(FAILED)
+        raise Exit(FAILED)
 
 
 def baseline_of(file: Path | None) -> dict[str, Any] | None:
@@ -279,6 +288,10 @@ def write(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
 
 def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool) -> None:
     """Print a scorecard."""
+    from rich.table import Table
+
+    from gargalo.screen import Screen
+
     out = Screen(highlight=False)
     out.print(
         f"[bold]{card.algorithm}[/], profile {card.profile.name}, {card.profile.repeat} runs of each cell"

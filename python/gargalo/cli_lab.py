@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import typer
+import rich_click as click
+from click.exceptions import Exit
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, OneObject, Screen, err, to_json
+from gargalo.cli_common import FAILED, json_option, say, to_json
 from gargalo.diagnostics import sentence
 
 PROGRAMS = ("iperf3", "curl", "nginx", "tcpdump", "tshark", "nft")
@@ -32,8 +33,10 @@ TRIAL: dict[str, Any] = {
 }
 
 
+@click.command()
+@json_option("Print one JSON object.")
 def lab(
-    as_json: OneObject = False,
+    as_json: bool,
 ) -> None:
     """Say what the lab can do here: try namespaces and devices, measure how exact a delay is."""
     facts = examine()
@@ -42,7 +45,7 @@ def lab(
     else:
         show(facts)
     if facts["problem"] is not None:
-        raise typer.Exit(FAILED)
+        raise Exit(FAILED)
 
 
 def examine() -> dict[str, Any]:
@@ -86,6 +89,8 @@ def show(facts: dict[str, Any]) -> None:
     """Print it for people."""
     from rich.table import Table
 
+    from gargalo.screen import Screen
+
     table = Table(show_header=False, box=None, pad_edge=False)
 
     def row(name: str, value: str) -> None:
@@ -117,4 +122,4 @@ def show(facts: dict[str, Any]) -> None:
     row("programs", ", ".join(there) or "none of " + ", ".join(PROGRAMS))
     Screen(highlight=False, soft_wrap=True, file=sys.stdout).print(table)
     if facts["problem"] is not None:
-        err.print(f"error: {facts['problem']}", markup=False)
+        say(f"error: {facts['problem']}")

@@ -5,38 +5,35 @@ from __future__ import annotations
 import datetime
 import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import rich_click as click
 
-from gargalo.cli_common import fail
+from gargalo.cli_common import PATH, fail
 from gargalo.diagnostics import sentence
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gargalo.reporting import Report
 
 
-Directory = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Results of a run, store of a sweep, or a study.")
-]
-Output = Annotated[Path | None, typer.Option(metavar="FILE.html", help="Default: DIR/report.html.")]
-
-
+@click.command()
+@click.argument(
+    "directory", type=PATH, metavar="DIR", help="Results of a run, store of a sweep, or a study."
+)
+@click.option("--output", type=PATH, metavar="FILE.html", help="Default: DIR/report.html.")
+@click.option("--name", help="Which sweep of the store. Default: the latest.")
+@click.option("--open", "open_", is_flag=True, help="Show it in the browser.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE.html even if it is not a report.")
+@click.option("--date", help="Date on the page. Default: $SOURCE_DATE_EPOCH, or today.")
 def report(
-    directory: Directory,
-    output: Output = None,
-    name: Annotated[
-        str | None, typer.Option(help="Which sweep of the store. Default: the latest.")
-    ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace FILE.html even if it is not a report.")
-    ] = False,
-    date: Annotated[
-        str | None,
-        typer.Option(help="Date on the page. Default: $SOURCE_DATE_EPOCH, or today."),
-    ] = None,
+    directory: Path,
+    output: Path | None,
+    name: str | None,
+    open_: bool,
+    overwrite: bool,
+    date: str | None,
 ) -> None:
     """Write a page with figures, tables and how to run it again; it needs no network."""
     target = output if output is not None else directory / "report.html"

@@ -2,60 +2,74 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-import typer
+import rich_click as click
+from click.exceptions import Exit
 
 from gargalo import _core
 from gargalo.cli_common import (
     BAD_INPUT,
     FAILED,
+    PATH,
     because,
-    err,
     fail,
     json_option,
     printable,
+    say,
     to_json,
 )
 from gargalo.scripts import TOLERANCE_MS, find, run
 
-Files = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Scripts, or directories of files *.pkt.")
-]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Stack: TypeAlias = Literal["gargalo", "kernel"]
+"""Whose stack a script runs on."""
 
 
-class Stack(str, Enum):
-    """Whose stack a script runs on."""
-
-    gargalo = "gargalo"
-    kernel = "kernel"
-
-
+@click.command()
+@click.argument(
+    "files",
+    type=PATH,
+    nargs=-1,
+    required=True,
+    metavar="FILE...",
+    help="Scripts, or directories of files *.pkt.",
+)
+@click.option(
+    "--stack",
+    type=click.Choice(get_args(Stack)),
+    default="gargalo",
+    help="Our stack in virtual time, or the kernel's in real time (Linux).",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of our TCP, as under transport.tcp; may be repeated.",
+)
+@click.option(
+    "--tolerance",
+    type=click.IntRange(min=1, max=10_000),
+    default=TOLERANCE_MS,
+    metavar="MS",
+    help="How early or late the kernel may be.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1, max=256),
+    help="Scripts at a time. Default: 16 on the kernel, else 1.",
+)
+@json_option("Print one JSON object.")
 def script(
-    files: Files,
-    stack: Annotated[
-        Stack,
-        typer.Option(help="Our stack in virtual time, or the kernel's in real time (Linux)."),
-    ] = Stack.gargalo,
-    options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="KEY=VALUE",
-            help="An option of our TCP, as under transport.tcp; may be repeated.",
-        ),
-    ] = None,
-    tolerance: Annotated[
-        int,
-        typer.Option(metavar="MS", min=1, max=10_000, help="How early or late the kernel may be."),
-    ] = TOLERANCE_MS,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, max=256, help="Scripts at a time. Default: 16 on the kernel, else 1."),
-    ] = None,
-    as_json: Annotated[bool, json_option("Print one JSON object.")] = False,
+    files: tuple[Path, ...],
+    stack: Stack,
+    options: tuple[str, ...],
+    tolerance: int,
+    jobs: int | None,
+    as_json: bool,
 ) -> None:
     """Run packet scripts (packetdrill's language): packets, socket calls, and what TCP must answer.
 
@@ -63,7 +77,7 @@ def script(
     supported.
     """
     pairs = []
-    for text in options or []:
+    for text in options:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             fail(f"--option {text}: write --option KEY=VALUE, as in --option sack=false")
@@ -80,7 +94,7 @@ def script(
     try:
         verdicts = run(
             texts,
-            kernel=stack is Stack.kernel,
+            kernel=stack == "kernel",
             tolerance_ms=tolerance,
             jobs=jobs,
             options=pairs,
@@ -90,15 +104,15 @@ def script(
         fail(str(e), FAILED)
     if as_json:
         rows = [{"file": str(p), **v} for p, v in zip(paths, verdicts, strict=True)]
-        print(to_json({"stack": stack.value, "scripts": rows}))
+        print(to_json({"stack": stack, "scripts": rows}))
     kinds = [v["verdict"] for v in verdicts]
     if not as_json and len(kinds) > 1:
         counts = {k: kinds.count(k) for k in ("passed", "failed", "unsupported", "broken")}
-        err.print(", ".join(f"{n} {k}" for k, n in counts.items() if n), markup=False)
+        say(", ".join(f"{n} {k}" for k, n in counts.items() if n))
     if "unsupported" in kinds:
-        raise typer.Exit(BAD_INPUT)
+        raise Exit(BAD_INPUT)
     if set(kinds) != {"passed"}:
-        raise typer.Exit(FAILED)
+        raise Exit(FAILED)
 
 
 def read(path: Path) -> str:

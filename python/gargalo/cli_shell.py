@@ -5,95 +5,112 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from pathlib import Path  # noqa: TC003 (typer reads it)
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import rich_click as click
+from click.exceptions import Exit
 
 from gargalo import _core
-from gargalo.cli_common import BAD_INPUT, FAILED, Screen, fail, refuse
+from gargalo.cli_common import BAD_INPUT, FAILED, PATH, fail, refuse
 from gargalo.scenario import to_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from rich.console import RenderableType
+
+    from gargalo.cli_common import Command
 
 BARS = " ▁▂▃▄▅▆▇█"
 HISTORY = 60
 """Bars of the live view, a tenth of a second each."""
 
 
-def option(name: str, metavar: str, text: str) -> Any:
+def link_option(name: str, metavar: str, text: str) -> Callable[[Command], Command]:
     """Return an option of the link."""
-    return typer.Option(f"--{name}", metavar=metavar, help=text)
+    kind = PATH if name.endswith("trace") else None
+    return click.option(f"--{name}", type=kind, metavar=metavar, help=text)
 
 
+@click.command()
+@click.argument(
+    "command",
+    nargs=-1,
+    required=False,
+    metavar="[-- COMMAND ...]",
+    help="The program; default: your shell.",
+)
+@link_option("delay", "TIME", "One-way delay, like 25ms.")
+@link_option("rate", "RATE", "Rate, like 12Mbit/s.")
+@link_option("loss", "SHARE", "Random loss, like 0.1%.")
+@link_option("trace", "FILE", "Packet-delivery trace instead of a rate.")
+@link_option("queue", "QUEUE", 'Queue, like "droptail=100 packets", codel or fq-codel.')
+@link_option("jitter", "TIME", "Variation of the delay.")
+@link_option("up-delay", "TIME", "Only from the program.")
+@link_option("down-delay", "TIME", "Only to the program.")
+@link_option("up-rate", "RATE", "Only from the program.")
+@link_option("down-rate", "RATE", "Only to the program.")
+@link_option("up-loss", "SHARE", "Only from the program.")
+@link_option("down-loss", "SHARE", "Only to the program.")
+@link_option("up-trace", "FILE", "Only from the program.")
+@link_option("down-trace", "FILE", "Only to the program.")
+@link_option("up-queue", "QUEUE", "Only from the program.")
+@link_option("down-queue", "QUEUE", "Only to the program.")
+@link_option("mtu", "BYTES", "Largest packet, like 1500B.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, help="Of loss and jitter.")
+@click.option(
+    "--outside",
+    metavar="LINE",
+    help="A shell line at the outer end, in the background: say 'iperf3 -s'.",
+)
+@click.option(
+    "--nat", is_flag=True, help="As root: reach the network beyond this machine (nft or iptables)."
+)
+@click.option("--isolated", is_flag=True, help="Even as root: between two empty namespaces.")
+@click.option(
+    "--busy-poll", metavar="TIME", help="Do not sleep when the next event is nearer than this."
+)
+@click.option("--cpu", type=click.IntRange(min=0), help="Run the link on this processor.")
+@click.option("--no-offload", is_flag=True, help="One packet per system call.")
+@click.option(
+    "--uplink-log", type=PATH, metavar="FILE", help="What happens there, as mahimahi writes it."
+)
+@click.option(
+    "--downlink-log", type=PATH, metavar="FILE", help="What happens there, as mahimahi writes it."
+)
+@click.option("--graph", is_flag=True, help="Show throughput, queueing delay and drops, live.")
+@click.option("--print-scenario", is_flag=True, help="Print the link as a scenario and leave.")
 def shell(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[-- COMMAND ...]", help="The program; default: your shell."),
-    ] = None,
-    delay: Annotated[str | None, option("delay", "TIME", "One-way delay, like 25ms.")] = None,
-    rate: Annotated[str | None, option("rate", "RATE", "Rate, like 12Mbit/s.")] = None,
-    loss: Annotated[str | None, option("loss", "SHARE", "Random loss, like 0.1%.")] = None,
-    trace: Annotated[
-        Path | None, option("trace", "FILE", "Packet-delivery trace instead of a rate.")
-    ] = None,
-    queue: Annotated[
-        str | None,
-        option("queue", "QUEUE", 'Queue, like "droptail=100 packets", codel or fq-codel.'),
-    ] = None,
-    jitter: Annotated[str | None, option("jitter", "TIME", "Variation of the delay.")] = None,
-    up_delay: Annotated[str | None, option("up-delay", "TIME", "Only from the program.")] = None,
-    down_delay: Annotated[str | None, option("down-delay", "TIME", "Only to the program.")] = None,
-    up_rate: Annotated[str | None, option("up-rate", "RATE", "Only from the program.")] = None,
-    down_rate: Annotated[str | None, option("down-rate", "RATE", "Only to the program.")] = None,
-    up_loss: Annotated[str | None, option("up-loss", "SHARE", "Only from the program.")] = None,
-    down_loss: Annotated[str | None, option("down-loss", "SHARE", "Only to the program.")] = None,
-    up_trace: Annotated[Path | None, option("up-trace", "FILE", "Only from the program.")] = None,
-    down_trace: Annotated[Path | None, option("down-trace", "FILE", "Only to the program.")] = None,
-    up_queue: Annotated[str | None, option("up-queue", "QUEUE", "Only from the program.")] = None,
-    down_queue: Annotated[str | None, option("down-queue", "QUEUE", "Only to the program.")] = None,
-    mtu: Annotated[str | None, option("mtu", "BYTES", "Largest packet, like 1500B.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of loss and jitter.")] = 1,
-    outside: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LINE",
-            help="A shell line at the outer end, in the background: say 'iperf3 -s'.",
-        ),
-    ] = None,
-    nat: Annotated[
-        bool,
-        typer.Option(
-            "--nat", help="As root: reach the network beyond this machine (nft or iptables)."
-        ),
-    ] = False,
-    isolated: Annotated[
-        bool,
-        typer.Option("--isolated", help="Even as root: between two empty namespaces."),
-    ] = False,
-    busy_poll: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Do not sleep when the next event is nearer than this."),
-    ] = None,
-    cpu: Annotated[int | None, typer.Option(min=0, help="Run the link on this processor.")] = None,
-    no_offload: Annotated[
-        bool, typer.Option("--no-offload", help="One packet per system call.")
-    ] = False,
-    uplink_log: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What happens there, as mahimahi writes it.")
-    ] = None,
-    downlink_log: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What happens there, as mahimahi writes it.")
-    ] = None,
-    graph: Annotated[
-        bool, typer.Option("--graph", help="Show throughput, queueing delay and drops, live.")
-    ] = False,
-    print_scenario: Annotated[
-        bool, typer.Option("--print-scenario", help="Print the link as a scenario and leave.")
-    ] = False,
+    command: tuple[str, ...],
+    delay: str | None,
+    rate: str | None,
+    loss: str | None,
+    trace: Path | None,
+    queue: str | None,
+    jitter: str | None,
+    up_delay: str | None,
+    down_delay: str | None,
+    up_rate: str | None,
+    down_rate: str | None,
+    up_loss: str | None,
+    down_loss: str | None,
+    up_trace: Path | None,
+    down_trace: Path | None,
+    up_queue: str | None,
+    down_queue: str | None,
+    mtu: str | None,
+    seed: int,
+    outside: str | None,
+    nat: bool,
+    isolated: bool,
+    busy_poll: str | None,
+    cpu: int | None,
+    no_offload: bool,
+    uplink_log: Path | None,
+    downlink_log: Path | None,
+    graph: bool,
+    print_scenario: bool,
 ) -> None:
     """Run a program behind an emulated link; shells nest.
 
@@ -119,13 +136,13 @@ def shell(
         "watch": graph,
         "shell": {
             "scenario": text,
-            "command": command or [],
+            "command": list(command),
             "outside": outside,
             "nat": nat,
             "logs": [None if p is None else str(p.absolute()) for p in (uplink_log, downlink_log)],
         },
     }
-    raise typer.Exit(execute(request, graph=graph))
+    raise Exit(execute(request, graph=graph))
 
 
 def scenario_of(link: dict[str, Any], seed: int, lab: dict[str, Any]) -> str:
@@ -207,6 +224,8 @@ def failed(event: dict[str, Any]) -> tuple[str, str] | None:
 def show(events: Iterable[dict[str, Any]]) -> tuple[str, str] | None:
     """Draw the link until the program ends; return what went wrong."""
     from rich.live import Live
+
+    from gargalo.screen import Screen
 
     view = View()
     console = Screen(stderr=True, highlight=False)

@@ -3,68 +3,78 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path  # noqa: TC003 (typer reads the annotations)
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
-from rich.table import Table
+import rich_click as click
+from click.exceptions import Exit
 
 from gargalo.cli_common import (
     FAILED,
-    Repair,
-    Screen,
-    Workers,
+    PATH,
     change,
-    err,
     fail,
     json_option,
+    repair_option,
     sweep_errors,
     tell_failures,
     tell_sweep,
     to_json,
+    workers_option,
 )
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
+
+@click.command()
+@click.argument("name", help="Which study; see `gargalo list studies`.")
+@click.option(
+    "--profile",
+    default="quick",
+    help="quick (minutes), full (as published), or another of the study's.",
+)
+@click.option(
+    "--output",
+    "directory",
+    type=PATH,
+    help="For store and report. Default: runs/studies/NAME/PROFILE.",
+)
+@workers_option
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, instead of processes.")
+@click.option(
+    "--at-once",
+    type=click.IntRange(min=1),
+    help="Runs in the lab at the same time. Default: the study's.",
+)
+@click.option("--repeat", type=click.IntRange(min=1), help="Runs per cell. Default: the profile's.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the profile."
+)
+@repair_option
+@json_option("Print verdicts and facts as JSON.")
+@click.option("--strict", is_flag=True, help="Exit with 1 unless every claim is reproduced.")
 def study(
-    name: Annotated[str, typer.Argument(help="Which study; see `gargalo list studies`.")],
-    profile: Annotated[
-        str, typer.Option(help="quick (minutes), full (as published), or another of the study's.")
-    ] = "quick",
-    directory: Annotated[
-        Path | None,
-        typer.Option("--output", help="For store and report. Default: runs/studies/NAME/PROFILE."),
-    ] = None,
-    workers: Workers = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, instead of processes.")
-    ] = None,
-    at_once: Annotated[
-        int | None,
-        typer.Option(
-            "--at-once", min=1, help="Runs in the lab at the same time. Default: the study's."
-        ),
-    ] = None,
-    repeat: Annotated[
-        int | None, typer.Option(min=1, help="Runs per cell. Default: the profile's.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the profile."),
-    ] = None,
-    repair: Repair = False,
-    as_json: Annotated[bool, json_option("Print verdicts and facts as JSON.")] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 unless every claim is reproduced.")
-    ] = False,
+    name: str,
+    profile: str,
+    directory: Path | None,
+    workers: int | None,
+    cluster: str | None,
+    at_once: int | None,
+    repeat: int | None,
+    settings: tuple[str, ...],
+    repair: bool,
+    as_json: bool,
+    strict: bool,
 ) -> None:
     """Do what is missing of a study, decide its claims, write one HTML report."""
     from gargalo import judging, studies
     from gargalo.reporting.model import VERDICTS
+    from gargalo.screen import Screen, err
     from gargalo.sweeps.progress import display
 
     try:
         chosen = studies.find(name)
-        changes = dict(change(c) for c in settings or [])
+        changes = dict(change(c) for c in settings)
         studies.running.change(chosen.profile(profile), changes)
     except (KeyError, ValueError) as e:
         fail(e.args[0])
@@ -86,6 +96,8 @@ def study(
     if as_json:
         print(to_json(outcome.to_json(), indent=1))
     else:
+        from rich.table import Table
+
         table = Table(box=None, show_header=False, pad_edge=False)
         for claim in outcome.claims:
             shown = []
@@ -99,4 +111,4 @@ def study(
     tell_failures(outcome.sweep)
     unmet = strict and any(c.verdict != "reproduced" for c in outcome.claims)
     if outcome.sweep.failures or grave or unmet:
-        raise typer.Exit(FAILED)
+        raise Exit(FAILED)

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-import typer
+import rich_click as click
+from click.exceptions import Exit
 
 from gargalo import _core
 from gargalo.cli_common import (
     FAILED,
-    InWorld,
-    MemoryLimit,
-    OneObject,
-    PluginFiles,
-    Quiet,
-    Repair,
-    Screen,
+    PATH,
     World,
     change,
-    err,
     fail,
+    json_option,
     memory,
+    memory_limit_option,
     place_of,
+    plugin_option,
     printable,
+    quiet_option,
+    repair_option,
+    say,
     sweep_errors,
     tell,
     tell_failures,
     tell_sweep,
     to_json,
+    world_option,
 )
 
 if TYPE_CHECKING:
@@ -40,52 +40,58 @@ if TYPE_CHECKING:
 MOST_ROWS = 60
 
 
+@click.command()
+@click.argument("file", type=PATH, metavar="FILE", help="The sweep, a TOML file.")
+@click.option(
+    "--store", type=PATH, metavar="DIR", help="Directory for results. Default: sweeps/NAME."
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes; in the lab runs at the same time. Default: one for each core, in the lab 1.",
+)
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, like tcp://host:8786.")
+@click.option(
+    "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a setting of all runs."
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Instead of the sweep's.")
+@click.option("--repeat", type=click.IntRange(min=1), help="Runs per cell.")
+@click.option(
+    "--keep", multiple=True, metavar="TABLE", help="Keep this table of every run; may be repeated."
+)
+@click.option(
+    "--measure",
+    metavar="MODULE:FUNCTION",
+    help="Function that is called with every run and returns figures.",
+)
+@plugin_option
+@world_option
+@memory_limit_option
+@repair_option
+@json_option("Print one JSON object.")
+@click.option("--dry-run", is_flag=True, help="Check every run, print the plan, do nothing.")
+@quiet_option
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The sweep, a TOML file.")],
-    store: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Directory for results. Default: sweeps/NAME."),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Processes; in the lab runs at the same time. Default: one for each core, in the lab 1.",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="A Dask scheduler, like tcp://host:8786."),
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of all runs."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the sweep's.")] = None,
-    repeat: Annotated[int | None, typer.Option(min=1, help="Runs per cell.")] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TABLE", help="Keep this table of every run; may be repeated."),
-    ] = None,
-    measure: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE:FUNCTION",
-            help="Function that is called with every run and returns figures.",
-        ),
-    ] = None,
-    plugin: PluginFiles = None,
-    world: InWorld = World.sim,
-    memory_limit: MemoryLimit = None,
-    repair: Repair = False,
-    as_json: OneObject = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check every run, print the plan, do nothing.")
-    ] = False,
-    quiet: Quiet = False,
+    file: Path,
+    store: Path | None,
+    workers: int | None,
+    cluster: str | None,
+    changes: tuple[str, ...],
+    seed: int | None,
+    repeat: int | None,
+    keep: tuple[str, ...],
+    measure: str | None,
+    plugin: tuple[Path, ...],
+    world: World,
+    memory_limit: str | None,
+    repair: bool,
+    as_json: bool,
+    dry_run: bool,
+    quiet: bool,
 ) -> None:
     """Run a scenario for every point of some axes; only missing runs are done."""
+    from gargalo.screen import err
     from gargalo.sweeps import SweepFile, execute
     from gargalo.sweeps.plugins import Plugins
     from gargalo.sweeps.progress import display
@@ -93,11 +99,11 @@ def sweep(
     if cluster is not None and workers is not None:
         fail("--workers and --cluster exclude each other: a cluster has workers of its own")
     limit = memory(memory_limit)
-    settings: dict[str, Any] = dict(change(c) for c in changes or [])
+    settings: dict[str, Any] = dict(change(c) for c in changes)
     with sweep_errors():
-        plugins = Plugins.load(plugin or [])
+        plugins = Plugins.load(plugin)
         description = SweepFile.load(file)
-        jobs = description.plan(repeat=repeat, seed=seed, set=settings, world=world.value)
+        jobs = description.plan(repeat=repeat, seed=seed, set=settings, world=world)
         if dry_run:
             _print_plan(description, jobs, as_json=as_json)
             return
@@ -110,8 +116,8 @@ def sweep(
                 jobs,
                 target,
                 measure=measure or description.measure,
-                keep=description.keep if keep is None else keep,
-                workers=workers if world is World.sim else None,
+                keep=list(keep) or description.keep,
+                workers=workers if world == "sim" else None,
                 at_once=workers or 1,
                 cluster=cluster,
                 progress=tell,
@@ -122,7 +128,7 @@ def sweep(
             )
         grave = _report(done, as_json=as_json, quiet=quiet)
     if done.failures or grave:
-        raise typer.Exit(FAILED)
+        raise Exit(FAILED)
 
 
 def _print_plan(description: SweepFile, jobs: list[Any], *, as_json: bool) -> None:
@@ -147,15 +153,13 @@ def _tell_version(target: Path) -> None:
     except DamagedError:
         return  # Reported, or repaired, when it is opened for writing.
     if store.version != _core.__version__:
-        err.print(
+        say(
             f"note: {target} was begun by gargalo {store.version}, this is {_core.__version__}: "
-            "runs of other versions are kept, but not used",
-            markup=False,
+            "runs of other versions are kept, but not used"
         )
     if not store.verified:
-        err.print(
-            f"note: {target} was begun before files had checksums: those without are taken as they are",
-            markup=False,
+        say(
+            f"note: {target} was begun before files had checksums: those without are taken as they are"
         )
 
 
@@ -175,14 +179,12 @@ def _print_report(done: Sweep, findings: list[Finding], *, as_json: bool, quiet:
         return
     if quiet:
         return
+    from gargalo.screen import Screen
     from gargalo.sweeps.show import show
 
     show(done, Screen(highlight=False), MOST_ROWS)
     failed = f", {len(done.failures)} failed" if done.failures else ""
-    err.print(
-        f"{done.done} runs done, {done.reused} were there{failed}; results: {done.store.path}",
-        markup=False,
-    )
+    say(f"{done.done} runs done, {done.reused} were there{failed}; results: {done.store.path}")
 
 
 def _facts(done: Sweep) -> dict[str, Any]:
@@ -206,37 +208,36 @@ def _facts(done: Sweep) -> dict[str, Any]:
     }
 
 
-class Test(str, Enum):
-    """Tests of difference."""
-
-    welch = "welch"
-    mann_whitney = "mann-whitney"
-    permutation = "permutation"
+Test: TypeAlias = Literal["welch", "mann-whitney", "permutation"]
+"""Tests of difference."""
 
 
+@click.command()
+@click.argument(
+    "sides",
+    nargs=-1,
+    required=True,
+    metavar="A B",
+    help="Two stores or results directories; with --by, a store and two values of the label.",
+)
+@click.option("--by", metavar="LABEL", help="Compare two values of this label.")
+@click.option("--sweep", "name", metavar="NAME", help="Of the sweeps in a store.")
+@click.option("--metric", multiple=True, metavar="NAME", help="Figure to compare; may be repeated.")
+@click.option("--level", type=float, default=0.95, help="Of confidence.")
+@click.option(
+    "--test", type=click.Choice(get_args(Test)), default="welch", help="Test of difference."
+)
+@click.option("--unpaired", is_flag=True, help="Do not pair runs of the same seed.")
+@json_option("Print one JSON object.")
 def compare(
-    sides: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="A B",
-            help="Two stores or results directories; with --by, a store and two values of the label.",
-        ),
-    ],
-    by: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="Compare two values of this label.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--sweep", metavar="NAME", help="Of the sweeps in a store.")
-    ] = None,
-    metric: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Figure to compare; may be repeated.")
-    ] = None,
-    level: Annotated[float, typer.Option(help="Of confidence.")] = 0.95,
-    test: Annotated[Test, typer.Option(help="Test of difference.")] = Test.welch,
-    unpaired: Annotated[
-        bool, typer.Option("--unpaired", help="Do not pair runs of the same seed.")
-    ] = False,
-    as_json: OneObject = False,
+    sides: tuple[str, ...],
+    by: str | None,
+    name: str | None,
+    metric: tuple[str, ...],
+    level: float,
+    test: Test,
+    unpaired: bool,
+    as_json: bool,
 ) -> None:
     """Say for every cell and figure how two sides differ, and whether that is more than chance."""
     from gargalo.summary import measured_in
@@ -257,9 +258,9 @@ def compare(
         rows = c.compare(
             a,
             b,
-            metric or (),
+            metric,
             level=level,
-            test=test.value,
+            test=test,
             paired=False if unpaired else None,
         )
     except (SweepError, StoreError, FileNotFoundError, _core.RunError) as error:
@@ -278,17 +279,16 @@ def compare(
         }
         print(to_json(facts))
         return
+    from gargalo.screen import Screen
     from gargalo.sweeps.show import show_rows
 
     only = sorted({*a.labels} ^ {*b.labels})
     if only:
-        err.print(
-            f"note: one side alone has {', '.join(only)}: its values are pooled", markup=False
-        )
+        say(f"note: one side alone has {', '.join(only)}: its values are pooled")
     console = Screen(highlight=False)
     show_rows(rows, a.name, b.name, level, console)
     if windows[0] == windows[1] and windows[0] is not None:
         console.print(f"Rates, ratios and delays are {windows[0]}.")
     elif windows[0] != windows[1]:
         told = [f"{side.name}: {w or 'not said'}" for side, w in zip((a, b), windows, strict=True)]
-        err.print(f"note: the sides are measured differently: {'; '.join(told)}", markup=False)
+        say(f"note: the sides are measured differently: {'; '.join(told)}")

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import rich_click as click
+from click.exceptions import Exit
 
 from gargalo import _core
-from gargalo.cli_common import fail, json_option
+from gargalo.cli_common import PATH, fail, json_option
 
-app = typer.Typer(help="Packet-delivery traces: what is in them, new ones, other formats.")
+if TYPE_CHECKING:
+    from pathlib import Path
 
-In = Annotated[Path, typer.Argument(metavar="FILE", help="The trace.")]
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="File to write; - is standard output.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")]
+trace_argument = click.argument("file", type=PATH, metavar="FILE", help="The trace.")
+out_argument = click.argument(
+    "out", type=PATH, metavar="OUT", help="File to write; - is standard output."
+)
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+
+
+class InOrder(click.RichGroup):
+    """A group whose help page lists the commands as they are here."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(self.commands)
+
+
+@click.group(cls=InOrder)
+def trace() -> None:
+    """Packet-delivery traces: what is in them, new ones, other formats."""
 
 
 def read(path: Path) -> str:
@@ -43,8 +59,13 @@ def write(path: Path, text: str, *, overwrite: bool) -> None:
         fail(f"{path}: cannot be written: {e.strerror or e}")
 
 
-@app.command()
-def info(file: In, as_json: Annotated[bool, json_option("In SI units, as JSON.")] = False) -> None:
+@trace.command()
+@trace_argument
+@json_option("In SI units, as JSON.")
+def info(
+    file: Path,
+    as_json: bool,
+) -> None:
     """Print the properties of a trace."""
     try:
         facts = _core.trace_info(read(file))
@@ -62,20 +83,31 @@ def info(file: In, as_json: Annotated[bool, json_option("In SI units, as JSON.")
     print(f"1 s bins       {rates} (Mbit/s)")
 
 
-@app.command()
+@trace.command()
+@out_argument
+@click.option("--duration", default="60s", help="Length.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, help="Seed.")
+@click.option("--rate", default="5Mbit/s", help="Rate at the start.")
+@click.option("--max-rate", default="12Mbit/s", help="Rate that is never exceeded.")
+@click.option(
+    "--volatility",
+    type=float,
+    default=200.0,
+    help="Of the rate, in packets/s per square root of a second.",
+)
+@click.option(
+    "--outage-escape", type=float, default=1.0, help="Rate of leaving an outage, per second."
+)
+@overwrite_option
 def generate(
-    out: Out,
-    duration: Annotated[str, typer.Option(help="Length.")] = "60s",
-    seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 1,
-    rate: Annotated[str, typer.Option(help="Rate at the start.")] = "5Mbit/s",
-    max_rate: Annotated[str, typer.Option(help="Rate that is never exceeded.")] = "12Mbit/s",
-    volatility: Annotated[
-        float, typer.Option(help="Of the rate, in packets/s per square root of a second.")
-    ] = 200.0,
-    outage_escape: Annotated[
-        float, typer.Option(help="Rate of leaving an outage, per second.")
-    ] = 1.0,
-    overwrite: Overwrite = False,
+    out: Path,
+    duration: str,
+    seed: int,
+    rate: str,
+    max_rate: str,
+    volatility: float,
+    outage_escape: float,
+    overwrite: bool,
 ) -> None:
     """Make a synthetic cellular trace (the model of Sprout, NSDI 2013)."""
     try:
@@ -92,8 +124,15 @@ def generate(
     write(out, text, overwrite=overwrite)
 
 
-@app.command()
-def convert(file: In, out: Out, overwrite: Overwrite = False) -> None:
+@trace.command()
+@trace_argument
+@out_argument
+@overwrite_option
+def convert(
+    file: Path,
+    out: Path,
+    overwrite: bool,
+) -> None:
     """Make a trace from lines of "seconds Mbit/s" (Pensieve's format)."""
     rows = []
     for number, line in enumerate(read(file).splitlines(), 1):
@@ -112,8 +151,11 @@ def convert(file: In, out: Out, overwrite: Overwrite = False) -> None:
     write(out, text, overwrite=overwrite)
 
 
-@app.command()
-def check(files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Traces.")]) -> None:
+@trace.command()
+@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE…", help="Traces.")
+def check(
+    files: tuple[Path, ...],
+) -> None:
     """Check that files are traces; exit code 2 if one is not."""
     bad = False
     for file in files:
@@ -126,4 +168,4 @@ def check(files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="T
             mbps = facts["rate_mean_bps"] / 1e6
             print(f"{file}: ok, {mbps:.3f} Mbit/s over {facts['duration_s']:.3f} s")
     if bad:
-        raise typer.Exit(2)
+        raise Exit(2)

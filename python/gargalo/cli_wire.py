@@ -7,16 +7,17 @@ import json
 import re
 import socket
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import rich_click as click
+from click.exceptions import Exit
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, INTERRUPTED, err, fail
+from gargalo.cli_common import FAILED, INTERRUPTED, PATH, fail, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 PORT = 5201
 """iperf3's."""
@@ -24,61 +25,64 @@ BLOCK = 128 << 10
 LARGEST_BLOCK = 1 << 20
 LARGEST_WINDOW = 512 << 20
 
-Congestion = Annotated[
-    str | None,
-    typer.Option(
-        "-C",
-        "--congestion",
-        metavar="ALGO",
-        help="Congestion control, one of gargalo list congestion; default: cubic.",
-    ),
-]
-Parameters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param",
-        metavar="KEY=VALUE",
-        help="A parameter of the congestion control; may be repeated.",
-    ),
-]
-PacingChoice = Annotated[
-    bool | None,
-    typer.Option(
-        "--pacing/--no-pacing",
-        help="Pace always, or never. Default: when the congestion control asks for it.",
-        show_default=False,
-    ),
-]
-Mtu = Annotated[int, typer.Option(metavar="BYTES", min=1280, max=65535, help="MTU of the device.")]
-NoOffload = Annotated[
-    bool,
-    typer.Option(
-        "--no-offload", help="One packet per system call, each with its checksums: slower."
-    ),
-]
-NatChoice = Annotated[
-    bool, typer.Option("--nat", help="Masquerade beyond this machine (nft or iptables).")
-]
-Window = Annotated[
-    str | None,
-    typer.Option("-w", "--window", metavar="N[KMG]", help="Send and receive buffers in bytes."),
-]
-Bitrate = Annotated[
-    str,
-    typer.Option("-b", "--bitrate", metavar="N[KMG]", help="Bit/s of each stream; 0: no limit."),
-]
-Omit = Annotated[
-    int,
-    typer.Option("-O", "--omit", min=0, max=600, metavar="S", help="Leave out the first seconds."),
-]
-Interval = Annotated[
-    float,
-    typer.Option("-i", "--interval", min=0, max=60, help="Seconds between reports; 0: none."),
-]
-Capture = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write all packets to a pcapng file; no offload."),
-]
+congestion_option = click.option(
+    "-C",
+    "--congestion",
+    metavar="ALGO",
+    help="Congestion control, one of gargalo list congestion; default: cubic.",
+)
+params_option = click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A parameter of the congestion control; may be repeated.",
+)
+pacing_option = click.option(
+    "--pacing/--no-pacing",
+    default=None,
+    show_default=False,
+    help="Pace always, or never. Default: when the congestion control asks for it.",
+)
+mtu_option = click.option(
+    "--mtu",
+    type=click.IntRange(min=1280, max=65535),
+    default=1500,
+    metavar="BYTES",
+    help="MTU of the device.",
+)
+no_offload_option = click.option(
+    "--no-offload",
+    is_flag=True,
+    help="One packet per system call, each with its checksums: slower.",
+)
+nat_option = click.option(
+    "--nat", is_flag=True, help="Masquerade beyond this machine (nft or iptables)."
+)
+window_option = click.option(
+    "-w", "--window", metavar="N[KMG]", help="Send and receive buffers in bytes."
+)
+bitrate_option = click.option(
+    "-b", "--bitrate", default="0", metavar="N[KMG]", help="Bit/s of each stream; 0: no limit."
+)
+omit_option = click.option(
+    "-O",
+    "--omit",
+    type=click.IntRange(min=0, max=600),
+    default=0,
+    metavar="S",
+    help="Leave out the first seconds.",
+)
+interval_option = click.option(
+    "-i",
+    "--interval",
+    type=click.FloatRange(min=0, max=60),
+    default=1.0,
+    help="Seconds between reports; 0: none.",
+)
+capture_option = click.option(
+    "--capture", type=PATH, metavar="FILE", help="Write all packets to a pcapng file; no offload."
+)
 
 
 def amount(text: str | None, option: str, base: int) -> int | None:
@@ -95,10 +99,10 @@ def amount(text: str | None, option: str, base: int) -> int | None:
     return value
 
 
-def parameters(given: list[str] | None) -> list[tuple[str, str]]:
+def parameters(given: tuple[str, ...]) -> list[tuple[str, str]]:
     """Split each `key=value`."""
     pairs = []
-    for text in given or []:
+    for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             fail(f"--param {text}: write --param KEY=VALUE, as in --param beta=0.7")
@@ -139,18 +143,18 @@ def execute(command: str, options: Any) -> None:
     try:
         problem = program(json.dumps(options), write)
     except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+        raise Exit(INTERRUPTED) from None
     except _core.ScenarioError as error:
         fail(str(error), diagnostics=error.diagnostics)
     except _core.RunError as error:
         fail(str(error), FAILED)
     if problem is not None:
         with contextlib.suppress(BrokenPipeError):
-            err.print(f"error: {problem}", markup=False)
-        raise typer.Exit(FAILED)
+            say(f"error: {problem}")
+        raise Exit(FAILED)
 
 
-def refuse_udp(value: bool) -> None:
+def refuse_udp(_context: click.Context, _option: click.Parameter, value: bool) -> None:
     """End the command: UDP is not supported."""
     if value:
         fail("-u: UDP tests are not offered; without -u the test runs over TCP")
@@ -185,59 +189,78 @@ def at_most(text: str | None, option: str, most: int) -> int:
     return value
 
 
+@click.command()
+@click.option("-c", "--client", metavar="HOST", help="Test with this server.")
+@click.option("-s", "--server", is_flag=True, help="Be a server.")
+@click.option("-p", "--port", type=click.IntRange(min=1, max=65535), default=PORT, help="Its port.")
+@click.option(
+    "-t",
+    "--time",
+    type=click.IntRange(min=0, max=86400),
+    metavar="S",
+    help="Seconds; 10 if no end.",
+)
+@click.option("-n", "--bytes", "size", metavar="N[KMG]", help="Bytes instead of -t.")
+@click.option("-k", "--blockcount", "blocks", metavar="N[KMG]", help="Blocks instead of -t.")
+@click.option(
+    "-P",
+    "--parallel",
+    type=click.IntRange(min=1, max=128),
+    default=1,
+    help="Streams in each direction.",
+)
+@click.option("-R", "--reverse", is_flag=True, help="The server sends.")
+@click.option("--bidir", is_flag=True, help="Both send.")
+@bitrate_option
+@congestion_option
+@click.option(
+    "-M", "--set-mss", "mss", type=click.IntRange(min=88, max=32767), metavar="N", help="MSS."
+)
+@window_option
+@interval_option
+@omit_option
+@click.option("-J", "--json", "as_json", is_flag=True, help="Report as one JSON object.")
+@click.option("--json-stream", is_flag=True, help="Report as JSON, an object a line.")
+@click.option("-1", "--one-off", is_flag=True, help="Serve one test, then end.")
+@click.option("-l", "--length", metavar="N[KMG]", help="Bytes of a block.")
+@click.option("-4", "--version4", "v4", is_flag=True, help="IPv4 only.")
+@click.option("-6", "--version6", "v6", is_flag=True, help="IPv6 only.")
+@click.option("-u", "--udp", "_udp", is_flag=True, callback=refuse_udp, hidden=True, is_eager=True)
+@params_option
+@pacing_option
+@mtu_option
+@no_offload_option
+@nat_option
+@capture_option
 def iperf3(
-    client: Annotated[
-        str | None, typer.Option("-c", "--client", metavar="HOST", help="Test with this server.")
-    ] = None,
-    server: Annotated[bool, typer.Option("-s", "--server", help="Be a server.")] = False,
-    port: Annotated[int, typer.Option("-p", "--port", min=1, max=65535, help="Its port.")] = PORT,
-    time: Annotated[
-        int | None,
-        typer.Option("-t", "--time", min=0, max=86400, metavar="S", help="Seconds; 10 if no end."),
-    ] = None,
-    size: Annotated[
-        str | None, typer.Option("-n", "--bytes", metavar="N[KMG]", help="Bytes instead of -t.")
-    ] = None,
-    blocks: Annotated[
-        str | None,
-        typer.Option("-k", "--blockcount", metavar="N[KMG]", help="Blocks instead of -t."),
-    ] = None,
-    parallel: Annotated[
-        int, typer.Option("-P", "--parallel", min=1, max=128, help="Streams in each direction.")
-    ] = 1,
-    reverse: Annotated[bool, typer.Option("-R", "--reverse", help="The server sends.")] = False,
-    bidir: Annotated[bool, typer.Option("--bidir", help="Both send.")] = False,
-    bitrate: Bitrate = "0",
-    congestion: Congestion = None,
-    mss: Annotated[
-        int | None, typer.Option("-M", "--set-mss", min=88, max=32767, metavar="N", help="MSS.")
-    ] = None,
-    window: Window = None,
-    interval: Interval = 1.0,
-    omit: Omit = 0,
-    as_json: Annotated[
-        bool, typer.Option("-J", "--json", help="Report as one JSON object.")
-    ] = False,
-    json_stream: Annotated[
-        bool, typer.Option("--json-stream", help="Report as JSON, an object a line.")
-    ] = False,
-    one_off: Annotated[
-        bool, typer.Option("-1", "--one-off", help="Serve one test, then end.")
-    ] = False,
-    length: Annotated[
-        str | None, typer.Option("-l", "--length", metavar="N[KMG]", help="Bytes of a block.")
-    ] = None,
-    v4: Annotated[bool, typer.Option("-4", "--version4", help="IPv4 only.")] = False,
-    v6: Annotated[bool, typer.Option("-6", "--version6", help="IPv6 only.")] = False,
-    _udp: Annotated[
-        bool, typer.Option("-u", "--udp", callback=refuse_udp, hidden=True, is_eager=True)
-    ] = False,
-    params: Parameters = None,
-    pacing: PacingChoice = None,
-    mtu: Mtu = 1500,
-    no_offload: NoOffload = False,
-    nat: NatChoice = False,
-    capture: Capture = None,
+    client: str | None,
+    server: bool,
+    port: int,
+    time: int | None,
+    size: str | None,
+    blocks: str | None,
+    parallel: int,
+    reverse: bool,
+    bidir: bool,
+    bitrate: str,
+    congestion: str | None,
+    mss: int | None,
+    window: str | None,
+    interval: float,
+    omit: int,
+    as_json: bool,
+    json_stream: bool,
+    one_off: bool,
+    length: str | None,
+    v4: bool,
+    v6: bool,
+    _udp: bool,
+    params: tuple[str, ...],
+    pacing: bool | None,
+    mtu: int,
+    no_offload: bool,
+    nat: bool,
+    capture: Path | None,
 ) -> None:
     """Measure our TCP with iperf3's protocol, as client or server of an ordinary iperf3.
 
@@ -285,7 +308,7 @@ def iperf3(
 
 def common(
     congestion: str | None,
-    params: list[str] | None,
+    params: tuple[str, ...],
     pacing: bool | None,
     mtu: int,
     no_offload: bool,
@@ -304,36 +327,53 @@ def common(
     }
 
 
+@click.command()
+@click.argument("host", required=False, metavar="[HOST]", help="Connect to it.")
+@click.argument("port", type=click.IntRange(min=1, max=65535), required=False, metavar="[PORT]")
+@click.option(
+    "--listen",
+    type=click.IntRange(min=1, max=65535),
+    metavar="PORT",
+    help="Wait for one connection instead.",
+)
+@click.option("--send", type=PATH, metavar="FILE", help="Send it instead of standard input.")
+@click.option(
+    "--receive", type=PATH, metavar="FILE", help="Write there instead of standard output."
+)
+@congestion_option
+@params_option
+@pacing_option
+@window_option
+@click.option(
+    "--keep-open",
+    is_flag=True,
+    help="Do not close at the end of the input; end when the peer does.",
+)
+@click.option("-4", "v4", is_flag=True, help="IPv4 only.")
+@click.option("-6", "v6", is_flag=True, help="IPv6 only.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@mtu_option
+@no_offload_option
+@nat_option
+@capture_option
 def connect(
-    host: Annotated[str | None, typer.Argument(metavar="[HOST]", help="Connect to it.")] = None,
-    port: Annotated[int | None, typer.Argument(metavar="[PORT]", min=1, max=65535)] = None,
-    listen: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, metavar="PORT", help="Wait for one connection instead."),
-    ] = None,
-    send: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Send it instead of standard input.")
-    ] = None,
-    receive: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write there instead of standard output.")
-    ] = None,
-    congestion: Congestion = None,
-    params: Parameters = None,
-    pacing: PacingChoice = None,
-    window: Window = None,
-    keep_open: Annotated[
-        bool,
-        typer.Option(
-            "--keep-open", help="Do not close at the end of the input; end when the peer does."
-        ),
-    ] = False,
-    v4: Annotated[bool, typer.Option("-4", help="IPv4 only.")] = False,
-    v6: Annotated[bool, typer.Option("-6", help="IPv6 only.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No progress.")] = False,
-    mtu: Mtu = 1500,
-    no_offload: NoOffload = False,
-    nat: NatChoice = False,
-    capture: Capture = None,
+    host: str | None,
+    port: int | None,
+    listen: int | None,
+    send: Path | None,
+    receive: Path | None,
+    congestion: str | None,
+    params: tuple[str, ...],
+    pacing: bool | None,
+    window: str | None,
+    keep_open: bool,
+    v4: bool,
+    v6: bool,
+    quiet: bool,
+    mtu: int,
+    no_offload: bool,
+    nat: bool,
+    capture: Path | None,
 ) -> None:
     """Send standard input over our TCP and print what comes, like nc.
 

@@ -6,13 +6,10 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
+from gargalo.cli_common import in_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from rich.console import Console
 
     from gargalo.running import Progress
 
@@ -26,11 +23,16 @@ def count(n: float) -> str:
 
 
 @contextmanager
-def bar(console: Console, *, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+def bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
     """Show what is done, packets per second and time left, on a terminal."""
-    if not (shown and console.is_terminal):
+    if not (shown and in_terminal()):
         yield None
         return
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    from gargalo.screen import err
+
     columns = (
         BarColumn(bar_width=30),
         TaskProgressColumn(),
@@ -39,7 +41,7 @@ def bar(console: Console, *, shown: bool) -> Iterator[Callable[[Progress], None]
         TimeRemainingColumn(compact=True),
     )
     start, phase = time.monotonic(), ""
-    with Bar(*columns, console=console, transient=True) as view:
+    with Bar(*columns, console=err, transient=True) as view:
         task = view.add_task("", total=1.0, virtual="", speed="")
 
         def tell(p: Progress) -> None:

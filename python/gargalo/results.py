@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gargalo import _core
-from gargalo.setup import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from gargalo.plots import Plots
+    from gargalo.setup import Setup
 
 TABLES = tuple(str(table["name"]) for table in _core.tables())
 
@@ -62,6 +62,8 @@ class Run:
     @classmethod
     def of(cls, result: _core.RunResult, directory: Path | None) -> Run:
         """Wrap what the engine returned."""
+        from gargalo.setup import Setup
+
         facts = json.loads(result.json)
         return cls(
             summary=facts["summary"],
@@ -159,6 +161,8 @@ def load(directory: str | Path) -> Run:
         RunError: A file is not what was written, or another version wrote it.
 
     """
+    from gargalo.setup import Setup
+
     path = Path(directory)
     try:
         _core.verify(

@@ -12,13 +12,13 @@ from gargalo import _core, registry
 from gargalo.diagnostics import unreadable
 from gargalo.results import Run
 from gargalo.scenario import Scenario, plain, to_toml
-from gargalo.setup import Setup
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     from gargalo.controller import Controller
     from gargalo.multipath import PathManager, Scheduler
+    from gargalo.setup import Setup
 
     ScenarioLike: TypeAlias = str | Path | Mapping[str, Any] | Scenario
 
@@ -185,6 +185,8 @@ def memory_bytes(limit: int | str | None) -> int | None:
 
 def needs_kernel(text: str, path: Path | None, overrides: list[tuple[str, str]]) -> bool:
     """Whether a host has the kernel's stack, so that the run needs a sandbox."""
+    from gargalo.setup import Setup
+
     made = json.loads(_core.setup(text, path, overrides, registry.names()))
     return bool(Setup.read(made).hosts)
 
@@ -221,5 +223,7 @@ def setup(
     color: bool = False,
 ) -> Setup:
     """Check a scenario and return what the engine makes of it: nodes, links and flows in SI."""
+    from gargalo.setup import Setup
+
     made = _core.setup(*changed(scenario, set), registry.names(), color=color)
     return Setup.read(json.loads(made))
