@@ -4,8 +4,10 @@ use std::sync::OnceLock;
 
 use bytes::{Bytes, BytesMut};
 
+/// Bytes written at once.
+pub const PIECE: u64 = 64 << 10;
 /// Most bytes in a piece.
-const PIECE: u64 = 64 << 10;
+pub const LARGEST: u64 = 4 * PIECE;
 
 /// The key of the data that one side of a flow sends.
 pub const fn key(flow: u64, sender: usize) -> u64 {
@@ -15,10 +17,10 @@ pub const fn key(flow: u64, sender: usize) -> u64 {
 /// Returns at most `want` bytes of a stream, starting at `offset`.
 pub fn piece(key: Option<u64>, offset: u64, want: u64) -> Bytes {
     static ZEROS: OnceLock<Bytes> = OnceLock::new();
-    let n = want.min(PIECE) as usize;
+    let n = want.min(LARGEST) as usize;
     match key {
         None => ZEROS
-            .get_or_init(|| Bytes::from(vec![0; PIECE as usize]))
+            .get_or_init(|| Bytes::from(vec![0; LARGEST as usize]))
             .slice(..n),
         Some(key) => {
             let mut out = BytesMut::with_capacity(n + 8);

@@ -9,9 +9,6 @@ use gargalo_units::Instant;
 use crate::content;
 use crate::conversation::Conversation;
 
-/// Most bytes written at once.
-const PIECE: u64 = 1 << 16;
-
 /// A QUIC connection at one end of a flow.
 #[derive(Debug)]
 pub struct QuicEnd {
@@ -191,14 +188,26 @@ impl QuicEnd {
         }
     }
 
+    /// Most bytes written at once. For every packet noq looks for its data among all unacknowledged pieces, so a
+    /// stream that has the connection to itself writes large ones. Several streams take turns at the connection's
+    /// limits, with as much as each has written.
+    fn most(&self) -> u64 {
+        if self.spread.len() == 1 {
+            content::LARGEST
+        } else {
+            content::PIECE
+        }
+    }
+
     /// Writes as much as the transport accepts.
     fn write(&mut self, talk: &mut Conversation) {
+        let most = self.most();
         let mut i = 0;
         while let Some(o) = self.outgoing.get_mut(i) {
             while o.left > 0 {
-                let mut n = o.left.min(PIECE);
-                if self.key.is_some() {
-                    n = self.endpoint.write_room(o.stream).min(n);
+                let n = self.endpoint.write_room(o.stream).min(o.left).min(most);
+                if n == 0 {
+                    break;
                 }
                 let key = self.key.map(|flow| key(flow, o.stream, self.side));
                 let data: Bytes = content::piece(key, o.at, n);

@@ -80,3 +80,32 @@ fn a_realm_may_serve_several_threads() {
         }
     });
 }
+
+#[test]
+fn what_is_written_at_once_changes_no_packet() {
+    // Without limits, and where each window in turn limits the sender.
+    for (stream_window, send_window) in [
+        (64 << 20, 64 << 20),
+        (300_000, 64 << 20),
+        (64 << 20, 300_000),
+    ] {
+        let config = Config {
+            stream_window,
+            send_window,
+            ..Config::default()
+        };
+        let sent = |at_once| {
+            let mut link = Link::new(100, 10);
+            link.loss = 0.002;
+            let mut p = pair(3, &config, &ours("cubic"), link);
+            p.apps[CLIENT].bulk = 5_000_000;
+            p.apps[CLIENT].at_once = at_once;
+            p.apps[SERVER].unchecked = true;
+            p.run_until(Duration::from_secs(60), Pair::is_settled);
+            p.sent
+        };
+        let usual = sent(1 << 16);
+        assert!(usual.len() > 4000);
+        assert!(sent(1 << 18) == usual, "{stream_window} {send_window}");
+    }
+}

@@ -92,7 +92,7 @@ fn write_content(talk: &mut Conversation, index: usize, stream: &mut impl Stream
             break; // every acknowledgement calls this again
         }
         // One extra byte tells the transport that more data follows.
-        let want = talk.wants(index).min(room + 1);
+        let want = talk.wants(index).min(room + 1).min(content::PIECE);
         let data = content::piece(Some(key), talk.positions(index).0, want);
         let offered = data.len();
         let taken = stream.write(data);

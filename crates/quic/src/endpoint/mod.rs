@@ -249,7 +249,7 @@ impl Endpoint {
         };
         let ip = transmit.src_ip.unwrap_or(self.local.ip());
         Some(Datagram {
-            payload: BytesMut::from(&self.scratch[..transmit.size]),
+            payload: take_datagram(&mut self.scratch),
             ecn,
             local: SocketAddr::new(ip, self.local.port()),
             remote: transmit.destination,
@@ -401,6 +401,16 @@ impl Endpoint {
     }
 }
 
+/// The datagram that noq has written. A full one keeps its buffer, since copying it costs more than the next buffer,
+/// which noq allocates in the right size; a short one is copied, since it would keep memory for a full one.
+fn take_datagram(written: &mut Vec<u8>) -> BytesMut {
+    if written.len() > written.capacity() / 2 {
+        BytesMut::from(Bytes::from(std::mem::take(written)))
+    } else {
+        BytesMut::from(&written[..])
+    }
+}
+
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
@@ -408,5 +418,25 @@ impl fmt::Debug for Endpoint {
             .field("local", &self.local)
             .field("state", &self.state)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_datagram_keeps_its_buffer_and_a_short_one_leaves_it() {
+        let mut written = vec![7; 1200];
+        let at = written.as_ptr();
+        let datagram = take_datagram(&mut written);
+        assert_eq!((&datagram[..], datagram.as_ptr()), (&[7; 1200][..], at));
+        assert_eq!(written.capacity(), 0);
+
+        let mut written = Vec::with_capacity(1200);
+        written.extend_from_slice(&[1, 2, 3]);
+        let datagram = take_datagram(&mut written);
+        assert_eq!(datagram[..], [1, 2, 3]);
+        assert!(written.capacity() >= 1200 && datagram.capacity() < 1200);
     }
 }

@@ -11,7 +11,7 @@ use crate::crypto::Meter;
 use crate::types::{Chunk, StreamId};
 
 /// Bytes that a stream accepts ahead of noq's windows.
-const ROOM: usize = 64 << 10;
+const ROOM: usize = 256 << 10;
 
 /// Data that waits for noq's windows, and data that the application has not read.
 #[derive(Debug, Default)]
@@ -94,13 +94,12 @@ impl Streams {
     }
 
     pub(super) fn room(&self, connection: &mut Connection, stream: StreamId) -> u64 {
+        if self.waiting.contains_key(&stream) {
+            return 0;
+        }
         let open = noq_id(stream)
             .is_some_and(|id| matches!(connection.send_stream(id).stopped(), Ok(None)));
-        if open && !self.waiting.contains_key(&stream) {
-            ROOM as u64
-        } else {
-            0
-        }
+        if open { ROOM as u64 } else { 0 }
     }
 
     pub(super) fn write(

@@ -93,7 +93,7 @@ pub struct Pair {
     pub mangle: Option<Mangle>,
 }
 
-static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+static ZEROS: [u8; 1 << 18] = [0; 1 << 18];
 
 /// An application that writes and checks patterns.
 #[derive(Default)]
@@ -104,6 +104,8 @@ pub struct App {
     pub answer: Option<u64>,
     /// Zeros to write on one stream, which are not checked.
     pub bulk: u64,
+    /// Bytes of `bulk` written at once; 0: 64 KiB.
+    pub at_once: u64,
     bulk_stream: Option<StreamId>,
     pub unchecked: bool,
     writing: BTreeMap<StreamId, (u64, u64)>,
@@ -142,7 +144,12 @@ impl App {
                 self.bulk_stream = end.open();
             }
             while let (Some(stream), 1..) = (self.bulk_stream, self.bulk) {
-                let n = self.bulk.min(ZEROS.len() as u64) as usize;
+                let most = if self.at_once == 0 {
+                    1 << 16
+                } else {
+                    self.at_once
+                };
+                let n = self.bulk.min(most) as usize;
                 match end.write(stream, Bytes::from_static(&ZEROS[..n])) {
                     0 => break,
                     taken => self.bulk -= taken as u64,

@@ -365,7 +365,7 @@ impl Flow {
             if turn >= TURN || now >= self.stop {
                 return Ok(now < self.stop);
             }
-            match stream.write(&content::piece(key, offset, want)) {
+            match stream.write(&content::piece(key, offset, want.min(content::PIECE))) {
                 Ok(0) => return Ok(false),
                 Ok(n) => {
                     self.state().talk.wrote(side, n as u64);
