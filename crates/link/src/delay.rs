@@ -150,6 +150,12 @@ impl Propagation {
         self.varying.as_ref().is_none_or(|v| v.reorder.is_none())
     }
 
+    /// The delay, if it is the same for all packets.
+    #[inline]
+    pub(crate) fn constant(&self) -> Option<Duration> {
+        self.varying.is_none().then_some(self.current)
+    }
+
     /// The arrival time of a packet that left at `departure`; departures do not decrease.
     #[inline]
     pub(crate) fn arrival(&mut self, departure: Instant) -> Instant {

@@ -62,7 +62,7 @@ pub use delay::{Delay, Jitter, JitterDistribution};
 pub use gargalo_settings::Error as ConfigError;
 pub use gargalo_units::Ecn;
 pub use histogram::DelayHistogram;
-pub use link::{Delivery, Link};
+pub use link::{Delivery, Flight, Link};
 pub use loss::{GilbertElliott, LossModel};
 pub use packet::Packet;
 pub use policer::Policer;

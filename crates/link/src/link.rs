@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use gargalo_settings::Setting;
-use gargalo_units::{Bytes, Instant};
+use gargalo_units::{Bytes, Duration, Instant};
 use rand_pcg::Pcg64;
 
 use crate::ConfigError;
@@ -39,10 +39,13 @@ pub struct Delivery<P> {
 ///
 /// With a tail-drop queue the departure of a packet is known when it enters, for every rate model, so its arrival
 /// is the only event. Every other queue is served packet by packet.
+///
+/// An owner that knows where packets go next may take them from a link that [keeps their order](Self::keeps_order)
+/// as soon as their arrival is known: instead of `poll` it calls [`serve`](Self::serve) at
+/// [`next_service`](Self::next_service), after `send` and `serve` it drains [`take_flight`](Self::take_flight), and it
+/// says when a packet [lands](Self::land).
 #[derive(Debug)]
 pub struct Link<P> {
-    /// The answer of [`Self::next_event`].
-    next: Instant,
     mtu: u32,
     loss: Loss,
     /// The current or next outage, and the later ones.
@@ -54,8 +57,10 @@ pub struct Link<P> {
     server: Server,
     propagation: Propagation,
     keeps_order: bool,
+    /// Only a full queue drops packets before their transmission.
+    admits_all: bool,
     /// Packets in flight, by arrival time; with tail drop also the waiting ones.
-    line: VecDeque<Flying<P>>,
+    line: VecDeque<Flight<P>>,
     ledger: Ledger<P>,
     clock: Instant,
 }
@@ -63,10 +68,24 @@ pub struct Link<P> {
 /// No outage.
 const NEVER: (Instant, Instant) = (Instant::MAX, Instant::MAX);
 
+/// A packet that has left the queue, and when it arrives at the end of the link.
 #[derive(Clone, Copy, Debug)]
-struct Flying<P> {
+pub struct Flight<P> {
     arrival: Instant,
     item: Item<P>,
+}
+
+impl<P> Flight<P> {
+    /// When it arrives; [`Instant::MAX`] if never.
+    #[inline]
+    pub fn arrival(&self) -> Instant {
+        self.arrival
+    }
+    /// The packet.
+    #[inline]
+    pub fn packet(&self) -> &Packet<P> {
+        &self.item.packet
+    }
 }
 
 #[derive(Debug)]
@@ -130,9 +149,10 @@ impl<P: Copy> Link<P> {
         let mut later_outages = config.outages.clone().into_iter();
         let reorder = config.reorder.as_ref();
         let propagation = Propagation::new(&config.delay, config.jitter, reorder, split(&mut rng));
+        let admits_all = matches!(loss, Loss::None) && config.outages.is_empty();
         Ok(Self {
-            next: Instant::MAX,
             mtu: config.mtu,
+            admits_all: admits_all && config.policer.is_none(),
             loss,
             outage: later_outages.next().unwrap_or(NEVER),
             later_outages,
@@ -196,34 +216,71 @@ impl<P: Copy> Link<P> {
     /// When to call [`Self::poll`] next; [`Instant::MAX`] if nothing is inside.
     #[inline]
     pub fn next_event(&self) -> Instant {
-        self.next
+        let front = self.line.front().map_or(Instant::MAX, |f| f.arrival);
+        front.min(self.next_service())
+    }
+
+    /// When to call [`Self::serve`] next; [`Instant::MAX`] if no packet waits for its departure to be decided.
+    #[inline]
+    pub fn next_service(&self) -> Instant {
+        match &self.queue {
+            Queue::Fast(_) => Instant::MAX,
+            Queue::Managed { service, .. } => *service,
+        }
+    }
+
+    /// Whether packets arrive in the order in which they leave.
+    pub fn keeps_order(&self) -> bool {
+        self.keeps_order
+    }
+
+    /// Takes the next packet that has left the queue, on its way to the end of the link.
+    #[inline]
+    pub fn take_flight(&mut self) -> Option<Flight<P>> {
+        self.line.pop_front()
+    }
+
+    /// A packet that was taken by [`Self::take_flight`] has arrived.
+    #[inline]
+    pub fn land(&mut self, flight: &Flight<P>) -> Delivery<P> {
+        Delivery {
+            packet: flight.item.packet,
+            last: self.ledger.deliver(&flight.item),
+        }
+    }
+
+    /// The least time that every packet takes, without its transmission.
+    pub fn least_delay(&self) -> Duration {
+        self.propagation.constant().unwrap_or(Duration::ZERO)
+    }
+
+    /// A lower bound of the arrival of any packet that enters from `now` on, of which the first has `bytes` bytes; exact
+    /// with tail drop, a constant rate and a constant delay if the link is idle then and loses none.
+    #[inline]
+    pub fn earliest_arrival(&mut self, now: Instant, bytes: u32) -> Instant {
+        let departure = match &self.queue {
+            Queue::Fast(_) if self.admits_all && bytes <= self.mtu => {
+                self.server.earliest(now, bytes)
+            }
+            _ => now,
+        };
+        departure + self.least_delay()
     }
 
     /// The next packet that has arrived by `now`, in order of arrival. Also serves the queue.
     #[inline]
     pub fn poll(&mut self, now: Instant) -> Option<Delivery<P>> {
         self.check_clock(now);
-        if self.next > now {
-            return None;
-        }
         self.serve(now);
-        let Some(item) = self.arrived(now) else {
-            self.schedule();
-            return None;
-        };
-        self.schedule();
-        let last = self.ledger.deliver(&item);
-        Some(Delivery {
-            packet: item.packet,
-            last,
-        })
+        let flight = self.line.front().filter(|f| f.arrival <= now).copied()?;
+        self.line.pop_front();
+        Some(self.land(&flight))
     }
 
     /// The queue at `now` and the counters so far.
     pub fn sample(&mut self, now: Instant) -> LinkSample {
         self.check_clock(now);
         self.serve(now);
-        self.schedule();
         let (packets, bytes, delay) = match &mut self.queue {
             Queue::Fast(tail) => {
                 tail.advance(now);
@@ -296,17 +353,6 @@ impl<P: Copy> Link<P> {
     }
 
     #[inline]
-    fn arrived(&mut self, now: Instant) -> Option<Item<P>> {
-        let front = self.line.front()?;
-        let item = front.item;
-        if front.arrival > now {
-            return None;
-        }
-        self.line.pop_front();
-        Some(item)
-    }
-
-    #[inline]
     fn admit(&mut self, now: Instant, item: Item<P>) {
         let bytes = item.packet.bytes;
         match &mut self.queue {
@@ -326,7 +372,6 @@ impl<P: Copy> Link<P> {
             }
             Queue::Managed { .. } => self.enqueue(now, item),
         }
-        self.schedule();
     }
 
     fn enqueue(&mut self, now: Instant, item: Item<P>) {
@@ -352,7 +397,7 @@ impl<P: Copy> Link<P> {
 
     /// Takes packets from the queue as long as the server is free by `now`.
     #[inline]
-    fn serve(&mut self, now: Instant) {
+    pub fn serve(&mut self, now: Instant) {
         if let Queue::Managed { service, .. } = &self.queue
             && *service <= now
         {
@@ -392,24 +437,15 @@ impl<P: Copy> Link<P> {
 
     #[inline]
     fn fly(&mut self, arrival: Instant, item: Item<P>) {
-        let flying = Flying { arrival, item };
+        let flying = Flight { arrival, item };
         if self.keeps_order {
             self.line.push_back(flying);
             return;
         }
         // A displaced packet moves only a few places: search from the back.
-        let later = |f: &&Flying<P>| f.arrival > arrival;
+        let later = |f: &&Flight<P>| f.arrival > arrival;
         let overtaken = self.line.iter().rev().take_while(later).count();
         self.line.insert(self.line.len() - overtaken, flying);
-    }
-
-    #[inline]
-    fn schedule(&mut self) {
-        let front = self.line.front().map_or(Instant::MAX, |f| f.arrival);
-        self.next = match &self.queue {
-            Queue::Fast(_) => front,
-            Queue::Managed { service, .. } => front.min(*service),
-        };
     }
 
     #[inline]

@@ -80,6 +80,16 @@ impl Server {
         }
     }
 
+    /// A lower bound of the end of transmission of packets that come from `now` on, of which the first, if it finds the
+    /// server idle, is transmitted; exact for that one at a constant rate.
+    #[inline]
+    pub(crate) fn earliest(&mut self, now: Instant, bytes: u32) -> Instant {
+        match self {
+            Self::Constant(s) => s.earliest(now, bytes),
+            Self::Unlimited { .. } | Self::Steps(_) | Self::Trace(_) => now,
+        }
+    }
+
     /// How long the server needs for the rest of its packet and then for `packets` more with `bytes`
     /// in all.
     pub(crate) fn drain_time(&self, now: Instant, bytes: u64, packets: u64) -> Duration {
@@ -185,6 +195,23 @@ impl ConstantServer {
             self.free = now;
         }
         self.free
+    }
+
+    /// The end of transmission if the server is idle at `now`, else when it can start: the packet may find no room.
+    #[inline]
+    fn earliest(&mut self, now: Instant, bytes: u32) -> Instant {
+        if now < self.free {
+            return self.free;
+        }
+        if bytes != self.size {
+            self.measure(bytes);
+        }
+        let up = u64::from(self.remainder > 0);
+        Instant::from_nanos(
+            now.as_nanos()
+                .saturating_add(self.quotient)
+                .saturating_add(up),
+        )
     }
 
     #[inline]

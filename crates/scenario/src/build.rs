@@ -139,6 +139,7 @@ fn world(
         },
         measure: scenario.measure,
         verify: record.verify,
+        every_event: false,
         captures,
         qlog,
     };

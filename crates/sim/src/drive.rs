@@ -13,7 +13,7 @@ use rand_pcg::Pcg64;
 
 use crate::BuildError;
 use crate::address::{SERVER_PORT, client_port};
-use crate::event::{MAX_TARGETS, Target};
+use crate::event::Target;
 use crate::flow::{End, Flow, LazyTimer, Parent, Side};
 use crate::packet::{Body, Content as PacketContent, Datagram};
 use crate::paths;
@@ -106,10 +106,7 @@ impl World {
         parent: Option<Parent>,
         first_flow: Target,
     ) -> Result<(), BuildError> {
-        // Limited by the targets that an event can name, and by the number of flows allowed.
-        let targets = u64::from(first_flow) + self.flows.capacity() as u64 * u64::from(PER_FLOW);
-        if self.flows.len() >= MOST_FLOWS || targets + u64::from(PER_FLOW) > u64::from(MAX_TARGETS)
-        {
+        if self.flows.len() >= MOST_FLOWS {
             return Err(BuildError::TooManyFlows {
                 flow: spec.label.to_string(),
                 at_s: self.now.as_secs_f64(),
@@ -433,6 +430,10 @@ impl World {
 
     /// Removes a flow and keeps its result.
     pub(crate) fn retire(&mut self, slot: u32) {
+        let flow = self.flows.get(slot);
+        if flow.is_some_and(|f| matches!(f.spec.transport, TransportSpec::Udp)) {
+            self.net.settle(self.net.moment);
+        }
         self.count_lost_datagrams();
         let Some(flow) = self.flows.remove(slot) else {
             return;

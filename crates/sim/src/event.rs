@@ -1,8 +1,7 @@
 //! The event queue, with one total order of all events.
 //!
-//! Events are ordered by (time, insertion number): ties break by insertion, so that a run never depends on the memory
-//! layout of a container. An entry is 16 bytes: the instant, and one word that holds the insertion number (40 bits)
-//! above the target (24 bits), so that two integer comparisons order two events.
+//! Events are ordered by (time, target): ties break by the number of the target, so that a run depends neither on the
+//! memory layout of a container nor on the moment at which an event was scheduled.
 //!
 //! [`EventQueue`] is a hierarchical timing wheel. It was chosen by measurement (`benches/event_queue`): about 25 ns
 //! per event whatever the population, where the cost of heaps grows with its logarithm.
@@ -14,28 +13,14 @@ use gargalo_units::Instant;
 /// The target of an event: an index that the engine interprets.
 pub type Target = u32;
 
-/// Most targets that an engine may have.
-pub const MAX_TARGETS: u32 = 1 << TARGET_BITS;
-
-const TARGET_BITS: u32 = 24;
-const TARGET_MASK: u64 = (1 << TARGET_BITS) - 1;
-
 /// A scheduled event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     time: u64,
-    /// Insertion number, then target.
-    order: u64,
+    target: Target,
 }
 
 impl Entry {
-    #[inline]
-    const fn new(time: Instant, count: u64, target: Target) -> Self {
-        Self {
-            time: time.as_nanos(),
-            order: (count << TARGET_BITS) | target as u64,
-        }
-    }
     /// When the event is due.
     #[inline]
     pub const fn time(&self) -> Instant {
@@ -44,7 +29,7 @@ impl Entry {
     /// The target of the event.
     #[inline]
     pub const fn target(&self) -> Target {
-        (self.order & TARGET_MASK) as u32
+        self.target
     }
 }
 
@@ -66,7 +51,6 @@ pub struct EventQueue {
     run: VecDeque<Entry>,
     /// Events beyond the highest level.
     far: Vec<Entry>,
-    count: u64,
     len: usize,
 }
 
@@ -78,7 +62,6 @@ impl Default for EventQueue {
             tick: 0,
             run: VecDeque::new(),
             far: Vec::new(),
-            count: 0,
             len: 0,
         }
     }
@@ -100,15 +83,12 @@ impl EventQueue {
         self.len == 0
     }
 
-    /// Schedules `target` at `time`, after everything already scheduled for that instant. `time` must not be before
-    /// the event taken last.
+    /// Schedules `target` at `time`, which must not be before the event taken last.
     #[inline]
     pub fn push(&mut self, time: Instant, target: Target) {
-        assert!(target < MAX_TARGETS, "targets have 24 bits");
-        let entry = Entry::new(time, self.count, target);
-        self.count += 1;
         self.len += 1;
-        self.insert(entry);
+        let time = time.as_nanos();
+        self.insert(Entry { time, target });
     }
 
     #[inline]
@@ -185,7 +165,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ties_break_by_insertion() {
+    fn ties_break_by_target() {
         let mut q = EventQueue::new();
         let t = Instant::from_nanos(5);
         for target in [3, 1, 2] {
@@ -193,7 +173,7 @@ mod tests {
         }
         q.push(Instant::ZERO, 9);
         let order: Vec<_> = std::iter::from_fn(|| q.pop()).map(|e| e.target()).collect();
-        assert_eq!(order, [9, 3, 1, 2]);
+        assert_eq!(order, [9, 1, 2, 3]);
     }
 
     proptest! {
@@ -204,17 +184,17 @@ mod tests {
             steps in prop::collection::vec(prop::option::weighted(0.6, 0u64..5_000_000), 1..400)
         ) {
             let mut q = EventQueue::new();
-            let mut model: Vec<(u64, u64)> = Vec::new();
+            let mut model: Vec<(u64, u32)> = Vec::new();
             let mut now = 0;
-            let mut n = 0u64;
+            let mut n = 0u32;
             for step in steps {
                 match step {
                     Some(delay) => {
                         // Coarse times make ties common.
                         let t = now + delay / 1000 * 1000;
                         let at = Instant::from_nanos(t);
-                        q.push(at, n as u32);
-                        model.push((t, n));
+                        q.push(at, n ^ 5);
+                        model.push((t, n ^ 5));
                         n += 1;
                     }
                     None => {
@@ -223,8 +203,7 @@ mod tests {
                             model.retain(|e| *e != w);
                             now = w.0;
                         }
-                        let want = want.map(|(t, n)| (t, n as u32));
-                        let got = |e: Option<Entry>| e.map(|e| (e.time().as_nanos(), e.target()));
+                            let got = |e: Option<Entry>| e.map(|e| (e.time().as_nanos(), e.target()));
                         prop_assert_eq!(got(q.pop()), want);
                     }
                 }

@@ -95,7 +95,7 @@ impl World {
     /// Continues the pages whose flows have completed since the last event.
     pub(crate) fn go_on_with_pages(&mut self, first_flow: Target) -> Result<(), BuildError> {
         while let Some((i, page)) = self.finished.pop() {
-            let first_generator = first_flow - self.generators.len() as u32;
+            let first_generator = self.first_generator();
             let Some(source) = self.generators.get_mut(i as usize) else {
                 continue;
             };

@@ -1,11 +1,18 @@
 //! Packets in transit: links, routes and the event queue.
+//!
+//! A packet has an event where order is decided, and nowhere else. As soon as a link knows when a packet arrives at its
+//! end, the packet is put ahead into the next link, sorted by the time of its arrival, and enters when that link is next
+//! looked at: before another packet enters, when its counters are read, and at the latest when the packet could leave
+//! it. What comes of it is the same, to the byte, as if each packet had an event at the end of each link.
+
+use std::collections::VecDeque;
 
 use gargalo_flow::{DirectionId, Slab, Stripper};
-use gargalo_link::{Ecn, Link, Packet};
-use gargalo_units::Instant;
+use gargalo_link::{Delivery, Ecn, Flight, Link, Packet};
+use gargalo_units::{Duration, Instant};
 
 use crate::capture::Capture;
-use crate::event::EventQueue;
+use crate::event::{EventQueue, Target};
 use crate::packet::{Body, Content};
 use gargalo_link::Strip;
 
@@ -19,12 +26,79 @@ pub struct Handle {
     hop: u32,
 }
 
+/// Most packets that one put ahead may pass by: more than that costs more than its event.
+const MOST_PASSED: usize = 16;
+
+/// A point in the total order of events: everything before it has happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment {
+    time: Instant,
+    target: Target,
+}
+
+impl Moment {
+    /// Of an event.
+    #[inline]
+    pub const fn new(time: Instant, target: Target) -> Self {
+        Self { time, target }
+    }
+    /// After all events at `time`.
+    pub const fn after(time: Instant) -> Self {
+        let target = Target::MAX;
+        Self { time, target }
+    }
+}
+
+/// A packet that will arrive at a link, and the direction that it comes from.
+#[derive(Debug)]
+struct Coming {
+    flight: Flight<Handle>,
+    from: DirectionId,
+}
+
+impl Coming {
+    /// When it arrives in the order of events.
+    #[inline]
+    fn order(&self) -> (Instant, DirectionId) {
+        (self.flight.arrival(), self.from)
+    }
+}
+
 #[derive(Debug)]
 struct LinkSlot {
     link: Link<Handle>,
     strip: Option<Stripper>,
     /// Time of the earliest event in the queue for this link.
     armed: Instant,
+    /// Packets that have not arrived yet, in the order of their arrival.
+    ahead: VecDeque<Coming>,
+    /// Packets may be put ahead into it: each takes time here, so that nothing happens when it arrives.
+    takes_ahead: bool,
+    /// Packets that have left the queue and arrive where order is decided: at a host, or at another link.
+    landing: VecDeque<Flight<Handle>>,
+    /// Packets that leave it do not overtake each other; else the link keeps them until they arrive.
+    keeps_order: bool,
+}
+
+impl LinkSlot {
+    /// When something happens at its end, at the earliest.
+    #[inline]
+    fn next_event(&mut self) -> Instant {
+        let next = match self.keeps_order {
+            true => self.link.next_service(),
+            false => self.link.next_event(),
+        };
+        if let Some(first) = self.landing.front() {
+            return next.min(first.arrival());
+        }
+        match self.ahead.front() {
+            Some(c) => {
+                let bytes = c.flight.packet().bytes;
+                next.min(self.link.earliest_arrival(c.flight.arrival(), bytes))
+            }
+            None => next,
+        }
+    }
 }
 
 /// The network of a world.
@@ -41,15 +115,26 @@ pub struct Net {
     transmitted: u64,
     /// Flow and generation of dropped datagrams, until the engine records them.
     pub lost_datagrams: Vec<(u32, u32)>,
+    /// Event target of the first direction.
+    pub first: Target,
+    /// Every packet has an event at the end of every link.
+    pub every_event: bool,
+    /// The latest of the events so far. One that is caused at the instant at which it is due may come after later ones.
+    pub moment: Moment,
 }
 
 impl Net {
-    /// Adds one direction of a link; its index is its event target.
+    /// Adds one direction of a link.
     pub fn add_link(&mut self, link: Link<Handle>, strip: Strip) {
+        let keeps_order = link.keeps_order();
         self.links.push(LinkSlot {
-            link,
             strip: (strip != Strip::None).then(|| Stripper::new(strip)),
             armed: Instant::MAX,
+            ahead: VecDeque::new(),
+            takes_ahead: keeps_order && link.least_delay() > Duration::ZERO,
+            landing: VecDeque::new(),
+            keeps_order,
+            link,
         });
     }
 
@@ -116,12 +201,67 @@ impl Net {
         u64::from(bytes)
     }
 
+    /// A packet arrives at a link now.
     #[inline]
     fn forward(&mut self, now: Instant, packet: Packet<Handle>) {
         let direction = self.hops[packet.payload.hop as usize];
         if self.capture.is_some() {
             self.record(now, direction, &packet, false);
         }
+        self.catch_up(self.moment, direction);
+        self.enter(now, direction, packet);
+        self.arm(direction);
+    }
+
+    /// Does what happens at the entry and in the queue of a link by `moment`.
+    #[inline]
+    fn catch_up(&mut self, moment: Moment, direction: DirectionId) {
+        while let Some(first) = self.links[direction as usize].ahead.front() {
+            let (time, from) = first.order();
+            let never = time == Instant::MAX;
+            if never || Moment::new(time, self.first + from) > moment {
+                break;
+            }
+            self.enter_first(direction);
+        }
+        loop {
+            let slot = &mut self.links[direction as usize];
+            let service = slot.link.next_service();
+            let never = service == Instant::MAX;
+            if never || Moment::new(service, self.first + direction) > moment {
+                return;
+            }
+            slot.link.serve(service);
+            self.send_on(direction);
+        }
+    }
+
+    /// Lets the first packet enter that was put ahead into a link.
+    fn enter_first(&mut self, direction: DirectionId) {
+        let Some(c) = self.links[direction as usize].ahead.pop_front() else {
+            return;
+        };
+        let delivery = self.links[c.from as usize].link.land(&c.flight);
+        if let Some(packet) = self.at_next(delivery) {
+            self.enter(c.flight.arrival(), direction, packet);
+        }
+    }
+
+    /// The packet at its next hop; a duplicate gets a content of its own.
+    #[inline]
+    fn at_next(&mut self, delivery: Delivery<Handle>) -> Option<Packet<Handle>> {
+        let mut packet = delivery.packet;
+        packet.payload.hop += 1;
+        if !delivery.last {
+            let body = self.packets.get(packet.payload.id).cloned()?;
+            packet.payload.id = self.packets.insert(body);
+        }
+        Some(packet)
+    }
+
+    /// A packet enters a link; what leaves the queue by that is sent on.
+    #[inline]
+    fn enter(&mut self, now: Instant, direction: DirectionId, packet: Packet<Handle>) {
         let slot = &mut self.links[direction as usize];
         if let Some(stripper) = &mut slot.strip
             && let Some(body) = self.packets.get_mut(packet.payload.id)
@@ -130,15 +270,80 @@ impl Net {
             stripper.pass(segment);
         }
         slot.link.send(now, packet);
+        self.send_on(direction);
+    }
+
+    /// Frees what a link has dropped, and sends on what has left its queue.
+    #[inline]
+    fn send_on(&mut self, direction: DirectionId) {
+        let slot = &mut self.links[direction as usize];
         while let Some((dropped, _)) = slot.link.poll_dropped() {
             if let Some(flow) = release(&mut self.packets, dropped) {
                 self.lost_datagrams.push(flow);
             }
         }
-        let next = slot.link.next_event();
+        if !slot.keeps_order {
+            return;
+        }
+        while let Some(flight) = self.links[direction as usize].link.take_flight() {
+            if let Err(flight) = self.put_ahead(direction, flight) {
+                self.links[direction as usize].landing.push_back(flight);
+            }
+        }
+    }
+
+    /// Puts a packet ahead into the next link, if that is one and nothing happens when it arrives there.
+    #[inline]
+    fn put_ahead(
+        &mut self,
+        from: DirectionId,
+        flight: Flight<Handle>,
+    ) -> Result<(), Flight<Handle>> {
+        let next = self.hops[flight.packet().payload.hop as usize + 1];
+        let from_here = &self.links[from as usize];
+        // Those of one link stay in their order.
+        let behind = !from_here.landing.is_empty();
+        // What takes no time is ordered by what happens at this instant.
+        let at_once = !from_here.takes_ahead && flight.arrival() <= self.moment.time;
+        if next == HOST || behind || at_once || self.every_event {
+            return Err(flight);
+        }
+        let slot = &mut self.links[next as usize];
+        if !slot.takes_ahead {
+            return Err(flight);
+        }
+        let coming = Coming { flight, from };
+        let order = coming.order();
+        let waiting = slot.ahead.iter().rev();
+        let passed = waiting.take_while(|c| c.order() > order);
+        let passed = passed.take(MOST_PASSED + 1).count();
+        if passed > MOST_PASSED {
+            return Err(coming.flight);
+        }
+        let at = slot.ahead.len() - passed;
+        slot.ahead.insert(at, coming);
+        if at == 0 {
+            self.arm(next);
+        }
+        Ok(())
+    }
+
+    /// Sees to it that a link has an event when something happens at its end.
+    #[inline]
+    fn arm(&mut self, direction: DirectionId) {
+        let slot = &mut self.links[direction as usize];
+        let next = slot.next_event();
         if next < slot.armed {
             slot.armed = next;
-            self.queue.push(next, direction);
+            self.queue.push(next, self.first + direction);
+        }
+    }
+
+    /// Lets every packet enter that has arrived at a link by `moment`.
+    pub fn settle(&mut self, moment: Moment) {
+        for direction in 0..self.directions() {
+            self.catch_up(moment, direction);
+            self.arm(direction);
         }
     }
 
@@ -146,48 +351,53 @@ impl Net {
     /// arrived at a host. Must be called until it returns `None`.
     #[inline]
     pub fn poll(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
+        self.catch_up(self.moment, direction);
         loop {
-            let slot = &mut self.links[direction as usize];
-            let Some(delivery) = slot.link.poll(now) else {
-                while let Some((dropped, _)) = slot.link.poll_dropped() {
-                    if let Some(flow) = release(&mut self.packets, dropped) {
-                        self.lost_datagrams.push(flow);
-                    }
-                }
-                let next = slot.link.next_event();
+            let Some(delivery) = self.arrived(now, direction) else {
+                let slot = &mut self.links[direction as usize];
                 // An event that has fired is no longer in the queue; a later one may still be.
-                if slot.armed <= now || next < slot.armed {
-                    slot.armed = next;
-                    if next != Instant::MAX {
-                        self.queue.push(next, direction);
-                    }
+                if slot.armed <= now {
+                    slot.armed = Instant::MAX;
                 }
+                self.arm(direction);
                 return None;
             };
-            let mut packet = delivery.packet;
             if self.capture.is_some() {
-                self.record(now, direction, &packet, true);
+                self.record(now, direction, &delivery.packet, true);
             }
-            packet.payload.hop += 1;
-            let at_host = self.hops[packet.payload.hop as usize] == HOST;
-            if delivery.last && at_host {
-                if let Some(body) = self.packets.remove(packet.payload.id) {
-                    return Some((body, packet.ecn));
+            let hop = delivery.packet.payload.hop as usize + 1;
+            if self.hops[hop] != HOST {
+                if let Some(packet) = self.at_next(delivery) {
+                    self.forward(now, packet);
                 }
                 continue;
             }
-            if !delivery.last {
+            let id = delivery.packet.payload.id;
+            let body = match delivery.last {
+                true => self.packets.remove(id),
                 // A duplicate shares its content with a packet still inside the link.
-                let Some(body) = self.packets.get(packet.payload.id).cloned() else {
-                    continue;
-                };
-                if at_host {
-                    return Some((body, packet.ecn));
-                }
-                packet.payload.id = self.packets.insert(body);
+                false => self.packets.get(id).cloned(),
+            };
+            if let Some(body) = body {
+                return Some((body, delivery.packet.ecn));
             }
-            self.forward(now, packet);
         }
+    }
+
+    /// The next packet that has arrived at the end of a link by `now`.
+    #[inline]
+    fn arrived(&mut self, now: Instant, direction: DirectionId) -> Option<Delivery<Handle>> {
+        let slot = &mut self.links[direction as usize];
+        if !slot.keeps_order {
+            return slot.link.poll(now);
+        }
+        let flight = slot
+            .landing
+            .front()
+            .filter(|f| f.arrival() <= now)
+            .copied()?;
+        slot.landing.pop_front();
+        Some(slot.link.land(&flight))
     }
 
     fn record(&mut self, now: Instant, direction: u32, packet: &Packet<Handle>, arrived: bool) {

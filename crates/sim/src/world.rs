@@ -16,7 +16,7 @@ use crate::BuildError;
 use crate::capture::Capture;
 use crate::event::Target;
 use crate::flow::{End, Flow, Parent};
-use crate::net::Net;
+use crate::net::{Moment, Net};
 use crate::paths;
 use crate::recorder::{Recorder, Recording};
 use crate::standstill::Standstill;
@@ -36,6 +36,9 @@ pub struct Settings {
     pub measure: Option<(Instant, Instant)>,
     /// Carry real bytes and compare them at the receiver.
     pub verify: bool,
+    /// Give every packet an event at the end of every link, as a capture does. The results are the same; it is slower,
+    /// and there to prove that.
+    pub every_event: bool,
     /// Packet captures.
     pub captures: Option<CaptureSpec>,
     /// Folder for the qlog traces of QUIC flows that have a row.
@@ -252,21 +255,21 @@ impl World {
             })
     }
 
-    // Targets: link directions, then the sampler, then starts, arrivals and sources, then flows.
-    fn sampler(&self) -> Target {
-        self.net.directions()
-    }
-    fn first_start(&self) -> Target {
-        self.sampler() + 1
-    }
+    // Targets in the order of events at one instant: starts, arrivals, sources, the sampler, link directions, flows.
     fn first_arrival(&self) -> Target {
-        self.first_start() + self.waiting.len() as u32
+        self.waiting.len() as u32
     }
-    fn first_generator(&self) -> Target {
+    pub(crate) fn first_generator(&self) -> Target {
         self.first_arrival() + self.arrivals.len() as u32
     }
-    pub(crate) fn first_flow(&self) -> Target {
+    fn sampler(&self) -> Target {
         self.first_generator() + self.generators.len() as u32
+    }
+    fn first_direction(&self) -> Target {
+        self.sampler() + 1
+    }
+    pub(crate) fn first_flow(&self) -> Target {
+        self.first_direction() + self.net.directions()
     }
 
     /// Ends the run before it begins.
@@ -280,9 +283,11 @@ impl World {
     /// # Errors
     /// When a capture cannot be written, flows come faster than they go, or virtual time stands still.
     pub fn run(mut self, progress: &mut Watch<'_>) -> Result<Outcome, BuildError> {
-        let (sampler, first_start) = (self.sampler(), self.first_start());
-        let (first_arrival, first_flow) = (self.first_arrival(), self.first_flow());
-        let first_generator = self.first_generator();
+        let (first_arrival, first_generator) = (self.first_arrival(), self.first_generator());
+        let (first_direction, first_flow) = (self.first_direction(), self.first_flow());
+        let sampler = self.sampler();
+        self.net.first = first_direction;
+        self.net.every_event = self.settings.every_event || self.net.capture.is_some();
         let end = self.settings.end;
         self.running = true;
         if let Some(interval) = self.recorder.interval() {
@@ -290,7 +295,7 @@ impl World {
         }
         for (i, spec) in self.waiting.iter().enumerate() {
             if let Some(spec) = spec {
-                self.net.queue.push(spec.start, first_start + i as u32);
+                self.net.queue.push(spec.start, i as u32);
             }
         }
         let mut pending_starts = self.waiting.len();
@@ -307,14 +312,15 @@ impl World {
             if entry.time() < self.now {
                 return Err(self.time_reversed(entry));
             }
+            let target = entry.target();
+            self.net.moment = self.net.moment.max(Moment::new(entry.time(), target));
             self.pass_edges(|at| at < entry.time());
             self.now = entry.time();
             self.events += 1;
-            let target = entry.target();
-            if target < sampler {
-                self.on_link(target, first_flow, progress)?;
-            } else if target >= first_flow {
+            if target >= first_flow {
                 self.on_timer(target - first_flow, first_flow);
+            } else if target >= first_direction {
+                self.on_link(target - first_direction, first_flow, progress)?;
             } else if target == sampler {
                 self.sample();
                 // No event is left that could lead to another: the sampler alone must not keep the world running.
@@ -329,7 +335,7 @@ impl World {
             } else if target >= first_arrival {
                 self.on_arrival((target - first_arrival) as usize, target, first_flow)?;
             } else {
-                let spec = self.waiting[(target - first_start) as usize].take();
+                let spec = self.waiting[target as usize].take();
                 pending_starts -= 1;
                 if let Some(spec) = spec {
                     let id = spec.id;
@@ -347,6 +353,7 @@ impl World {
         let reached = if self.stopped || (pending_starts == 0 && self.is_idle()) {
             self.now
         } else {
+            self.net.moment = Moment::after(end);
             end
         };
         self.pass_edges(|at| at <= reached);
@@ -402,6 +409,7 @@ impl World {
 
     #[cold]
     fn mark(&mut self, edge: Edge, at: Instant) {
+        self.net.settle(Moment::after(at).min(self.net.moment));
         self.count_lost_datagrams();
         for (_, flow) in self.flows.iter_mut() {
             paths::mark(flow, at, edge);
@@ -435,6 +443,8 @@ impl World {
     }
 
     fn finish(mut self) -> Result<Outcome, BuildError> {
+        self.net.settle(self.net.moment);
+        self.count_lost_datagrams();
         let mut last = Recorder::new(Recording::default(), &Topology::default());
         sample_flows(&mut self.flows, self.now, &mut last);
         let alive: Vec<u32> = self.flows.iter_mut().map(|(slot, _)| slot).collect();
@@ -469,6 +479,7 @@ impl World {
     }
 
     fn sample(&mut self) {
+        self.net.settle(self.net.moment);
         if self.recorder.wants_flows() {
             sample_flows(&mut self.flows, self.now, &mut self.recorder);
         }

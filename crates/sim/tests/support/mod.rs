@@ -122,6 +122,7 @@ pub fn settings(seed: u64, seconds: f64) -> Settings {
         recording: Recording::default(),
         measure: None,
         verify: false,
+        every_event: false,
         captures: None,
         qlog: None,
     }

@@ -17,6 +17,7 @@ from gargalo.studies.fidelity.scenarios import (
     Stack,
     flow,
     link,
+    processing,
     round_trips,
     scenario,
 )
@@ -44,6 +45,8 @@ SHORT_KB = (10, 100, 1000, 10_000)
 SHORT_MBPS = (12.0, 48.0)
 SECOND_S = 5.0
 """When the second of two flows starts."""
+SETTLED: dict[str, Any] = {"measure": {"from": f"{2 * SECOND_S:g}s"}, "start_jitter": "1RTT"}
+"""Of flows that share a bottleneck: shares are of the time from then on, and repeats start at other times."""
 RTTS_MS = (40.0, 160.0)
 """Of two flows with different round trips."""
 CROWD = 8
@@ -146,12 +149,14 @@ def pairs(profile: Profile) -> list[Job]:
     def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
         name = place["queue"]
         deep = name in DEEP
-        shared = link(RATES[2] if deep else MBPS, queue=DEEP[name] if deep else QUEUES[name])
+        mbps = RATES[2] if deep else MBPS
+        queue = DEEP[name] if deep else QUEUES[name]
+        shared = link(mbps, queue=queue, jitter=processing(mbps))
         both = [
             flow(stack.transport(control), {"bulk": {}}, label=label, start=f"{start:g}s")
             for label, start in (("first", 0.0), ("second", SECOND_S))
         ]
-        return scenario(stack, shared, both, seconds, measure={"from": f"{2 * SECOND_S:g}s"})
+        return scenario(stack, shared, both, seconds, **SETTLED)
 
     return jobs_of(profile, "pair", [{"queue": q} for q in (*QUEUES, *DEEP)], build)
 
@@ -166,8 +171,7 @@ def different_round_trips(profile: Profile) -> list[Job]:
             flow(stack.transport(control), {"bulk": {}}, **{"from": f"left{i}", "to": f"right{i}"})
             for i in range(len(RTTS_MS))
         ]
-        made = {"topology": topology, "measure": {"from": f"{2 * SECOND_S:g}s"}}
-        return scenario(stack, {}, both, seconds, **made)
+        return scenario(stack, {}, both, seconds, topology=topology, **SETTLED)
 
     places = [{"queue_packets": n} for n in (BDP // 2, BDP, 4 * BDP)]
     return jobs_of(profile, "round-trips", places, build)
@@ -178,13 +182,13 @@ def crowds(profile: Profile) -> list[Job]:
     seconds = profile.settings["pair_s"]
 
     def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
-        shared = link(RATES[2], queue=DEEP[place["queue"]])
+        shared = link(RATES[2], queue=DEEP[place["queue"]], jitter=processing(RATES[2]))
         senders = [control, *["reno"] * CROWD]
         flows = [
             flow(stack.transport(c), {"bulk": {}}, start=f"{0.1 * i:g}s")
             for i, c in enumerate(senders)
         ]
-        return scenario(stack, shared, flows, seconds, measure={"from": f"{2 * SECOND_S:g}s"})
+        return scenario(stack, shared, flows, seconds, **SETTLED)
 
     return jobs_of(profile, "crowd", [{"queue": q} for q in DEEP], build, ("bbr",))
 

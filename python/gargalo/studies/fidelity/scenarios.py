@@ -69,7 +69,17 @@ DEEP: dict[str, Any] = {
 """The same at four times the rate."""
 
 
-def link(rate: Any, *, delay_ms: float = DELAY_MS, queue: Any = None, loss: float = 0.0) -> dict[str, Any]:  # fmt: skip
+def processing(mbps: float) -> str:
+    """Jitter as wide as the time of a packet at a bottleneck.
+
+    Flows that share one meet in traffic phases without it: which of them finds the queue full is decided by their exact
+    times (Floyd and Jacobson, On Traffic Phase Effects in Packet-Switched Gateways, 1992, which adds a random
+    processing time of this length).
+    """
+    return f"{1500 * 8 / mbps / 2:g}us"
+
+
+def link(rate: Any, *, delay_ms: float = DELAY_MS, queue: Any = None, loss: float = 0.0, jitter: str = "") -> dict[str, Any]:  # fmt: skip
     """A link that restricts the direction of the data; acknowledgements are only delayed."""
     up: dict[str, Any] = {
         "rate": rate if isinstance(rate, dict) else f"{rate:g}Mbit/s",
@@ -78,6 +88,8 @@ def link(rate: Any, *, delay_ms: float = DELAY_MS, queue: Any = None, loss: floa
     if loss > 0:
         up["loss"] = loss
     down = {"rate": "1Gbit/s", "queue": {"droptail": "1000 packets"}}
+    if jitter:
+        down["jitter"] = jitter
     return {"delay": f"{delay_ms:g}ms", "up": up, "down": down}
 
 
@@ -91,9 +103,14 @@ def round_trips(rtts_ms: Sequence[float], queue_packets: int) -> dict[str, Any]:
     """A dumbbell of the standard rate with a pair of hosts for each round trip."""
     common = min(rtts_ms) / 4
     access = [
-        {"rate": "1Gbit/s", "delay": f"{(rtt / 2 - common) / 2:g}ms", "queue": {"droptail": "10000 packets"}}
+        {
+            "rate": "1Gbit/s",
+            "delay": f"{(rtt / 2 - common) / 2:g}ms",
+            "jitter": processing(MBPS),
+            "queue": {"droptail": "10000 packets"},
+        }
         for rtt in rtts_ms
-    ]  # fmt: skip
+    ]
     queue = {"droptail": f"{queue_packets} packets"}
     bottleneck = {"rate": f"{MBPS:g}Mbit/s", "delay": f"{common:g}ms", "queue": queue}
     return {"dumbbell": {"pairs": len(rtts_ms), "access": access, "bottleneck": bottleneck}}
