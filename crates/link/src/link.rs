@@ -59,6 +59,8 @@ pub struct Link<P> {
     keeps_order: bool,
     /// Only a full queue drops packets before their transmission.
     admits_all: bool,
+    /// The same, and packets are neither marked, duplicated nor displaced.
+    is_plain: bool,
     /// Packets in flight, by arrival time; with tail drop also the waiting ones.
     line: VecDeque<Flight<P>>,
     ledger: Ledger<P>,
@@ -149,16 +151,20 @@ impl<P: Copy> Link<P> {
         let mut later_outages = config.outages.clone().into_iter();
         let reorder = config.reorder.as_ref();
         let propagation = Propagation::new(&config.delay, config.jitter, reorder, split(&mut rng));
-        let admits_all = matches!(loss, Loss::None) && config.outages.is_empty();
+        let is_reliable = matches!(loss, Loss::None) && config.outages.is_empty();
+        let admits_all = is_reliable && config.policer.is_none();
+        let queue = queue(&config, split(&mut rng));
+        let is_fast = matches!(queue, Queue::Fast(_));
         Ok(Self {
             mtu: config.mtu,
-            admits_all: admits_all && config.policer.is_none(),
+            admits_all,
+            is_plain: admits_all && is_fast && duplicate.is_none() && propagation.keeps_order(),
             loss,
             outage: later_outages.next().unwrap_or(NEVER),
             later_outages,
             policer: config.policer.as_ref().map(Bucket::new),
             duplicate,
-            queue: queue(&config, split(&mut rng)),
+            queue,
             server: Server::new(&config.rate),
             keeps_order: propagation.keeps_order(),
             propagation,
@@ -193,6 +199,23 @@ impl<P: Copy> Link<P> {
             return self.admit(now, copy);
         }
         self.admit(now, item);
+    }
+
+    /// The same as [`Self::send`], and the packet's flight at once if it has one and the link has nothing but a tail-drop
+    /// queue, a rate and a delay: it need not be taken then.
+    #[inline]
+    pub fn pass(&mut self, now: Instant, packet: Packet<P>) -> Option<Flight<P>> {
+        if !self.is_plain {
+            self.send(now, packet);
+            return None;
+        }
+        self.check_clock(now);
+        let item = self.ledger.offer(packet);
+        if packet.bytes > self.mtu {
+            self.ledger.drop(item, DropReason::TooBig);
+            return None;
+        }
+        self.transmit(now, item)
     }
 
     /// Whether `now` is within an outage.
@@ -354,24 +377,36 @@ impl<P: Copy> Link<P> {
 
     #[inline]
     fn admit(&mut self, now: Instant, item: Item<P>) {
-        let bytes = item.packet.bytes;
-        match &mut self.queue {
-            Queue::Fast(tail) => {
-                tail.advance(now);
-                let start = self.server.start(now);
-                if start > now && !tail.push(start, start - now, bytes) {
-                    return self.ledger.drop(item, DropReason::QueueFull);
+        match &self.queue {
+            Queue::Fast(_) => {
+                if let Some(flight) = self.transmit(now, item) {
+                    self.fly(flight);
                 }
-                let departure = self.server.transmit(bytes);
-                self.ledger.commit(bytes);
-                if start < Instant::MAX {
-                    self.ledger.stats.queue_delay.record(start - now);
-                }
-                let arrival = self.propagation.arrival(departure);
-                self.fly(arrival, item);
             }
             Queue::Managed { .. } => self.enqueue(now, item),
         }
+    }
+
+    /// A packet enters a tail-drop queue; `None` if it is full.
+    #[inline]
+    fn transmit(&mut self, now: Instant, item: Item<P>) -> Option<Flight<P>> {
+        let Queue::Fast(tail) = &mut self.queue else {
+            return None;
+        };
+        let bytes = item.packet.bytes;
+        tail.advance(now);
+        let start = self.server.start(now);
+        if start > now && !tail.push(start, start - now, bytes) {
+            self.ledger.drop(item, DropReason::QueueFull);
+            return None;
+        }
+        let departure = self.server.transmit(bytes);
+        self.ledger.commit(bytes);
+        if start < Instant::MAX {
+            self.ledger.stats.queue_delay.record(start - now);
+        }
+        let arrival = self.propagation.arrival(departure);
+        Some(Flight { arrival, item })
     }
 
     fn enqueue(&mut self, now: Instant, item: Item<P>) {
@@ -431,21 +466,23 @@ impl<P: Copy> Link<P> {
             self.ledger.commit(bytes);
             self.ledger.stats.queue_delay.record(at - queued.enqueued);
             let arrival = self.propagation.arrival(departure);
-            self.fly(arrival, queued.item);
+            self.fly(Flight {
+                arrival,
+                item: queued.item,
+            });
         }
     }
 
     #[inline]
-    fn fly(&mut self, arrival: Instant, item: Item<P>) {
-        let flying = Flight { arrival, item };
+    fn fly(&mut self, flight: Flight<P>) {
         if self.keeps_order {
-            self.line.push_back(flying);
+            self.line.push_back(flight);
             return;
         }
         // A displaced packet moves only a few places: search from the back.
-        let later = |f: &&Flight<P>| f.arrival > arrival;
+        let later = |f: &&Flight<P>| f.arrival > flight.arrival;
         let overtaken = self.line.iter().rev().take_while(later).count();
-        self.line.insert(self.line.len() - overtaken, flying);
+        self.line.insert(self.line.len() - overtaken, flight);
     }
 
     #[inline]

@@ -269,8 +269,10 @@ impl Net {
         {
             stripper.pass(segment);
         }
-        slot.link.send(now, packet);
-        self.send_on(direction);
+        match slot.link.pass(now, packet) {
+            Some(flight) => self.hand_over(direction, flight),
+            None => self.send_on(direction),
+        }
     }
 
     /// Frees what a link has dropped, and sends on what has left its queue.
@@ -286,9 +288,15 @@ impl Net {
             return;
         }
         while let Some(flight) = self.links[direction as usize].link.take_flight() {
-            if let Err(flight) = self.put_ahead(direction, flight) {
-                self.links[direction as usize].landing.push_back(flight);
-            }
+            self.hand_over(direction, flight);
+        }
+    }
+
+    /// A packet has left the queue of a link.
+    #[inline]
+    fn hand_over(&mut self, direction: DirectionId, flight: Flight<Handle>) {
+        if let Err(flight) = self.put_ahead(direction, flight) {
+            self.links[direction as usize].landing.push_back(flight);
         }
     }
 
@@ -314,15 +322,19 @@ impl Net {
         }
         let coming = Coming { flight, from };
         let order = coming.order();
-        let waiting = slot.ahead.iter().rev();
-        let passed = waiting.take_while(|c| c.order() > order);
-        let passed = passed.take(MOST_PASSED + 1).count();
-        if passed > MOST_PASSED {
-            return Err(coming.flight);
+        if slot.ahead.back().is_some_and(|c| c.order() > order) {
+            let waiting = slot.ahead.iter().rev();
+            let passed = waiting.take_while(|c| c.order() > order);
+            let passed = passed.take(MOST_PASSED + 1).count();
+            if passed > MOST_PASSED {
+                return Err(coming.flight);
+            }
+            slot.ahead.insert(slot.ahead.len() - passed, coming);
+        } else {
+            slot.ahead.push_back(coming);
         }
-        let at = slot.ahead.len() - passed;
-        slot.ahead.insert(at, coming);
-        if at == 0 {
+        let is_first = slot.ahead.front().is_some_and(|c| c.order() == order);
+        if is_first && slot.landing.is_empty() {
             self.arm(next);
         }
         Ok(())
