@@ -3,10 +3,8 @@
 //! Events are ordered by (time, target): ties break by the number of the target, so that a run depends neither on the
 //! memory layout of a container nor on the moment at which an event was scheduled.
 //!
-//! [`EventQueue`] is a hierarchical timing wheel. It was chosen by measurement (`benches/event_queue`): about 25 ns
-//! per event whatever the population, where the cost of heaps grows with its logarithm.
-
-use std::collections::VecDeque;
+//! [`EventQueue`] is a 4-ary heap. It was chosen by measurement (`benches/event_queue`): most links have one event at a
+//! time, so that a hundred flows make some hundreds of entries, which stay in the nearest cache.
 
 use gargalo_units::Instant;
 
@@ -16,55 +14,38 @@ pub type Target = u32;
 /// A scheduled event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    time: u64,
-    target: Target,
+    /// Time in nanoseconds, then target.
+    key: u128,
 }
 
 impl Entry {
+    #[inline]
+    const fn new(time: Instant, target: Target) -> Self {
+        Self {
+            key: (time.as_nanos() as u128) << 64 | target as u128,
+        }
+    }
     /// When the event is due.
     #[inline]
     pub const fn time(&self) -> Instant {
-        Instant::from_nanos(self.time)
+        Instant::from_nanos((self.key >> 64) as u64)
     }
     /// The target of the event.
     #[inline]
     pub const fn target(&self) -> Target {
-        self.target
+        self.key as Target
     }
 }
 
-const LEVELS: usize = 8;
-const SLOT_BITS: u32 = 6;
-const SLOTS: usize = 1 << SLOT_BITS;
-/// Nanoseconds per slot of the lowest level, as a power of two.
-const TICK_BITS: u32 = 10;
+const ARITY: usize = 4;
 
-/// A hierarchical timing wheel (Varghese and Lauck, SOSP 1987): eight levels of 64 slots, the
-/// lowest of 1,024 ns; the current slot is a sorted run so that the total order holds.
-#[derive(Debug)]
+/// A heap whose root may be a hole: [`pop`](Self::pop) leaves it, and the next [`push`](Self::push) fills it on its way
+/// down, as nearly every event schedules its successor.
+#[derive(Debug, Default)]
 pub struct EventQueue {
-    slots: Vec<Vec<Entry>>,
-    occupied: [u64; LEVELS],
-    /// Tick of the current run.
-    tick: u64,
-    /// Events of the current tick, in order.
-    run: VecDeque<Entry>,
-    /// Events beyond the highest level.
-    far: Vec<Entry>,
-    len: usize,
-}
-
-impl Default for EventQueue {
-    fn default() -> Self {
-        Self {
-            slots: vec![Vec::new(); LEVELS * SLOTS],
-            occupied: [0; LEVELS],
-            tick: 0,
-            run: VecDeque::new(),
-            far: Vec::new(),
-            len: 0,
-        }
-    }
+    heap: Vec<Entry>,
+    /// The root was taken.
+    hole: bool,
 }
 
 impl EventQueue {
@@ -75,87 +56,75 @@ impl EventQueue {
 
     /// Number of waiting events.
     pub fn len(&self) -> usize {
-        self.len
+        self.heap.len() - usize::from(self.hole)
     }
 
     /// Whether no event is waiting.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
-    /// Schedules `target` at `time`, which must not be before the event taken last.
+    /// Schedules `target` at `time`.
     #[inline]
     pub fn push(&mut self, time: Instant, target: Target) {
-        self.len += 1;
-        let time = time.as_nanos();
-        self.insert(Entry { time, target });
-    }
-
-    #[inline]
-    fn insert(&mut self, entry: Entry) {
-        let tick = entry.time >> TICK_BITS;
-        if tick <= self.tick {
-            // Nearly always the latest event of its tick.
-            if self.run.back().is_none_or(|e| *e < entry) {
-                self.run.push_back(entry);
-            } else {
-                let at = self.run.partition_point(|e| *e < entry);
-                self.run.insert(at, entry);
-            }
-            return;
+        let entry = Entry::new(time, target);
+        if self.hole {
+            self.hole = false;
+            self.sift_down(entry);
+        } else {
+            self.heap.push(entry);
+            self.sift_up(entry);
         }
-        let diff = tick ^ self.tick;
-        let level = ((63 - diff.leading_zeros()) / SLOT_BITS) as usize;
-        if level >= LEVELS {
-            self.far.push(entry);
-            return;
-        }
-        let slot = (tick >> (level as u32 * SLOT_BITS)) as usize & (SLOTS - 1);
-        self.slots[level * SLOTS + slot].push(entry);
-        self.occupied[level] |= 1 << slot;
     }
 
     /// Removes and returns the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry> {
-        while self.run.is_empty() {
-            self.advance()?;
+        if self.hole {
+            self.hole = false;
+            let last = self.heap.pop()?;
+            if !self.heap.is_empty() {
+                self.sift_down(last);
+            }
         }
-        self.len -= 1;
-        self.run.pop_front()
+        let first = *self.heap.first()?;
+        self.hole = true;
+        Some(first)
     }
 
-    /// Moves to the next occupied slot.
-    fn advance(&mut self) -> Option<()> {
-        for level in 0..LEVELS {
-            if self.occupied[level] == 0 {
-                continue;
+    /// Moves the last place up to where `entry` belongs.
+    #[inline]
+    fn sift_up(&mut self, entry: Entry) {
+        let mut at = self.heap.len() - 1;
+        while at > 0 {
+            let parent = (at - 1) / ARITY;
+            if self.heap[parent] <= entry {
+                break;
             }
-            // Slots before the current one are empty: their events would be on a higher level.
-            let slot = self.occupied[level].trailing_zeros() as usize;
-            self.occupied[level] &= !(1 << slot);
-            let shift = level as u32 * SLOT_BITS;
-            let above = self.tick >> (shift + SLOT_BITS) << (shift + SLOT_BITS);
-            self.tick = above | (slot as u64) << shift;
-            let mut entries = std::mem::take(&mut self.slots[level * SLOTS + slot]);
-            if level == 0 {
-                entries.sort_unstable();
-                self.run.extend(entries.drain(..));
-                self.slots[slot] = entries;
-            } else {
-                for e in entries.drain(..) {
-                    self.insert(e);
-                }
-                self.slots[level * SLOTS + slot] = entries;
-            }
-            return Some(());
+            self.heap[at] = self.heap[parent];
+            at = parent;
         }
-        let least = self.far.iter().min()?.time >> TICK_BITS;
-        self.tick = least;
-        for e in std::mem::take(&mut self.far) {
-            self.insert(e);
+        self.heap[at] = entry;
+    }
+
+    /// Moves the root down to where `entry` belongs.
+    #[inline]
+    fn sift_down(&mut self, entry: Entry) {
+        let mut at = 0;
+        loop {
+            let first = at * ARITY + 1;
+            let children = match self.heap.get(first..first + ARITY) {
+                Some(all) => all,
+                None => self.heap.get(first..).unwrap_or_default(),
+            };
+            let least = children.iter().enumerate().min_by_key(|(_, e)| **e);
+            let Some((i, least)) = least.filter(|(_, e)| **e < entry) else {
+                break;
+            };
+            self.heap[at] = *least;
+            at = first + i;
         }
-        Some(())
+        self.heap[at] = entry;
     }
 }
 

@@ -5,24 +5,18 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use gargalo_units::Instant;
 
-/// A scheduled event, as the engine's queue keeps it: the instant, and an insertion number of 40 bits above the target.
+/// A scheduled event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     time: u64,
-    order: u64,
+    target: u32,
 }
 
 impl Entry {
     #[inline]
-    const fn new(time: Instant, count: u64, target: u32) -> Self {
-        Self {
-            time: time.as_nanos(),
-            order: (count << 24) | target as u64,
-        }
-    }
-    #[inline]
-    const fn key(&self) -> u128 {
-        ((self.time as u128) << 64) | self.order as u128
+    const fn new(time: Instant, target: u32) -> Self {
+        let time = time.as_nanos();
+        Self { time, target }
     }
     #[inline]
     pub const fn time(&self) -> Instant {
@@ -30,7 +24,7 @@ impl Entry {
     }
     #[inline]
     pub const fn target(&self) -> u32 {
-        (self.order & 0xff_ffff) as u32
+        self.target
     }
 }
 
@@ -38,16 +32,13 @@ impl Entry {
 #[derive(Debug, Default)]
 pub struct BinaryHeapQueue {
     heap: BinaryHeap<Reverse<Entry>>,
-    count: u64,
 }
 
 impl BinaryHeapQueue {
     /// Schedules an event.
     #[inline]
     pub fn push(&mut self, time: Instant, target: u32) {
-        self.heap
-            .push(Reverse(Entry::new(time, self.count, target)));
-        self.count += 1;
+        self.heap.push(Reverse(Entry::new(time, target)));
     }
     /// Removes and returns the next event.
     #[inline]
@@ -65,7 +56,6 @@ pub struct CalendarQueue {
     /// Start of the current bucket's current day.
     day: u64,
     len: usize,
-    count: u64,
 }
 
 impl Default for CalendarQueue {
@@ -75,7 +65,6 @@ impl Default for CalendarQueue {
             width: 1_000,
             day: 0,
             len: 0,
-            count: 0,
         }
     }
 }
@@ -83,9 +72,7 @@ impl Default for CalendarQueue {
 impl CalendarQueue {
     /// Schedules an event, not before the last one taken.
     pub fn push(&mut self, time: Instant, target: u32) {
-        let entry = Entry::new(time, self.count, target);
-        self.count += 1;
-        self.insert(entry);
+        self.insert(Entry::new(time, target));
         self.len += 1;
         if self.len > 2 * self.buckets.len() {
             self.resize(self.buckets.len() * 2);
@@ -144,92 +131,113 @@ impl CalendarQueue {
     }
 }
 
-const ARITY: usize = 4;
+const LEVELS: usize = 8;
+const SLOT_BITS: u32 = 6;
+const SLOTS: usize = 1 << SLOT_BITS;
+/// Nanoseconds per slot of the lowest level, as a power of two.
+const TICK_BITS: u32 = 10;
 
-/// A 4-ary heap whose root may be a hole: `pop` leaves it, and the next `push` (nearly every event
-/// schedules its successor) fills it with a single sift-down.
-#[derive(Debug, Default)]
-pub struct QuadHeapQueue {
-    heap: Vec<Entry>,
-    /// The root was popped and its slot is free.
-    hole: bool,
-    count: u64,
+/// A hierarchical timing wheel (Varghese and Lauck, SOSP 1987): eight levels of 64 slots, the
+/// lowest of 1,024 ns; the current slot is a sorted run so that the total order holds.
+#[derive(Debug)]
+pub struct TimingWheel {
+    slots: Vec<Vec<Entry>>,
+    occupied: [u64; LEVELS],
+    /// Tick of the current run.
+    tick: u64,
+    /// Events of the current tick, in order.
+    run: VecDeque<Entry>,
+    /// Events beyond the highest level.
+    far: Vec<Entry>,
+    len: usize,
 }
 
-impl QuadHeapQueue {
-    /// Schedules `target` at `time`, after everything already scheduled for that instant.
+impl Default for TimingWheel {
+    fn default() -> Self {
+        Self {
+            slots: vec![Vec::new(); LEVELS * SLOTS],
+            occupied: [0; LEVELS],
+            tick: 0,
+            run: VecDeque::new(),
+            far: Vec::new(),
+            len: 0,
+        }
+    }
+}
+
+impl TimingWheel {
+    /// Schedules `target` at `time`, which must not be before the event taken last.
     #[inline]
     pub fn push(&mut self, time: Instant, target: u32) {
-        let entry = Entry::new(time, self.count, target);
-        self.count += 1;
-        if self.hole {
-            self.hole = false;
-            self.sift_down(0, entry);
-        } else {
-            self.heap.push(entry);
-            self.sift_up(self.heap.len() - 1, entry);
+        self.len += 1;
+        let time = time.as_nanos();
+        self.insert(Entry { time, target });
+    }
+
+    #[inline]
+    fn insert(&mut self, entry: Entry) {
+        let tick = entry.time >> TICK_BITS;
+        if tick <= self.tick {
+            // Nearly always the latest event of its tick.
+            if self.run.back().is_none_or(|e| *e < entry) {
+                self.run.push_back(entry);
+            } else {
+                let at = self.run.partition_point(|e| *e < entry);
+                self.run.insert(at, entry);
+            }
+            return;
         }
+        let diff = tick ^ self.tick;
+        let level = ((63 - diff.leading_zeros()) / SLOT_BITS) as usize;
+        if level >= LEVELS {
+            self.far.push(entry);
+            return;
+        }
+        let slot = (tick >> (level as u32 * SLOT_BITS)) as usize & (SLOTS - 1);
+        self.slots[level * SLOTS + slot].push(entry);
+        self.occupied[level] |= 1 << slot;
     }
 
     /// Removes and returns the next event.
     #[inline]
     pub fn pop(&mut self) -> Option<Entry> {
-        self.fill_hole();
-        let first = *self.heap.first()?;
-        self.hole = true;
-        Some(first)
-    }
-
-    #[inline]
-    fn fill_hole(&mut self) {
-        if self.hole {
-            self.hole = false;
-            if let Some(last) = self.heap.pop()
-                && !self.heap.is_empty()
-            {
-                self.sift_down(0, last);
-            }
+        while self.run.is_empty() {
+            self.advance()?;
         }
+        self.len -= 1;
+        self.run.pop_front()
     }
 
-    #[inline]
-    fn sift_up(&mut self, mut at: usize, entry: Entry) {
-        let key = entry.key();
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
-            if self.heap[parent].key() <= key {
-                break;
+    /// Moves to the next occupied slot.
+    fn advance(&mut self) -> Option<()> {
+        for level in 0..LEVELS {
+            if self.occupied[level] == 0 {
+                continue;
             }
-            self.heap[at] = self.heap[parent];
-            at = parent;
-        }
-        self.heap[at] = entry;
-    }
-
-    #[inline]
-    fn sift_down(&mut self, mut at: usize, entry: Entry) {
-        let key = entry.key();
-        let len = self.heap.len();
-        loop {
-            let first = at * ARITY + 1;
-            if first >= len {
-                break;
-            }
-            let mut least = first;
-            let mut least_key = self.heap[first].key();
-            for child in first + 1..(first + ARITY).min(len) {
-                let k = self.heap[child].key();
-                if k < least_key {
-                    least = child;
-                    least_key = k;
+            // Slots before the current one are empty: their events would be on a higher level.
+            let slot = self.occupied[level].trailing_zeros() as usize;
+            self.occupied[level] &= !(1 << slot);
+            let shift = level as u32 * SLOT_BITS;
+            let above = self.tick >> (shift + SLOT_BITS) << (shift + SLOT_BITS);
+            self.tick = above | (slot as u64) << shift;
+            let mut entries = std::mem::take(&mut self.slots[level * SLOTS + slot]);
+            if level == 0 {
+                entries.sort_unstable();
+                self.run.extend(entries.drain(..));
+                self.slots[slot] = entries;
+            } else {
+                for e in entries.drain(..) {
+                    self.insert(e);
                 }
+                self.slots[level * SLOTS + slot] = entries;
             }
-            if key <= least_key {
-                break;
-            }
-            self.heap[at] = self.heap[least];
-            at = least;
+            return Some(());
         }
-        self.heap[at] = entry;
+        let least = self.far.iter().min()?.time >> TICK_BITS;
+        self.tick = least;
+        for e in std::mem::take(&mut self.far) {
+            self.insert(e);
+        }
+        Some(())
     }
 }

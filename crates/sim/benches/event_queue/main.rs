@@ -7,7 +7,7 @@ mod alternatives;
 
 use std::hint::black_box;
 
-use alternatives::{BinaryHeapQueue, CalendarQueue, QuadHeapQueue};
+use alternatives::{BinaryHeapQueue, CalendarQueue, TimingWheel};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use gargalo_flow::rng;
 use gargalo_sim::event::EventQueue;
@@ -51,10 +51,10 @@ fn event_queue(c: &mut Criterion) {
     let delays = delays();
     let mut group = c.benchmark_group("hold");
     for n in [100, 1_000, 10_000, 100_000] {
-        hold!(group, QuadHeapQueue, "4-ary heap with a hole", n, delays);
+        hold!(group, EventQueue, "4-ary heap with a hole", n, delays);
         hold!(group, BinaryHeapQueue, "binary heap", n, delays);
         hold!(group, CalendarQueue, "calendar queue", n, delays);
-        hold!(group, EventQueue, "timing wheel", n, delays);
+        hold!(group, TimingWheel, "timing wheel", n, delays);
     }
     group.finish();
 }
