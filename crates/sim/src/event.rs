@@ -111,18 +111,24 @@ impl EventQueue {
     #[inline]
     fn sift_down(&mut self, entry: Entry) {
         let mut at = 0;
+        let len = self.heap.len();
         loop {
             let first = at * ARITY + 1;
-            let children = match self.heap.get(first..first + ARITY) {
-                Some(all) => all,
-                None => self.heap.get(first..).unwrap_or_default(),
-            };
-            let least = children.iter().enumerate().min_by_key(|(_, e)| **e);
-            let Some((i, least)) = least.filter(|(_, e)| **e < entry) else {
+            if first >= len {
                 break;
-            };
-            self.heap[at] = *least;
-            at = first + i;
+            }
+            let (mut least, mut least_entry) = (first, self.heap[first]);
+            for child in first + 1..(first + ARITY).min(len) {
+                let e = self.heap[child];
+                if e < least_entry {
+                    (least, least_entry) = (child, e);
+                }
+            }
+            if entry <= least_entry {
+                break;
+            }
+            self.heap[at] = least_entry;
+            at = least;
         }
         self.heap[at] = entry;
     }
