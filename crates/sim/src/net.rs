@@ -171,9 +171,16 @@ impl Net {
         self.links.len() as u32
     }
 
-    /// One direction of a link.
-    pub fn link_mut(&mut self, direction: DirectionId) -> &mut Link<Handle> {
-        &mut self.links[direction as usize].link
+    /// Reads one direction of a link; what leaves its queue by that is sent on.
+    pub fn read<T>(
+        &mut self,
+        direction: DirectionId,
+        look: impl FnOnce(&mut Link<Handle>) -> T,
+    ) -> T {
+        let seen = look(&mut self.links[direction as usize].link);
+        self.send_on(direction);
+        self.arm(direction);
+        seen
     }
 
     /// Packets sent by hosts so far.
@@ -344,7 +351,9 @@ impl Net {
     #[inline]
     fn arm(&mut self, direction: DirectionId) {
         let slot = &mut self.links[direction as usize];
-        let next = slot.next_event();
+        // An edge of the measured window is looked at when the event after it has been taken: the services between both
+        // are made up for at the time of that event.
+        let next = slot.next_event().max(self.moment.time);
         if next < slot.armed {
             slot.armed = next;
             self.queue.push(next, self.first + direction);

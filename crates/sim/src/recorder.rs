@@ -108,7 +108,7 @@ impl Recorder {
             return;
         }
         for (i, d) in self.directions.iter_mut().enumerate() {
-            let sample = d.sampler.sample(net.link_mut(i as u32), now);
+            let sample = net.read(i as u32, |link| d.sampler.sample(link, now));
             self.samples.links.push(sample);
         }
     }
@@ -126,7 +126,7 @@ impl Recorder {
     /// Takes the counters of links at an edge of the measured window.
     pub(crate) fn mark(&mut self, edge: Edge, at: Instant, net: &mut Net) {
         for (i, d) in self.directions.iter_mut().enumerate() {
-            d.marks.mark(edge, net.link_mut(i as u32), at);
+            net.read(i as u32, |link| d.marks.mark(edge, link, at));
         }
     }
 
@@ -137,8 +137,9 @@ impl Recorder {
         window: Option<(Instant, Instant)>,
     ) -> Vec<LinkResult> {
         let of = |(i, d): (usize, &Direction)| {
-            let link = net.link_mut(i as u32);
-            LinkResult::of(&d.name, d.direction, link, now, (&d.marks, window))
+            net.read(i as u32, |link| {
+                LinkResult::of(&d.name, d.direction, link, now, (&d.marks, window))
+            })
         };
         self.directions.iter().enumerate().map(of).collect()
     }

@@ -3,9 +3,12 @@
 mod support;
 
 use gargalo_flow::{FlowSpec, LinkSpec, Node, Outcome, Topology, TransportSpec};
-use gargalo_link::queue::{CoDelConfig, FqCoDelConfig, PieConfig, QueueLimit};
+use gargalo_link::queue::{
+    CoDelConfig, DualPi2Config, FqCoDelConfig, PieConfig, QueueLimit, RedConfig, StepConfig,
+};
 use gargalo_link::{
-    Delay, Jitter, JitterDistribution, LinkConfig, LossModel, QueueConfig, RateModel, Reorder,
+    Delay, DeliveryTrace, Jitter, JitterDistribution, LinkConfig, LossModel, Policer, QueueConfig,
+    RateModel, Reorder,
 };
 use gargalo_sim::Recording;
 use gargalo_tcp::Config;
@@ -27,16 +30,25 @@ fn results(out: &Outcome) -> String {
 fn link(rng: &mut Pcg64) -> LinkConfig {
     let delay = Duration::from_millis([0, 0, 1, 5, 20][rng.random_range(0..5)]);
     let packets = rng.random_range(5..200);
-    let queue = match rng.random_range(0..8) {
+    let queue = match rng.random_range(0..14) {
         0 => QueueConfig::CoDel(CoDelConfig::default()),
         1 => QueueConfig::FqCoDel(FqCoDelConfig::default()),
         2 => QueueConfig::Pie(PieConfig::default()),
+        3 => QueueConfig::DualPi2(DualPi2Config::default()),
+        4 => QueueConfig::Red(RedConfig::default()),
+        5 => QueueConfig::Step(StepConfig::default()),
+        6 => QueueConfig::DropTail(QueueLimit::Bytes(Bytes::new(packets * 300))),
+        7 => QueueConfig::DropTail(QueueLimit::Time(Duration::from_millis(packets / 5))),
         _ => QueueConfig::DropTail(QueueLimit::Packets(packets)),
     };
     let later = Instant::ZERO + Duration::from_millis(700);
     let rate = Rate::from_mbps([2, 8, 12, 100, 1000][rng.random_range(0..5)]);
-    let rate = match rng.random_range(0..6) {
+    let rate = match rng.random_range(0..8) {
         0 => RateModel::Unlimited,
+        2 => {
+            let trace = DeliveryTrace::parse("1\n1\n2\n5\n5\n9\n").unwrap();
+            RateModel::Trace(trace.into())
+        }
         1 => RateModel::Steps(vec![(Instant::ZERO, rate), (later, Rate::from_mbps(5))]),
         _ => RateModel::Constant(rate),
     };
@@ -51,10 +63,16 @@ fn link(rng: &mut Pcg64) -> LinkConfig {
         scale: Duration::from_millis(1),
         distribution: JitterDistribution::Uniform,
     };
+    let policer = Policer {
+        rate: Rate::from_mbps(6),
+        burst: Bytes::new(15_000),
+    };
     LinkConfig {
         rate,
         delay,
         queue,
+        mtu: if rng.random_bool(0.05) { 1100 } else { 1500 },
+        policer: rng.random_bool(0.05).then_some(policer),
         jitter: rng.random_bool(0.1).then_some(jitter),
         reorder: rng.random_bool(0.1).then(|| Reorder::new(0.05)),
         duplicate: if rng.random_bool(0.1) { 0.05 } else { 0.0 },
@@ -70,14 +88,17 @@ fn link(rng: &mut Pcg64) -> LinkConfig {
     }
 }
 
-/// Routers in a row, each with hosts.
+/// Routers in a row or in a ring, each with hosts.
 fn topology(rng: &mut Pcg64) -> (Topology, u32) {
-    let routers = rng.random_range(1..4);
+    let routers = rng.random_range(1..5);
     let hosts = rng.random_range(2..6);
     let node = |name: String, is_host| Node { name, is_host };
     let mut nodes: Vec<Node> = (0..hosts).map(|i| node(format!("h{i}"), true)).collect();
     nodes.extend((0..routers).map(|i| node(format!("r{i}"), false)));
     let mut ends: Vec<(u32, u32)> = (1..routers).map(|i| (hosts + i - 1, hosts + i)).collect();
+    if routers > 2 && rng.random_bool(0.5) {
+        ends.push((hosts + routers - 1, hosts));
+    }
     ends.extend((0..hosts).map(|h| (h, hosts + h % routers)));
     let links = ends.into_iter().enumerate().map(|(i, (a, b))| LinkSpec {
         name: format!("l{i}"),
@@ -152,4 +173,67 @@ fn packets_ahead_change_no_result() {
     }
     assert!(ran > 80, "{ran}");
     assert!(ahead < events * 19 / 20, "{ahead} of {events}");
+}
+
+/// Three flows that send a datagram each at the same instants, which take a millisecond each at the last link.
+fn bursts(
+    last: LinkConfig,
+    (interval, measure): (Option<Duration>, Option<(Instant, Instant)>),
+    every_event: bool,
+) -> Outcome {
+    let access = pipe(Rate::from_mbps(1000), Duration::from_millis(1), 1000);
+    let host = |name: &str, is_host| Node {
+        name: name.into(),
+        is_host,
+    };
+    let link = |name: &str, a, b, up: &LinkConfig| LinkSpec {
+        name: name.into(),
+        a,
+        b,
+        up: up.clone(),
+        down: access.clone(),
+    };
+    let topology = Topology {
+        nodes: vec![host("a", true), host("b", true), host("r", false)],
+        links: vec![link("access", 0, 2, &access), link("last", 2, 1, &last)],
+    };
+    let flows = (0..3).map(|id| {
+        let cbr = Cbr::constant(Rate::from_bps(155_520), Bytes::new(972));
+        let mut one = flow(id, 0, 1, TransportSpec::Udp, Workload::Cbr(cbr));
+        one.stop = Some(Instant::ZERO + Duration::from_millis(170));
+        one
+    });
+    let mut settings = settings(1, 1.0);
+    settings.every_event = every_event;
+    settings.measure = measure;
+    settings.recording = Recording {
+        interval,
+        links: true,
+        ..Recording::default()
+    };
+    run(topology, settings, flows.collect())
+}
+
+#[test]
+fn a_sample_at_the_instant_of_a_departure_delays_no_packet() {
+    let mut last = pipe(Rate::from_mbps(8), Duration::from_millis(5), 100);
+    last.queue = QueueConfig::CoDel(CoDelConfig::default());
+    // Packets of 1000 bytes leave the first link each 8 us, from 1.008 ms on.
+    let beat = Some(Duration::from_micros(8));
+    for every_event in [true, false] {
+        let quiet = bursts(last.clone(), (None, None), every_event);
+        let sampled = bursts(last.clone(), (beat, None), every_event);
+        assert_eq!(format!("{:?}", quiet.flows), format!("{:?}", sampled.flows));
+    }
+}
+
+#[test]
+fn an_edge_of_the_window_between_a_packet_and_its_departure_changes_nothing() {
+    let mut last = pipe(Rate::from_mbps(8), Duration::from_millis(5), 100);
+    last.queue = QueueConfig::CoDel(CoDelConfig::default());
+    for us in (50_900..51_200).step_by(8) {
+        let edge = Instant::ZERO + Duration::from_micros(us);
+        let of = |every| bursts(last.clone(), (None, Some((edge, secs(1.0)))), every);
+        assert_eq!(results(&of(true)), results(&of(false)), "{edge}");
+    }
 }
