@@ -178,7 +178,7 @@ mod tests {
                             model.retain(|e| *e != w);
                             now = w.0;
                         }
-                            let got = |e: Option<Entry>| e.map(|e| (e.time().as_nanos(), e.target()));
+                        let got = |e: Option<Entry>| e.map(|e| (e.time().as_nanos(), e.target()));
                         prop_assert_eq!(got(q.pop()), want);
                     }
                 }
