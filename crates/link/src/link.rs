@@ -59,8 +59,6 @@ pub struct Link<P> {
     keeps_order: bool,
     /// Only a full queue drops packets before their transmission.
     admits_all: bool,
-    /// The same, and packets are neither marked, duplicated nor displaced.
-    is_plain: bool,
     /// Packets in flight, by arrival time; with tail drop also the waiting ones.
     line: VecDeque<Flight<P>>,
     ledger: Ledger<P>,
@@ -153,18 +151,15 @@ impl<P: Copy> Link<P> {
         let propagation = Propagation::new(&config.delay, config.jitter, reorder, split(&mut rng));
         let is_reliable = matches!(loss, Loss::None) && config.outages.is_empty();
         let admits_all = is_reliable && config.policer.is_none();
-        let queue = queue(&config, split(&mut rng));
-        let is_fast = matches!(queue, Queue::Fast(_));
         Ok(Self {
             mtu: config.mtu,
-            admits_all,
-            is_plain: admits_all && is_fast && duplicate.is_none() && propagation.keeps_order(),
             loss,
+            admits_all,
             outage: later_outages.next().unwrap_or(NEVER),
             later_outages,
             policer: config.policer.as_ref().map(Bucket::new),
             duplicate,
-            queue,
+            queue: queue(&config, split(&mut rng)),
             server: Server::new(&config.rate),
             keeps_order: propagation.keeps_order(),
             propagation,
@@ -177,45 +172,44 @@ impl<P: Copy> Link<P> {
     /// A packet enters the link at `now`.
     #[inline]
     pub fn send(&mut self, now: Instant, packet: Packet<P>) {
+        if let Some(flight) = self.pass(now, packet) {
+            self.fly(flight);
+        }
+    }
+
+    /// A packet enters the link at `now`, and leaves the queue at once if its departure is known then: its flight need not be
+    /// taken.
+    #[inline]
+    pub fn pass(&mut self, now: Instant, packet: Packet<P>) -> Option<Flight<P>> {
         self.check_clock(now);
         let mut item = self.ledger.offer(packet);
         if packet.bytes > self.mtu {
-            return self.ledger.drop(item, DropReason::TooBig);
+            self.ledger.drop(item, DropReason::TooBig);
+            return None;
         }
         // The loss model advances during an outage, so that later losses do not depend on it.
         if self.loss.next() | self.is_out(now) {
-            return self.ledger.drop(item, DropReason::Loss);
+            self.ledger.drop(item, DropReason::Loss);
+            return None;
         }
         if let Some(bucket) = &mut self.policer
             && !bucket.admit(now, packet.bytes)
         {
-            return self.ledger.drop(item, DropReason::Aqm);
+            self.ledger.drop(item, DropReason::Aqm);
+            return None;
         }
         if let Some(coin) = &mut self.duplicate
             && coin.throw()
         {
             let copy = self.ledger.duplicate(&mut item);
-            self.admit(now, item);
-            return self.admit(now, copy);
-        }
-        self.admit(now, item);
-    }
-
-    /// The same as [`Self::send`], and the packet's flight at once if it has one and the link has nothing but a tail-drop
-    /// queue, a rate and a delay: it need not be taken then.
-    #[inline]
-    pub fn pass(&mut self, now: Instant, packet: Packet<P>) -> Option<Flight<P>> {
-        if !self.is_plain {
-            self.send(now, packet);
+            for item in [item, copy] {
+                if let Some(flight) = self.admit(now, item) {
+                    self.fly(flight);
+                }
+            }
             return None;
         }
-        self.check_clock(now);
-        let item = self.ledger.offer(packet);
-        if packet.bytes > self.mtu {
-            self.ledger.drop(item, DropReason::TooBig);
-            return None;
-        }
-        self.transmit(now, item)
+        self.admit(now, item)
     }
 
     /// Whether `now` is within an outage.
@@ -300,7 +294,7 @@ impl<P: Copy> Link<P> {
         Some(self.land(&flight))
     }
 
-    /// The queue at `now` and the counters so far.
+    /// The queue at `now` and the counters so far. It serves the queue: what has left it by that is to be taken.
     pub fn sample(&mut self, now: Instant) -> LinkSample {
         self.check_clock(now);
         self.serve(now);
@@ -376,14 +370,13 @@ impl<P: Copy> Link<P> {
     }
 
     #[inline]
-    fn admit(&mut self, now: Instant, item: Item<P>) {
+    fn admit(&mut self, now: Instant, item: Item<P>) -> Option<Flight<P>> {
         match &self.queue {
-            Queue::Fast(_) => {
-                if let Some(flight) = self.transmit(now, item) {
-                    self.fly(flight);
-                }
+            Queue::Fast(_) => self.transmit(now, item),
+            Queue::Managed { .. } => {
+                self.enqueue(now, item);
+                None
             }
-            Queue::Managed { .. } => self.enqueue(now, item),
         }
     }
 

@@ -88,6 +88,7 @@ impl LinkSlot {
             true => self.link.next_service(),
             false => self.link.next_event(),
         };
+        // Those ahead arrive after those that have left the queue.
         if let Some(first) = self.landing.front() {
             return next.min(first.arrival());
         }
@@ -276,7 +277,14 @@ impl Net {
         {
             stripper.pass(segment);
         }
-        match slot.link.pass(now, packet) {
+        let flight = match slot.keeps_order {
+            true => slot.link.pass(now, packet),
+            false => {
+                slot.link.send(now, packet);
+                None
+            }
+        };
+        match flight {
             Some(flight) => self.hand_over(direction, flight),
             None => self.send_on(direction),
         }
