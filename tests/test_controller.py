@@ -451,7 +451,7 @@ def test_other_threads_go_on_and_runs_in_threads_are_the_same():
     counting = threading.Thread(target=count)
     counting.start()
     with ThreadPoolExecutor(2) as pool:
-        long = {"duration": "300s"}
+        long = {"duration": "10000s"}
         runs = [
             pool.submit(gargalo.run, scenario("r"), set=s, controllers={"r": PythonReno})
             for s in ({}, long, {})
