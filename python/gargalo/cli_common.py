@@ -35,6 +35,8 @@ MOST_FAILURES = 5
 
 World: TypeAlias = Literal["sim", "lab"]
 """Where a scenario runs."""
+Stack: TypeAlias = Literal["gargalo", "kernel"]
+"""Whose TCP/IP stack a host has, or a script runs on."""
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that control a terminal or reverse the direction of text, except line ends and tabs."""
@@ -160,12 +162,17 @@ def leave(message: str, code: int, diagnostics: Iterable[_core.Diagnostic]) -> N
     raise Exit(code)
 
 
-def change(text: str) -> tuple[str, str]:
-    """Split `key=value`."""
+def key_value(option: str, text: str, example: str) -> tuple[str, str]:
+    """Split the `key=value` of an option."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        fail(f'--set {text}: write --set KEY=VALUE, as in --set "duration=10s"')
+        fail(f"{option} {text}: write {option} KEY=VALUE, as in {option} {example}")
     return key.strip(), value.strip()
+
+
+def change(text: str) -> tuple[str, str]:
+    """Split the `key=value` of --set."""
+    return key_value("--set", text, '"duration=10s"')
 
 
 def tell(findings: Sequence[Finding]) -> bool:

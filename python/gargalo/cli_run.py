@@ -15,6 +15,7 @@ from gargalo.cli_common import (
     FAILED,
     INTERRUPTED,
     PATH,
+    Stack,
     World,
     change,
     check_target,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
 Ends: TypeAlias = Literal["from", "to", "both"]
 """Ends of a link."""
-Stack: TypeAlias = Literal["gargalo", "kernel"]
-"""Whose TCP/IP stack a host has."""
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import rich_click as click
 from click.exceptions import Exit
@@ -12,9 +12,11 @@ from gargalo.cli_common import (
     BAD_INPUT,
     FAILED,
     PATH,
+    Stack,
     because,
     fail,
     json_option,
+    key_value,
     printable,
     say,
     to_json,
@@ -23,9 +25,6 @@ from gargalo.scripts import TOLERANCE_MS, find, run
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-Stack: TypeAlias = Literal["gargalo", "kernel"]
-"""Whose stack a script runs on."""
 
 
 @click.command()
@@ -76,12 +75,7 @@ def script(
     Exit codes: 0 all passed; 1 a script found something else; 2 a script cannot be read or asks for what is not
     supported.
     """
-    pairs = []
-    for text in options:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            fail(f"--option {text}: write --option KEY=VALUE, as in --option sack=false")
-        pairs.append((key.strip(), value.strip()))
+    pairs = [key_value("--option", text, "sack=false") for text in options]
     paths = find(files)
     if not paths:
         fail("no scripts: there is no file *.pkt in the directory")

@@ -13,7 +13,7 @@ import rich_click as click
 from click.exceptions import Exit
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, INTERRUPTED, PATH, fail, say
+from gargalo.cli_common import FAILED, INTERRUPTED, PATH, fail, key_value, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,17 +97,6 @@ def amount(text: str | None, option: str, base: int) -> int | None:
     if value >= 1 << 63:
         fail(f"{option} {text}: too much")
     return value
-
-
-def parameters(given: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Split each `key=value`."""
-    pairs = []
-    for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            fail(f"--param {text}: write --param KEY=VALUE, as in --param beta=0.7")
-        pairs.append((key.strip(), value.strip()))
-    return pairs
 
 
 def address(name: str, v4: bool, v6: bool) -> str:
@@ -318,7 +307,7 @@ def common(
     """Return the options of both commands."""
     return {
         "congestion": congestion or "cubic",
-        "params": parameters(params),
+        "params": [key_value("--param", p, "beta=0.7") for p in params],
         "pacing": pacing,
         "mtu": mtu,
         "offload": not no_offload,
