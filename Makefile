@@ -14,7 +14,7 @@ PROFILE := --profile test
 
 # Sources of the wheel: a change in any of them rebuilds it. Tests and benches are not included.
 RUST_SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name Cargo.toml -path 'crates/*')
-PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.mplstyle' -o -path '*/assets/*')
+PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.mplstyle' -o -path '*/assets/*' -o -path '*/examples/*')
 SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.toml
 
 # Bindings are checked against the interpreter they are installed for.
