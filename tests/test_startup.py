@@ -48,8 +48,8 @@ except SystemExit as e:
     ("arguments", "without"),
     [
         (["--version"], (*NEVER, *FRONTS, *SCREEN, *OTHER_COMMANDS, *ENGINE)),
-        # The help page is drawn by Rich; the library that does it reads the version of Click.
-        (["--help"], (*NEVER, "typer", "pydantic", "rich.markdown", "rich.progress", *ENGINE)),
+        # The help page of all commands loads their files, and no more: it is plain text.
+        (["--help"], (*NEVER, *FRONTS, *SCREEN, *ENGINE)),
         (["list", "congestion"], (*NEVER, *FRONTS, *SCREEN, *OTHER_COMMANDS, *ENGINE)),
         (["run", *SHORT, "--json"], (*NEVER, *FRONTS, *SCREEN, *OTHER_COMMANDS)),
         (["run", *SHORT, "--no-plots"], (*NEVER, *FRONTS, "rich.progress", *OTHER_COMMANDS)),

@@ -310,7 +310,7 @@ def test_bad_sweep_files(tmp_path, monkeypatch, text, told):
 def test_a_scenario_is_no_sweep(gargalo, tiny):
     done = gargalo("sweep", tiny)
     assert done.returncode == 2
-    assert "this is a scenario, not a sweep" in done.stderr
+    assert "is a scenario, not a sweep: gargalo run" in done.stderr
 
 
 def test_the_example_is_a_sweep(gargalo):

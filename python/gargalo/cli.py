@@ -15,54 +15,95 @@ import io
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+import click
 from click.exceptions import Exit
 
 from gargalo import _core
 from gargalo.cli_common import FAILED, INTERRUPTED, Output, OutputError, because, json_asked, say
+from gargalo.cli_help import WIDEST, Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gargalo.cli_common import Command
 
-COMMANDS = {
-    "sweep": "cli_sweep:sweep",
-    "compare": "cli_sweep:compare",
-    "study": "cli_study:study",
-    "evaluate": "cli_evaluate:evaluate",
-    "shell": "cli_shell:shell",
-    "lab": "cli_lab:lab",
-    "script": "cli_script:script",
-    "report": "cli_report:report",
-    "iperf3": "cli_wire:iperf3",
-    "connect": "cli_wire:connect",
-    "run": "cli_run:run",
-    "resolve": "cli_list:resolve",
-    "list": "cli_list:list_",
-    "schema": "cli_list:schema",
-    "trace": "cli_trace:trace",
+SECTIONS = {
+    "A scenario": {
+        "run": "cli_run:run",
+        "new": "cli_new:new",
+        "example": "cli_new:example",
+        "resolve": "cli_list:resolve",
+        "list": "cli_list:list_",
+        "schema": "cli_list:schema",
+        "trace": "cli_trace:trace",
+    },
+    "Many runs": {
+        "sweep": "cli_sweep:sweep",
+        "compare": "cli_sweep:compare",
+        "report": "cli_report:report",
+        "study": "cli_study:study",
+        "evaluate": "cli_evaluate:evaluate",
+    },
+    "In real time": {
+        "lab": "cli_lab:lab",
+        "shell": "cli_shell:shell",
+        "script": "cli_script:script",
+        "iperf3": "cli_wire:iperf3",
+        "connect": "cli_wire:connect",
+    },
 }
 """Where each command is, in the order of the help page; a command is loaded when it is called."""
+COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
+ALIASES = {"init": "new"}
+"""Other names of commands."""
+INSTEAD = {
+    "check": "gargalo resolve FILE",
+    "validate": "gargalo resolve FILE",
+    "simulate": "gargalo run FILE",
+    "examples": "gargalo example",
+    "version": "gargalo --version",
+    "help": "gargalo --help, or gargalo COMMAND --help",
+}
+"""What does what a word that is not a command asks for."""
 
 
-class Commands(click.RichGroup):
+class Commands(Group):
     """A group that loads the command that is called, and all of them for the help page."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         return list(COMMANDS)
 
+    def sections(self, ctx: click.Context) -> dict[str, list[str]]:
+        """Return the names of the commands under their headings."""
+        return {heading: list(names) for heading, names in SECTIONS.items()}
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command. With a name that does not exist all are: the message names similar ones."""
-        for name in (cmd_name,) if cmd_name in COMMANDS else COMMANDS:
-            if name not in self.commands:
-                module, _, attribute = COMMANDS[name].partition(":")
-                loaded = importlib.import_module(f"gargalo.{module}")
-                self.add_command(getattr(loaded, attribute), name)
-        return super().get_command(ctx, cmd_name)
+        """Load a command."""
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name in COMMANDS and name not in self.commands:
+            module, _, attribute = COMMANDS[name].partition(":")
+            loaded = importlib.import_module(f"gargalo.{module}")
+            self.add_command(getattr(loaded, attribute), name)
+        return super().get_command(ctx, name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called; of a word that is none, say what does what it asks for."""
+        word = args[0]
+        if word in COMMANDS or word in ALIASES or word.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        if Path(word).suffix in (".toml", ".py", ".pkt") or Path(word).exists():
+            from gargalo.kinds import told
+
+            ctx.fail(f"{word} is a file, not a command: {told(Path(word))}")
+        if word in INSTEAD:
+            ctx.fail(f"No such command '{word}'. There is: {INSTEAD[word]}")
+        raise click.NoSuchCommand(word, possibilities=COMMANDS, ctx=ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; one that does not handle an interrupt itself ends quietly."""
@@ -101,8 +142,13 @@ def flag(name: str, callback: Any, help: str) -> Callable[[Command], Command]:  
     context_settings={
         "help_option_names": ["-h", "--help"],
         "show_default": True,
-        "rich_help_config": {"text_paragraph_linebreaks": "\n\n"},
+        "max_content_width": WIDEST,
     },
+    examples=[
+        ("gargalo example cellular-race", "Copy an example: three congestion controls race."),
+        ("gargalo run cellular-race.toml", "Simulate it: tables, pictures, a directory in runs."),
+        ("gargalo run --help", "All options of a command, with examples."),
+    ],
 )
 @flag("--version", version, "Print the version.")
 @flag("--install-completion", completion, "Install completion for the current shell.")
@@ -125,7 +171,7 @@ def main() -> None:
         )
     try:
         try:
-            app()
+            app(prog_name="gargalo")
         except SystemExit as e:
             code = e.code
         if sys.stdout is not None:  # None where it was closed.

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
-import rich_click as click
+import click
 from click.exceptions import Exit
 
 from gargalo import _core
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gargalo.audit import Finding
+    from gargalo.running import Text
     from gargalo.sweeps import Sweep
 
 Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")
@@ -96,8 +97,11 @@ def json_option(help: str) -> Callable[[Command], Command]:  # noqa: A002 (the w
     )
 
 
+STDIN = Path("-")
+"""The file that stands for standard input."""
+
 scenario_argument = click.argument(
-    "file", type=PATH, metavar="FILE", help="The scenario, a TOML file."
+    "file", type=PATH, metavar="FILE", help="The scenario, a TOML file; - is standard input."
 )
 set_option = click.option(
     "--set",
@@ -125,7 +129,10 @@ memory_limit_option = click.option(
     help="The most memory of a run, like 4GB. Default: half of what is available.",
 )
 workers_option = click.option(
-    "--workers", type=click.IntRange(min=1), help="Processes. Default: one for each core."
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes. Default: one for each core.",
 )
 repair_option = click.option(
     "--repair",
@@ -141,6 +148,35 @@ def fail(
     """Print what is wrong and end the command."""
     say(f"error: {message}")
     leave(message, code, diagnostics)
+
+
+def given(file: Path) -> Path | Text:
+    """Return a file of the command line; of `-`, the text that standard input has."""
+    if file != STDIN:
+        return file
+    from gargalo.running import Text
+
+    if sys.stdin is None:
+        fail("-: standard input is closed")
+    if sys.stdin.isatty():
+        say("note: reading from the terminal; Ctrl-D at the start of a line ends it")
+    try:
+        return Text(sys.stdin.buffer.read().decode("utf-8"), Path("<stdin>"))
+    except UnicodeDecodeError as e:
+        fail(f"<stdin>: not UTF-8 text (byte {e.start}); a scenario or a sweep is in TOML")
+
+
+def refuse_another(file: Path | Text, *wanted: str) -> None:
+    """End the command if a file that it cannot read is of a kind that another command takes.
+
+    `wanted` are names of kinds in `gargalo.kinds`.
+    """
+    from gargalo import kinds
+
+    path, text = (file.path, file.text) if isinstance(file, tuple) else (file, None)
+    told = kinds.instead(path, *(kinds.KINDS[name] for name in wanted), text=text)
+    if told is not None:
+        fail(told)
 
 
 def refuse(error: _core.ScenarioError, *, colored: bool = False) -> NoReturn:

@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 from gargalo.cli_common import FAILED, fail
 
 if TYPE_CHECKING:
-    import rich_click as click
+    import click
 
 NAME = "gargalo"
 PLACES = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-import rich_click as click
+import click
 from click.exceptions import Exit
 
 from gargalo import _core
@@ -20,12 +20,14 @@ from gargalo.cli_common import (
     fail,
     json_option,
     recover,
+    refuse_another,
     repair_option,
     sweep_errors,
     tell_sweep,
     to_json,
     workers_option,
 )
+from gargalo.cli_help import command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +44,17 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
 """What makes the command exit with 1."""
 
 
-@click.command()
+@command(
+    examples=[
+        ("gargalo evaluate cubic", "The scorecard of a built-in one, in minutes."),
+        ("gargalo evaluate mine.py", "Of a class in a Python file."),
+        ("gargalo evaluate mine.py --only bufferbloat --repeat 2", "One criterion, sooner."),
+        (
+            "gargalo evaluate mine.py --baseline old.json --fail-on regression",
+            "In the tests of another project: exit with 1 if it got worse.",
+        ),
+    ]
+)
 @click.argument(
     "algorithms",
     nargs=-1,
@@ -57,17 +69,24 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
     help="Also on the same grid; reno, cubic and bbr always are.",
 )
 @click.option(
-    "--profile", default="quick", help="quick (minutes), standard (about ten) or full (a night)."
+    "--profile",
+    default="quick",
+    metavar="NAME",
+    help="quick (minutes), standard (about ten) or full (a night).",
 )
 @click.option(
     "--only", multiple=True, metavar="CRITERION", help="Only this criterion; may be repeated."
 )
 @click.option(
-    "--output", type=PATH, help="For scorecards. Default: runs/evaluation/ALGORITHM-PROFILE."
+    "--output",
+    type=PATH,
+    metavar="DIR",
+    help="For scorecards. Default: runs/evaluation/NAME-PROFILE.",
 )
 @click.option(
     "--store",
     type=PATH,
+    metavar="DIR",
     help="Where runs are kept for the next time. Default: runs/evaluation/store.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace earlier scorecards.")
@@ -82,7 +101,10 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
 )
 @workers_option
 @click.option(
-    "--repeat", type=click.IntRange(min=1), help="Runs of each cell. Default: the profile's."
+    "--repeat",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Runs of each cell. Default: the profile's.",
 )
 @click.option(
     "--stall",
@@ -119,6 +141,10 @@ def evaluate(
     earlier = baseline_of(baseline)
     if earlier is None and fail_on == "regression":
         fail("--fail-on regression needs a --baseline FILE to compare with")
+    known = {n for a in _core.congestion() for n in (a["name"], *a["aliases"])}
+    for name in algorithms:
+        if name not in known and Path(name).suffix != ".py":
+            refuse_another(Path(name), "algorithm")
     places = Places(output, overwrite)
     try:
         with sweep_errors(), display(err, shown=not as_json) as progress:
@@ -288,8 +314,9 @@ def write(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
 
 def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool) -> None:
     """Print a scorecard."""
-    from rich.table import Table
+    from rich.text import Text
 
+    from gargalo.fitting import Column, show_table
     from gargalo.screen import Screen
 
     out = Screen(highlight=False)
@@ -302,12 +329,17 @@ def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool
     if not card.results:
         out.print("none of these criteria applies to it")
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("", "criterion", card.algorithm, *card.references):
-        table.add_column(column, justify="left", no_wrap=column not in ("", "criterion"))
+    columns = [Column("", justify="left"), Column("criterion", justify="left", least=24)]
+    columns.append(Column(card.algorithm, justify="left", least=16))
+    columns += [Column(name, rank, justify="left") for rank, name in enumerate(card.references, 1)]
+    rows: list[list[str | Text]] = []
+
+    def add(*cells: str) -> None:
+        rows.append([Text.from_markup(c) for c in (*cells, *[""] * (len(columns) - len(cells)))])
+
     for result in card.results:
         c = result.criterion
-        table.add_row(
+        add(
             shown(result.verdict),
             f"[bold]{c.id}[/] [dim]{c.section.removeprefix('RFC 9743 ')} {c.strength}[/]",
         )
@@ -315,13 +347,13 @@ def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool
             unit = outcome.figure.unit
             values = [written(outcome.references[r], unit) for r in card.references]
             own = shown(outcome.verdict, written(outcome.own, unit))
-            table.add_row("", f"  {outcome.figure.name}", own, *values)
+            add("", f"  {outcome.figure.name}", own, *values)
         for case in result.cases:
             kind: Verdict = "conforms" if case.conforms else "fault"
             skipped = f"[dim]– {case.verdict}[/]"  # noqa: RUF001
             told = skipped if case.conforms is None else shown(kind, case.verdict)
-            table.add_row("", f"  {case.id}", told)
-    out.print(table)
+            add("", f"  {case.id}", told)
+    show_table(None, columns, rows, out, frame=None)
     for result in card.results:
         for fault in result.faults:
             out.print(

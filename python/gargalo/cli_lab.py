@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
-import rich_click as click
 from click.exceptions import Exit
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, json_option, say, to_json
+from gargalo.cli_common import FAILED, json_option, printable, say, to_json
+from gargalo.cli_help import command
+from gargalo.cli_text import definitions
 from gargalo.diagnostics import sentence
 
 PROGRAMS = ("iperf3", "curl", "nginx", "tcpdump", "tshark", "nft")
@@ -33,7 +33,12 @@ TRIAL: dict[str, Any] = {
 }
 
 
-@click.command()
+@command(
+    examples=[
+        ("gargalo lab", "Are namespaces allowed, which kernel, how exact are delays?"),
+        ("gargalo lab --json", "The same for a program."),
+    ]
+)
 @json_option("Print one JSON object.")
 def lab(
     as_json: bool,
@@ -87,14 +92,10 @@ def setting(name: str) -> str:
 
 def show(facts: dict[str, Any]) -> None:
     """Print it for people."""
-    from rich.table import Table
-
-    from gargalo.screen import Screen
-
-    table = Table(show_header=False, box=None, pad_edge=False)
+    rows: list[tuple[str, str]] = []
 
     def row(name: str, value: str) -> None:
-        table.add_row(f"{name}  ", value)
+        rows.append((name, value))
 
     def micro(seconds: float) -> str:
         return f"{seconds * 1e6:,.0f} us"
@@ -120,6 +121,6 @@ def show(facts: dict[str, Any]) -> None:
     row("kernel's MPTCP", "yes" if facts["mptcp"] else "no")
     there = [name for name, found in facts["programs"].items() if found]
     row("programs", ", ".join(there) or "none of " + ", ".join(PROGRAMS))
-    Screen(highlight=False, soft_wrap=True, file=sys.stdout).print(table)
+    print(printable(definitions(rows)))
     if facts["problem"] is not None:
         say(f"error: {facts['problem']}")

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-import rich_click as click
+import click
 
 from gargalo import _core
 from gargalo.cli_common import (
     change,
+    given,
     in_color,
     json_option,
     load_plugin,
     plugin_option,
     printable,
     refuse,
+    refuse_another,
+    say,
     scenario_argument,
     set_option,
     to_json,
 )
+from gargalo.cli_help import command
+from gargalo.cli_text import definitions, definitions_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +48,13 @@ What: TypeAlias = Literal[
 """What can be listed."""
 
 
-@click.command()
+@command(
+    examples=[
+        ("gargalo resolve race.toml", "The whole scenario; it runs the same, to the byte."),
+        ("gargalo resolve race.toml --set seed=2 --json", "Changed, as JSON."),
+        ("gargalo new - | gargalo resolve -", "From standard input."),
+    ]
+)
 @scenario_argument
 @set_option
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -61,32 +72,68 @@ def resolve(
         load_plugin(path)
     color = in_color()
     settings = dict(change(c) for c in changes)
+    scenario = given(file)
     try:
         if as_json:
-            print(to_json(running.resolve(file, set=settings, color=color)))
+            print(to_json(running.resolve(scenario, set=settings, color=color)))
         else:
-            print(running.resolve_toml(file, set=settings, color=color), end="")
+            print(running.resolve_toml(scenario, set=settings, color=color), end="")
     except _core.ScenarioError as e:
+        refuse_another(scenario, "scenario")
         refuse(e, colored=color)
 
 
-@click.command("list")
+KINDS: dict[What, str] = {
+    "congestion": "Congestion controls of TCP, Multipath TCP and QUIC",
+    "transports": "Transports of a flow",
+    "workloads": "What the applications of a flow do",
+    "topologies": "Shapes of a network",
+    "queues": "Queueing disciplines of a link",
+    "rates": "What the rate of a link can be",
+    "losses": "What the loss of a link can be",
+    "profiles": "Defaults of TCP stacks, as sets of options",
+    "schedulers": "Which subflow of Multipath TCP sends next",
+    "path-managers": "Which subflows Multipath TCP opens",
+    "tables": "Tables of results",
+    "capabilities": "What the simulator and the lab can do",
+    "studies": "Published experiments that can be repeated",
+}
+"""What each list is about."""
+
+
+@command(
+    "list",
+    examples=[
+        ("gargalo list", "What can be listed."),
+        ("gargalo list congestion", "Congestion controls: name, summary, source."),
+        ("gargalo list queues --parameters", "With the keys of each."),
+    ],
+)
 @click.argument(
     "what",
     type=click.Choice(get_args(What)),
-    metavar="WHAT",
-    help=f"What to list: {', '.join(get_args(What))}.",
+    required=False,
+    metavar="[WHAT]",
+    help=f"{', '.join(get_args(What)[:-1])} or {get_args(What)[-1]}; without it, these in words.",
 )
 @click.option(
     "--parameters", is_flag=True, help="With the keys of each: default, allowed values, meaning."
 )
 @json_option("As JSON, parameters included.")
 def list_(
-    what: What,
+    what: What | None,
     parameters: bool,
     as_json: bool,
 ) -> None:
     """Print what is available: name, one line about it, its source."""
+    if what is None:
+        kinds = [{"name": n, "summary": about, "source": ""} for n, about in KINDS.items()]
+        if as_json:
+            print(to_json(kinds))
+            return
+        print(definitions(list(KINDS.items())))
+        say("list one: gargalo list NAME, and gargalo list NAME --parameters for the keys of each")
+        return
     entries = listing(what)
     if as_json:
         print(to_json(entries))
@@ -133,22 +180,27 @@ CHOICES = {
 
 
 def print_entries(entries: Iterable[dict[str, Any]], *, parameters: bool = False) -> None:
-    """Print one line for each entry and, if asked for, one line for each of its parameters."""
-    entries = [{**e, "names": ", ".join([e["name"], *e.get("aliases", [])])} for e in entries]
-    width = max((len(e["names"]) for e in entries), default=0)
+    """Print each entry and, if asked for, its parameters: a line each, wrapped in a terminal."""
+    rows, own = [], []
     for e in entries:
         source = f"  [{e['source']}]" if e["source"] else ""
-        print(printable(f"{e['names']:<{width}}  {e['summary']}{source}"))
-        if not parameters:
-            continue
-        own = e.get("parameters", [])
-        columns = [max((len(p[key]) for p in own), default=0) for key in ("name", "default")]
-        for p in own:
-            head = f"    {p['name']:<{columns[0]}}  {p['default']:<{columns[1]}}"
-            print(printable(f"{head}  {p['doc'].rstrip('.')}; {p['valid']}"))
+        rows.append((", ".join([e["name"], *e.get("aliases", [])]), f"{e['summary']}{source}"))
+        own.append(e.get("parameters", []))
+    if not parameters:
+        print(printable(definitions(rows)))
+        return
+    for text, keys in zip(definitions_each(rows), own, strict=True):
+        print(printable(text))
+        widest = max((len(p["name"]) for p in keys), default=0)
+        told = [
+            (f"{p['name']:<{widest}}  {p['default']}", f"{p['doc'].rstrip('.')}; {p['valid']}")
+            for p in keys
+        ]
+        if told:
+            print(printable(definitions(told, indent=4)))
 
 
-@click.command()
+@command(examples=[("gargalo schema > scenario.schema.json", "For the completion of an editor.")])
 def schema() -> None:
     """Print the JSON Schema of scenarios (for editors: taplo, VS Code)."""
     print(json.dumps(json.loads(_core.schema()), indent=2, ensure_ascii=False))

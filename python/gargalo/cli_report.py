@@ -7,9 +7,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-import rich_click as click
+import click
 
-from gargalo.cli_common import PATH, fail
+from gargalo.cli_common import PATH, fail, refuse_another
+from gargalo.cli_help import command
 from gargalo.diagnostics import sentence
 
 if TYPE_CHECKING:
@@ -18,15 +19,23 @@ if TYPE_CHECKING:
     from gargalo.reporting import Report
 
 
-@click.command()
+@command(
+    examples=[
+        ("gargalo report runs/race-1", "Write runs/race-1/report.html."),
+        ("gargalo report sweeps/buffers --output buffers.html", "Of a sweep, elsewhere."),
+        ("gargalo report runs/race-1 --open", "Show it in the browser."),
+    ]
+)
 @click.argument(
     "directory", type=PATH, metavar="DIR", help="Results of a run, store of a sweep, or a study."
 )
 @click.option("--output", type=PATH, metavar="FILE.html", help="Default: DIR/report.html.")
-@click.option("--name", help="Which sweep of the store. Default: the latest.")
+@click.option("--name", metavar="NAME", help="Which sweep of the store. Default: the latest.")
 @click.option("--open", "open_", is_flag=True, help="Show it in the browser.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE.html even if it is not a report.")
-@click.option("--date", help="Date on the page. Default: $SOURCE_DATE_EPOCH, or today.")
+@click.option(
+    "--date", metavar="DATE", help="Date on the page. Default: $SOURCE_DATE_EPOCH, or today."
+)
 def report(
     directory: Path,
     output: Path | None,
@@ -38,6 +47,7 @@ def report(
     """Write a page with figures, tables and how to run it again; it needs no network."""
     target = output if output is not None else directory / "report.html"
     if not directory.is_dir():
+        refuse_another(directory, "run", "store", "study results")
         what = "is not a directory" if directory.exists() else "does not exist"
         fail(f"{directory} {what}; give the results of a run, the store of a sweep, or a study")
     if target.is_dir():
@@ -84,6 +94,8 @@ def read(directory: Path, name: str | None, date: str) -> Report:
     if (directory / "report" / "report.json").is_file():
         directory /= "report"  # The directory of a study, with its store beside.
     sweep = (directory / "store.json").is_file()
+    if not sweep:
+        refuse_another(directory, "run", "store", "study results")
     if not sweep and not any((directory / f).is_file() for f in ("run.json", "report.json")):
         fail(
             f"{directory} has no results: run.json (a run), store.json (a sweep) and report.json (a study) are missing"

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, get_args
 
-import rich_click as click
+import click
 from click.exceptions import Exit
 
 from gargalo import _core
@@ -20,6 +20,7 @@ from gargalo.cli_common import (
     change,
     check_target,
     fail,
+    given,
     in_color,
     json_option,
     load_plugin,
@@ -29,25 +30,40 @@ from gargalo.cli_common import (
     quiet_option,
     recover,
     refuse,
+    refuse_another,
     say,
     scenario_argument,
     set_option,
     to_json,
     world_option,
 )
+from gargalo.cli_help import command
 
 if TYPE_CHECKING:
     from gargalo.results import Run
+    from gargalo.running import Text
     from gargalo.setup import Setup
 
 Ends: TypeAlias = Literal["from", "to", "both"]
 """Ends of a link."""
 
 
-@click.command()
+@command(
+    examples=[
+        ("gargalo run race.toml", "Simulate; tables and pictures are then in runs/race-1."),
+        ("gargalo run race.toml --seed 2 --set duration=10s", "With another seed, shorter."),
+        (
+            "gargalo run race.toml --set flows.1.transport.tcp.congestion=reno",
+            "With another congestion control for the second flow.",
+        ),
+        ("gargalo run race.toml --json", "Figures as one JSON object, no files."),
+        ("gargalo run race.toml --capture link", "With a packet capture for Wireshark."),
+        ("gargalo resolve race.toml | gargalo run -", "From standard input."),
+    ]
+)
 @scenario_argument
 @set_option
-@click.option("--seed", type=click.IntRange(min=0), help="Instead of the scenario's.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Instead of the scenario's.")
 @click.option(
     "--output",
     type=PATH,
@@ -109,7 +125,8 @@ def run(
     if capture and as_json and output is None:
         fail("--capture writes a file: give its directory with --output DIR")
     settings |= capture_settings(capture, capture_ends, capture_payload)
-    made = checked(file, settings if seed is None else {**settings, "seed": seed})
+    scenario = given(file)
+    made = checked(scenario, settings if seed is None else {**settings, "seed": seed})
     check_capture(made, capture_ends, capture_payload)
     target = directory(made, output, overwrite, as_json)
     existed = target is None or target.parent.exists()
@@ -117,7 +134,7 @@ def run(
     try:
         with bar(shown=not quiet) as tell:
             done = simulate(
-                file,
+                scenario,
                 seed=seed,
                 set=settings,
                 output=target,
@@ -173,7 +190,7 @@ def class_failed(e: Exception) -> NoReturn:
     fail(f"a class written in Python failed: {type(e).__name__}: {e}", FAILED)
 
 
-def checked(file: Path, settings: dict[str, Any]) -> Setup:
+def checked(file: Path | Text, settings: dict[str, Any]) -> Setup:
     """Return what the engine makes of a scenario; a wrong one ends the command."""
     from gargalo.running import setup
 
@@ -181,6 +198,7 @@ def checked(file: Path, settings: dict[str, Any]) -> Setup:
     try:
         return setup(file, set=settings, color=color)
     except _core.ScenarioError as e:
+        refuse_another(file, "scenario")
         refuse(e, colored=color)
 
 

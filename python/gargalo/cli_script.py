@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
-import rich_click as click
+import click
 from click.exceptions import Exit
 
 from gargalo import _core
@@ -18,16 +18,24 @@ from gargalo.cli_common import (
     json_option,
     key_value,
     printable,
+    refuse_another,
     say,
     to_json,
 )
+from gargalo.cli_help import command
 from gargalo.scripts import TOLERANCE_MS, find, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.command()
+@command(
+    examples=[
+        ("gargalo script handshake.pkt", "On our stack, in virtual time."),
+        ("gargalo script scripts --stack kernel", "All of a directory, on Linux."),
+        ("gargalo script handshake.pkt --option sack=false", "With an option of our TCP."),
+    ]
+)
 @click.argument(
     "files",
     type=PATH,
@@ -59,6 +67,7 @@ if TYPE_CHECKING:
 @click.option(
     "--jobs",
     type=click.IntRange(min=1, max=256),
+    metavar="N",
     help="Scripts at a time. Default: 16 on the kernel, else 1.",
 )
 @json_option("Print one JSON object.")
@@ -79,6 +88,9 @@ def script(
     paths = find(files)
     if not paths:
         fail("no scripts: there is no file *.pkt in the directory")
+    for path in paths:
+        if path.suffix != ".pkt":
+            refuse_another(path, "script")
     texts = [read(path) for path in paths]
 
     def show(i: int, verdict: dict[str, Any]) -> None:
@@ -116,6 +128,7 @@ def read(path: Path) -> str:
     except UnicodeDecodeError:
         fail(f"{path}: not a text in UTF-8")
     except OSError as e:
+        refuse_another(path, "script")
         fail(f"{path}: {e.strerror or because(e)}")
 
 

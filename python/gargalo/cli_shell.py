@@ -7,11 +7,12 @@ import signal
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+import click
 from click.exceptions import Exit
 
 from gargalo import _core
 from gargalo.cli_common import BAD_INPUT, FAILED, PATH, fail, refuse
+from gargalo.cli_help import command
 from gargalo.scenario import to_toml
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from gargalo.cli_common import Command
 
 BARS = " ▁▂▃▄▅▆▇█"
+NARROW = 76
+"""Below this many columns of the terminal, counts are left out."""
 HISTORY = 60
 """Bars of the live view, a tenth of a second each."""
 
@@ -33,7 +36,16 @@ def link_option(name: str, metavar: str, text: str) -> Callable[[Command], Comma
     return click.option(f"--{name}", type=kind, metavar=metavar, help=text)
 
 
-@click.command()
+@command(
+    examples=[
+        ("gargalo shell --delay 25ms --rate 12Mbit/s", "A shell behind that link."),
+        (
+            "gargalo shell --delay 25ms -- sh -c 'ping -c 3 $GARGALO_BASE'",
+            "A program; the quotes are for a variable that is set inside.",
+        ),
+        ("gargalo shell --rate 5Mbit/s --print-scenario", "The link as a scenario."),
+    ]
+)
 @click.argument(
     "command",
     nargs=-1,
@@ -58,7 +70,9 @@ def link_option(name: str, metavar: str, text: str) -> Callable[[Command], Comma
 @link_option("up-queue", "QUEUE", "Only from the program.")
 @link_option("down-queue", "QUEUE", "Only to the program.")
 @link_option("mtu", "BYTES", "Largest packet, like 1500B.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, help="Of loss and jitter.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, metavar="N", help="Of loss and jitter."
+)
 @click.option(
     "--outside",
     metavar="LINE",
@@ -71,7 +85,9 @@ def link_option(name: str, metavar: str, text: str) -> Callable[[Command], Comma
 @click.option(
     "--busy-poll", metavar="TIME", help="Do not sleep when the next event is nearer than this."
 )
-@click.option("--cpu", type=click.IntRange(min=0), help="Run the link on this processor.")
+@click.option(
+    "--cpu", type=click.IntRange(min=0), metavar="N", help="Run the link on this processor."
+)
 @click.option("--no-offload", is_flag=True, help="One packet per system call.")
 @click.option(
     "--uplink-log", type=PATH, metavar="FILE", help="What happens there, as mahimahi writes it."
@@ -269,16 +285,12 @@ class View:
         from rich.table import Table
 
         shown = max(8, min(HISTORY, (width - 60) // 2))
-        table = Table(box=box.SIMPLE_HEAD, title=f"{self.time_s:.1f} s", title_justify="left")
-        for name in (
-            "",
-            "Mbit/s",
-            "throughput",
-            "queue ms",
-            "queueing delay",
-            "packets",
-            "dropped",
-        ):
+        title = f"{self.time_s:.1f} s"
+        table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", collapse_padding=True)
+        names = ["", "Mbit/s", "throughput", "queue ms", "queueing delay", "packets", "dropped"]
+        if width < NARROW:
+            names = names[:-2]
+        for name in names:
             table.add_column(name, justify="right" if name in {"Mbit/s", "queue ms"} else "left")
         for i, name in enumerate(("up", "down")):
             rate, capacity, delay, packets, dropped = self.latest[i]
@@ -289,8 +301,7 @@ class View:
                 bars(list(self.rates[i])[-shown:], top),
                 f"{delay * 1e3:.1f}",
                 bars(list(self.delays[i])[-shown:], max(self.delays[i], default=0.0)),
-                str(packets),
-                str(dropped),
+                *([] if width < NARROW else [str(packets), str(dropped)]),
             )
         return table
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-import rich_click as click
+import click
 from click.exceptions import Exit
 
 from gargalo.cli_common import (
@@ -14,6 +14,7 @@ from gargalo.cli_common import (
     change,
     fail,
     json_option,
+    refuse_another,
     repair_option,
     sweep_errors,
     tell_failures,
@@ -21,22 +22,28 @@ from gargalo.cli_common import (
     to_json,
     workers_option,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from gargalo.cli_help import command
 
 
-@click.command()
-@click.argument("name", help="Which study; see `gargalo list studies`.")
+@command(
+    examples=[
+        ("gargalo list studies", "The studies."),
+        ("gargalo study high-speed-tcp", "Do one in minutes: verdicts and a page."),
+        ("gargalo study nsquic --profile full", "As published."),
+    ]
+)
+@click.argument("name", metavar="NAME", help="Which study; see `gargalo list studies`.")
 @click.option(
     "--profile",
     default="quick",
+    metavar="NAME",
     help="quick (minutes), full (as published), or another of the study's.",
 )
 @click.option(
     "--output",
     "directory",
     type=PATH,
+    metavar="DIR",
     help="For store and report. Default: runs/studies/NAME/PROFILE.",
 )
 @workers_option
@@ -44,9 +51,15 @@ if TYPE_CHECKING:
 @click.option(
     "--at-once",
     type=click.IntRange(min=1),
+    metavar="N",
     help="Runs in the lab at the same time. Default: the study's.",
 )
-@click.option("--repeat", type=click.IntRange(min=1), help="Runs per cell. Default: the profile's.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Runs per cell. Default: the profile's.",
+)
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the profile."
 )
@@ -77,6 +90,8 @@ def study(
         changes = dict(change(c) for c in settings)
         studies.running.change(chosen.profile(profile), changes)
     except (KeyError, ValueError) as e:
+        if name not in studies.STUDIES:
+            refuse_another(Path(name), "study")
         fail(e.args[0])
     with sweep_errors(), display(err, shown=not as_json) as progress:
         outcome = studies.run_study(

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-import rich_click as click
+import click
 from click.exceptions import Exit
 
 from gargalo import _core
@@ -16,6 +16,7 @@ from gargalo.cli_common import (
     World,
     change,
     fail,
+    given,
     json_option,
     memory,
     memory_limit_option,
@@ -23,6 +24,7 @@ from gargalo.cli_common import (
     plugin_option,
     printable,
     quiet_option,
+    refuse_another,
     repair_option,
     say,
     sweep_errors,
@@ -32,16 +34,27 @@ from gargalo.cli_common import (
     to_json,
     world_option,
 )
+from gargalo.cli_help import command
 
 if TYPE_CHECKING:
     from gargalo.audit import Finding
+    from gargalo.running import Text
     from gargalo.sweeps import Sweep, SweepFile
 
 MOST_ROWS = 60
 
 
-@click.command()
-@click.argument("file", type=PATH, metavar="FILE", help="The sweep, a TOML file.")
+@command(
+    examples=[
+        ("gargalo example sweep-buffers", "Copy a sweep and its scenario."),
+        ("gargalo sweep sweep-buffers.toml --dry-run", "Its cells and runs."),
+        ("gargalo sweep sweep-buffers.toml", "Do what is missing; figures of each cell."),
+        ("gargalo sweep sweep-buffers.toml --repeat 5", "With more runs of each cell."),
+    ]
+)
+@click.argument(
+    "file", type=PATH, metavar="FILE", help="The sweep, a TOML file; - is standard input."
+)
 @click.option(
     "--store", type=PATH, metavar="DIR", help="Directory for results. Default: sweeps/NAME."
 )
@@ -55,8 +68,8 @@ MOST_ROWS = 60
 @click.option(
     "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a setting of all runs."
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Instead of the sweep's.")
-@click.option("--repeat", type=click.IntRange(min=1), help="Runs per cell.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Instead of the sweep's.")
+@click.option("--repeat", type=click.IntRange(min=1), metavar="N", help="Runs per cell.")
 @click.option(
     "--keep", multiple=True, metavar="TABLE", help="Keep this table of every run; may be repeated."
 )
@@ -92,7 +105,7 @@ def sweep(
 ) -> None:
     """Run a scenario for every point of some axes; only missing runs are done."""
     from gargalo.screen import err
-    from gargalo.sweeps import SweepFile, execute
+    from gargalo.sweeps import execute
     from gargalo.sweeps.plugins import Plugins
     from gargalo.sweeps.progress import display
 
@@ -102,7 +115,7 @@ def sweep(
     settings: dict[str, Any] = dict(change(c) for c in changes)
     with sweep_errors():
         plugins = Plugins.load(plugin)
-        description = SweepFile.load(file)
+        description = read_sweep(given(file))
         jobs = description.plan(repeat=repeat, seed=seed, set=settings, world=world)
         if dry_run:
             _print_plan(description, jobs, as_json=as_json)
@@ -129,6 +142,20 @@ def sweep(
         grave = _report(done, as_json=as_json, quiet=quiet)
     if done.failures or grave:
         raise Exit(FAILED)
+
+
+def read_sweep(file: Path | Text) -> SweepFile:
+    """Read a sweep; a file that another command takes ends the command."""
+    from gargalo.sweeps import SweepFile
+    from gargalo.sweeps.errors import SweepError
+
+    try:
+        if isinstance(file, Path):
+            return SweepFile.load(file)
+        return SweepFile.parse(file.text, file.path)
+    except SweepError:
+        refuse_another(file, "sweep")
+        raise
 
 
 def _print_plan(description: SweepFile, jobs: list[Any], *, as_json: bool) -> None:
@@ -212,7 +239,18 @@ Test: TypeAlias = Literal["welch", "mann-whitney", "permutation"]
 """Tests of difference."""
 
 
-@click.command()
+@command(
+    examples=[
+        (
+            "gargalo compare sweeps/buffers --by buffer 0.5BDP 8BDP",
+            "Two values of a label of a sweep.",
+        ),
+        (
+            "gargalo compare runs/race-1 runs/race-2 --metric goodput_bps",
+            "Two runs: the difference, and that one run each shows nothing more.",
+        ),
+    ]
+)
 @click.argument(
     "sides",
     nargs=-1,
@@ -223,7 +261,7 @@ Test: TypeAlias = Literal["welch", "mann-whitney", "permutation"]
 @click.option("--by", metavar="LABEL", help="Compare two values of this label.")
 @click.option("--sweep", "name", metavar="NAME", help="Of the sweeps in a store.")
 @click.option("--metric", multiple=True, metavar="NAME", help="Figure to compare; may be repeated.")
-@click.option("--level", type=float, default=0.95, help="Of confidence.")
+@click.option("--level", type=float, default=0.95, metavar="X", help="Of confidence.")
 @click.option(
     "--test", type=click.Choice(get_args(Test)), default="welch", help="Test of difference."
 )
@@ -264,6 +302,8 @@ def compare(
             paired=False if unpaired else None,
         )
     except (SweepError, StoreError, FileNotFoundError, _core.RunError) as error:
+        for s in sides if by is None else sides[:1]:
+            refuse_another(Path(s), "store", "run")
         fail(str(error))
     findings = c.findings(a, b)
     tell(findings)

@@ -6,38 +6,41 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-import rich_click as click
+import click
 from click.exceptions import Exit
 
 from gargalo import _core
-from gargalo.cli_common import PATH, fail, json_option
+from gargalo.cli_common import PATH, STDIN, fail, json_option, refuse_another
+from gargalo.cli_help import Group
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-trace_argument = click.argument("file", type=PATH, metavar="FILE", help="The trace.")
+trace_argument = click.argument(
+    "file", type=PATH, metavar="FILE", help="The trace; - is standard input."
+)
 out_argument = click.argument(
     "out", type=PATH, metavar="OUT", help="File to write; - is standard output."
 )
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
 
 
-class InOrder(click.RichGroup):
-    """A group whose help page lists the commands as they are here."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
-        return list(self.commands)
-
-
-@click.group(cls=InOrder)
+@click.group(
+    cls=Group,
+    examples=[
+        ("gargalo trace generate cellular.down --seed 7", "A minute of a cellular link."),
+        ("gargalo trace info cellular.down", "Length, rates, the longest gap."),
+    ],
+)
 def trace() -> None:
     """Packet-delivery traces: what is in them, new ones, other formats."""
 
 
 def read(path: Path) -> str:
-    """Return a file's text."""
+    """Return a file's text; of `-`, what standard input has."""
     try:
+        if path == STDIN:
+            return sys.stdin.buffer.read().decode("utf-8")
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         fail(f"{path}: not a text file; a trace has one integer millisecond a line")
@@ -59,7 +62,7 @@ def write(path: Path, text: str, *, overwrite: bool) -> None:
         fail(f"{path}: cannot be written: {e.strerror or e}")
 
 
-@trace.command()
+@trace.command(examples=[("gargalo trace info cellular.down", "Length, rates, the longest gap.")])
 @trace_argument
 @json_option("In SI units, as JSON.")
 def info(
@@ -70,6 +73,7 @@ def info(
     try:
         facts = _core.trace_info(read(file))
     except ValueError as e:
+        refuse_another(file, "trace")
         fail(f"{file}: {e}")
     if as_json:
         print(json.dumps({"file": str(file), **facts}))
@@ -83,20 +87,30 @@ def info(
     print(f"1 s bins       {rates} (Mbit/s)")
 
 
-@trace.command()
+@trace.command(
+    examples=[
+        ("gargalo trace generate cellular.down --seed 7", "A minute of a cellular link."),
+        ("gargalo trace generate - --duration 10s", "Ten seconds to standard output."),
+    ]
+)
 @out_argument
-@click.option("--duration", default="60s", help="Length.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, help="Seed.")
-@click.option("--rate", default="5Mbit/s", help="Rate at the start.")
-@click.option("--max-rate", default="12Mbit/s", help="Rate that is never exceeded.")
+@click.option("--duration", default="60s", metavar="TIME", help="Length.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="Seed.")
+@click.option("--rate", default="5Mbit/s", metavar="RATE", help="Rate at the start.")
+@click.option("--max-rate", default="12Mbit/s", metavar="RATE", help="Rate that is never exceeded.")
 @click.option(
     "--volatility",
     type=float,
     default=200.0,
+    metavar="X",
     help="Of the rate, in packets/s per square root of a second.",
 )
 @click.option(
-    "--outage-escape", type=float, default=1.0, help="Rate of leaving an outage, per second."
+    "--outage-escape",
+    type=float,
+    default=1.0,
+    metavar="X",
+    help="Rate of leaving an outage, per second.",
 )
 @overwrite_option
 def generate(
@@ -124,7 +138,7 @@ def generate(
     write(out, text, overwrite=overwrite)
 
 
-@trace.command()
+@trace.command(examples=[("gargalo trace convert rates.txt rates.down", "From rates to a trace.")])
 @trace_argument
 @out_argument
 @overwrite_option
@@ -151,8 +165,8 @@ def convert(
     write(out, text, overwrite=overwrite)
 
 
-@trace.command()
-@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE…", help="Traces.")
+@trace.command(examples=[("gargalo trace check cellular.down", "Is it one?")])
+@click.argument("files", type=PATH, nargs=-1, required=True, metavar="FILE...", help="Traces.")
 def check(
     files: tuple[Path, ...],
 ) -> None:

@@ -9,11 +9,12 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+import click
 from click.exceptions import Exit
 
 from gargalo import _core
 from gargalo.cli_common import FAILED, INTERRUPTED, PATH, fail, key_value, say
+from gargalo.cli_help import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +79,7 @@ interval_option = click.option(
     "--interval",
     type=click.FloatRange(min=0, max=60),
     default=1.0,
+    metavar="S",
     help="Seconds between reports; 0: none.",
 )
 capture_option = click.option(
@@ -178,10 +180,23 @@ def at_most(text: str | None, option: str, most: int) -> int:
     return value
 
 
-@click.command()
+@command(
+    examples=[
+        ("gargalo iperf3 -c 192.0.2.1 -C bbr", "Our BBR to a server; iperf3 -s runs there."),
+        ("gargalo iperf3 -c 192.0.2.1 -R -t 30 -J", "It sends; 30 s; JSON."),
+        ("gargalo iperf3 -s", "Be a server of an ordinary iperf3."),
+    ]
+)
 @click.option("-c", "--client", metavar="HOST", help="Test with this server.")
 @click.option("-s", "--server", is_flag=True, help="Be a server.")
-@click.option("-p", "--port", type=click.IntRange(min=1, max=65535), default=PORT, help="Its port.")
+@click.option(
+    "-p",
+    "--port",
+    type=click.IntRange(min=1, max=65535),
+    default=PORT,
+    metavar="N",
+    help="Its port.",
+)
 @click.option(
     "-t",
     "--time",
@@ -196,6 +211,7 @@ def at_most(text: str | None, option: str, most: int) -> int:
     "--parallel",
     type=click.IntRange(min=1, max=128),
     default=1,
+    metavar="N",
     help="Streams in each direction.",
 )
 @click.option("-R", "--reverse", is_flag=True, help="The server sends.")
@@ -316,9 +332,20 @@ def common(
     }
 
 
-@click.command()
+@command(
+    examples=[
+        ("gargalo connect 192.0.2.1 7 -C reno < file", "Send a file, print what comes."),
+        ("gargalo connect --listen 8000 --receive file", "Wait for one connection."),
+    ]
+)
 @click.argument("host", required=False, metavar="[HOST]", help="Connect to it.")
-@click.argument("port", type=click.IntRange(min=1, max=65535), required=False, metavar="[PORT]")
+@click.argument(
+    "port",
+    type=click.IntRange(min=1, max=65535),
+    required=False,
+    metavar="[PORT]",
+    help="Its port.",
+)
 @click.option(
     "--listen",
     type=click.IntRange(min=1, max=65535),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gargalo import _core, registry
 from gargalo.diagnostics import unreadable
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from gargalo.multipath import PathManager, Scheduler
     from gargalo.setup import Setup
 
-    ScenarioLike: TypeAlias = str | Path | Mapping[str, Any] | Scenario
+    ScenarioLike: TypeAlias = str | Path | Mapping[str, Any] | Scenario | "Text"
+
+
+class Text(NamedTuple):
+    """The text of a scenario, and the file that messages name and beside which traces are."""
+
+    text: str
+    path: Path
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,8 @@ class Interrupted(KeyboardInterrupt):
 
 def read(scenario: ScenarioLike) -> tuple[str, Path | None]:
     """Return a scenario's text and its path, if it has one."""
+    if isinstance(scenario, Text):
+        return scenario
     if isinstance(scenario, Scenario):
         return scenario.to_toml(), None
     if isinstance(scenario, Mapping):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.table import Table
-
+from gargalo.fitting import NONE, Column, show_table
 from gargalo.progress import count
 
 if TYPE_CHECKING:
@@ -18,7 +16,49 @@ if TYPE_CHECKING:
     from gargalo.results import Run
 
 MOST_ROWS = 20
-NONE = "-"
+FLOWS = (
+    Column("flow", justify="left", least=24),
+    Column("congestion", justify="left"),
+    Column("goodput"),
+    Column("completion", 3),
+    Column("RTT p50", 4),
+    Column("RTT p95", 1),
+    Column("retransmitted", 2),
+    Column("timeouts", 5),
+)
+SUBFLOWS = (
+    Column("flow", justify="left", least=24),
+    Column("path", justify="left"),
+    Column("open", 4, justify="left"),
+    Column("goodput"),
+    Column("share", 1),
+    Column("packets", 6),
+    Column("retransmitted", 3),
+    Column("RTT", 2),
+    Column("RTT p95", 5),
+)
+PROGRAMS = (
+    Column("host", justify="left"),
+    Column("program", justify="left", least=24),
+    Column("exit code"),
+    Column("last line", 1, justify="left", least=24),
+)
+BACKGROUND = (
+    Column("counted together", justify="left", least=24),
+    Column("flows", 3),
+    Column("asked", 4),
+    Column("offered", 2),
+    Column("goodput"),
+    Column("completion p50", 1),
+)
+LINKS = (
+    Column("link", justify="left", least=24),
+    Column("utilization"),
+    Column("queue p50", 3),
+    Column("queue p95", 1),
+    Column("dropped", 2),
+    Column("marked", 4),
+)
 
 
 def rate(bps: float | None) -> str:
@@ -55,13 +95,6 @@ def percent(share: float | None) -> str:
     return NONE if share is None else f"{share * 100:.1f}%"
 
 
-def _table(title: str, names: list[str], left: int) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for i, name in enumerate(names):
-        table.add_column(name, justify="left" if i < left else "right", no_wrap=True)
-    return table
-
-
 def show(run: Run, console: Console) -> None:
     """Print flows, links and the run itself."""
     if not console.is_terminal:
@@ -69,31 +102,7 @@ def show(run: Run, console: Console) -> None:
     # Rows, not data frames: their library takes longer to load than most runs.
     facts = run.to_json()
     flows = facts["flows"]
-    names = [
-        "flow",
-        "congestion",
-        "goodput",
-        "completion",
-        "RTT p50",
-        "RTT p95",
-        "retransmitted",
-        "timeouts",
-    ]
-    table = _table("Flows", names, left=2)
-    for f in flows[:MOST_ROWS]:
-        sent = f["sent_packets"]
-        share = f["retransmitted_packets"] / sent if sent else None
-        table.add_row(
-            f["label"],
-            f["congestion"] or f["transport"],
-            rate(f["goodput_bps"]),
-            span(f["completion_s"]),
-            span(f["rtt_p50_s"]),
-            span(f["rtt_p95_s"]),
-            f"{f['retransmitted_packets']} ({percent(share)})",
-            str(f["timeouts"]),
-        )
-    console.print(table)
+    show_table("Flows", FLOWS, [_flow(f) for f in flows[:MOST_ROWS]], console)
     if len(flows) > MOST_ROWS:
         console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
 
@@ -101,39 +110,17 @@ def show(run: Run, console: Console) -> None:
         _show_subflows(run, console)
 
     if run.commands:
-        table = _table("Programs", ["host", "program", "exit code", "last line"], left=2)
-        for c in run.commands:
-            printed = (c["stdout"] or c["stderr"]).strip().splitlines()
-            code = NONE if c["exit_code"] is None else str(c["exit_code"])
-            program = " ".join(c["run"].split())
-            table.add_row(c["host"], program[:40], code, printed[-1][:60] if printed else "")
-        console.print(table)
+        show_table("Programs", PROGRAMS, [_program(c) for c in run.commands], console)
 
     groups = (run.summary.get("background") or {}).get("groups", [])
     if groups:
-        names = ["counted together", "flows", "asked", "offered", "goodput", "completion p50"]
-        table = _table("Background", names, left=1)
-        for g in groups[:MOST_ROWS]:
-            table.add_row(
-                g["label"],
-                f"{g['completed_flows']} of {g['flows']}",
-                rate(g["asked_bps"]),
-                rate(g["offered_bps"]),
-                rate(g["goodput_bps"]),
-                span(g.get("completion_p50_s")),
-            )
-        console.print(table)
+        show_table("Background", BACKGROUND, [_group(g) for g in groups[:MOST_ROWS]], console)
         if len(groups) > MOST_ROWS:
             console.print(f"  … and {len(groups) - MOST_ROWS} more groups\n")
 
     # Links without a rate, queue or drop are left out.
     links = [link for link in run.links if link["utilization"] or link["dropped_packets"]]
-    table = _table(
-        "Links", ["link", "utilization", "queue p50", "queue p95", "dropped", "marked"], left=1
-    )
-    for link in links[:MOST_ROWS]:
-        table.add_row(*_link(link))
-    console.print(table)
+    show_table("Links", LINKS, [_link(link) for link in links[:MOST_ROWS]], console)
     if len(links) > MOST_ROWS:
         console.print(f"  … and {len(links) - MOST_ROWS} more links\n")
 
@@ -149,24 +136,44 @@ def show(run: Run, console: Console) -> None:
     )
 
 
+def _flow(f: Mapping[str, Any]) -> list[str]:
+    sent = f["sent_packets"]
+    share = f["retransmitted_packets"] / sent if sent else None
+    return [
+        f["label"],
+        f["congestion"] or f["transport"],
+        rate(f["goodput_bps"]),
+        span(f["completion_s"]),
+        span(f["rtt_p50_s"]),
+        span(f["rtt_p95_s"]),
+        f"{f['retransmitted_packets']} ({percent(share)})",
+        str(f["timeouts"]),
+    ]
+
+
+def _program(c: Mapping[str, Any]) -> list[str]:
+    printed = (c["stdout"] or c["stderr"]).strip().splitlines()
+    code = NONE if c["exit_code"] is None else str(c["exit_code"])
+    return [c["host"], " ".join(c["run"].split()), code, printed[-1] if printed else ""]
+
+
+def _group(g: Mapping[str, Any]) -> list[str]:
+    return [
+        g["label"],
+        f"{g['completed_flows']} of {g['flows']}",
+        rate(g["asked_bps"]),
+        rate(g["offered_bps"]),
+        rate(g["goodput_bps"]),
+        span(g.get("completion_p50_s")),
+    ]
+
+
 def _show_subflows(run: Run, console: Console) -> None:
     """Print what each path carried."""
     import polars as pl
 
     from gargalo.metrics import with_path
 
-    names = [
-        "flow",
-        "path",
-        "open",
-        "goodput",
-        "share",
-        "packets",
-        "retransmitted",
-        "RTT",
-        "RTT p95",
-    ]
-    table = _table("Subflows", names, left=3)
     labels = run.flows.select(pl.col("id").alias("flow"), "label", "end_s")
     rows = with_path(run.subflows).join(labels, on="flow", how="left", maintain_order="left")
     total = pl.col("measured_bytes").sum().over("flow")
@@ -174,9 +181,10 @@ def _show_subflows(run: Run, console: Console) -> None:
         pl.when(total > 0).then(pl.col("measured_bytes") / total).alias("share"),
         pl.coalesce("closed_s", "end_s").alias("until_s"),
     )
+    shown = []
     for s in rows.head(MOST_ROWS).iter_rows(named=True):
         sent, again = s["sent_packets"], s["retransmitted_packets"]
-        table.add_row(
+        own = [
             s["label"],
             s["path"] + (" (backup)" if s["backup"] else ""),
             f"{s['opened_s']:.4g} to {s['until_s']:.4g} s",
@@ -186,8 +194,9 @@ def _show_subflows(run: Run, console: Console) -> None:
             f"{again} ({percent(again / sent if sent else None)})",
             span(s["rtt_mean_s"]),
             span(s["rtt_p95_s"]),
-        )
-    console.print(table)
+        ]
+        shown.append(own)
+    show_table("Subflows", SUBFLOWS, shown, console)
     if len(rows) > MOST_ROWS:
         console.print(f"  … and {len(rows) - MOST_ROWS} more subflows\n")
 

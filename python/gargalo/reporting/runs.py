@@ -69,7 +69,11 @@ def _again(run: Run) -> tuple[dict[str, str], list[str], list[str]]:
         note = "The results do not have the text of the scenario: it is shown as resolved, with every default filled in."
         return {"scenario as resolved (JSON)": shown}, [], [note]
     path = source.get("path")
-    name = Path(path).name if path else f"{run.info.get('name', 'scenario')}.toml"
+    name = (
+        Path(path).name
+        if path and path != "<stdin>"
+        else f"{run.info.get('name', 'scenario')}.toml"
+    )
     words = ["gargalo", "run", name]
     for key, value in source.get("set", []):
         words += ["--set", f"{key}={value}"]

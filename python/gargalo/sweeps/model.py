@@ -69,6 +69,16 @@ class SweepFile:
         except OSError as e:
             msg = f"{path}: cannot be read: {e.strerror or e}; check the path"
             raise SweepError(msg) from None
+        return cls.parse(text, path)
+
+    @classmethod
+    def parse(cls, text: str, path: Path) -> SweepFile:
+        """Read the text of a sweep file; `path` is the file that messages name and beside which others are.
+
+        Raises:
+            SweepError: It is wrong.
+
+        """
         try:
             return cls.of(tomllib.loads(text), path)
         except tomllib.TOMLDecodeError as e:
@@ -108,7 +118,7 @@ class SweepFile:
             if not isinstance(table.get(key, {}), dict):
                 msg = f"{key} must be a table: [{key}]"
                 raise SweepError(msg)
-        name = table.get("name", path.stem)
+        name = table.get("name", path.stem.strip("<>"))
         if (
             not isinstance(name, str)
             or not re.fullmatch(r"[\w.+-]+", name)

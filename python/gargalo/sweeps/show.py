@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from rich import box
-from rich.table import Table
 
+from gargalo.fitting import NONE, Column, show_table
 from gargalo.metrics.declared import STANDARD
 from gargalo.metrics.intervals import ENOUGH
-from gargalo.summary import NONE, measured_in, percent, rate, span
+from gargalo.summary import measured_in, percent, rate, span
 from gargalo.sweeps.compare import USUAL
 
 if TYPE_CHECKING:
@@ -47,14 +46,15 @@ def show(sweep: Sweep, console: Console, most_rows: int) -> None:
     for r in summary.iter_rows(named=True):
         cell = cells.setdefault(tuple(r[n] for n in sweep.labels), {})
         cell[r["metric"]] = f"{amount(r['metric'], r['mean'])}{_spread(r)}"
-    table = Table(title=f"{sweep.name}: mean and its 95% interval", box=box.SIMPLE_HEAD)
-    for label in sweep.labels:
-        table.add_column(label, no_wrap=True)
-    for name in present:
-        table.add_column(name, justify="right", no_wrap=True)
-    for key, values in list(cells.items())[:most_rows]:
-        table.add_row(*map(str, key), *(values.get(m, NONE) for m in present))
-    console.print(table)
+    # What the sweep measures itself, and the first of the usual figures, are left out last.
+    rank = {m: i for i, m in enumerate([*measured, *present]) if m in present}
+    columns = [Column(label, justify="left") for label in sweep.labels]
+    columns += [Column(name, rank.get(name, 0)) for name in present]
+    rows = [
+        [*map(str, key), *(values.get(m, NONE) for m in present)]
+        for key, values in list(cells.items())[:most_rows]
+    ]
+    show_table(f"{sweep.name}: mean and its 95% interval", columns, rows, console)
     if len(cells) > most_rows:
         console.print(f"  … and {len(cells) - most_rows} more cells\n")
     few = summary.filter(pl.col("n") < ENOUGH)
@@ -82,16 +82,19 @@ def show_rows(rows: Sequence[Row], a: str, b: str, level: float, console: Consol
     """Print a row per cell and figure."""
     _wide(console)
     labels = list(dict.fromkeys(k for r in rows for k in r.cell))
-    table = Table(title=f"{a} less {b}", box=box.SIMPLE_HEAD)
-    for label in [*labels, "figure"]:
-        table.add_column(label, no_wrap=True)
-    for name in (a, b, "difference", f"{level:.0%} interval", "p"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    columns = [Column(label, justify="left") for label in [*labels, "figure"]]
+    columns += [
+        Column(a, 2),
+        Column(b, 2),
+        Column("difference"),
+        Column(f"{level:.0%} interval", 1),
+    ]
+    columns += [Column("p", 3), Column("verdict", justify="left", least=13)]
+    told = []
     for r in rows:
         d = r.difference
         ends = [amount(r.metric, v) for v in (d.low, d.high)]
-        table.add_row(
+        own = [
             *(str(r.cell.get(label, NONE)) for label in labels),
             r.metric,
             amount(r.metric, r.mean_a),
@@ -100,8 +103,9 @@ def show_rows(rows: Sequence[Row], a: str, b: str, level: float, console: Consol
             NONE if d.low is None else f"{ends[0]} … {ends[1]}{'*' if d.clipped else ''}",
             NONE if r.p_value is None else f"{r.p_value:.2g}",
             r.verdict,
-        )
-    console.print(table)
+        ]
+        told.append(own)
+    show_table(f"{a} less {b}", columns, told, console)
     if any(r.difference.clipped for r in rows):
         console.print("* clipped to the greatest difference that there can be.")
     tests = sorted({r.difference.test for r in rows if r.difference.p_value is not None})

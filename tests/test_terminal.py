@@ -1,0 +1,246 @@
+"""What a terminal shows: help pages and tables that fit 60, 80 and 200 columns without a word cut."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from functools import cache
+from typing import TYPE_CHECKING
+
+import click
+import gargalo
+import pytest
+from click.testing import CliRunner
+from conftest import ROOT, TINY, command, environment
+from gargalo import cli_text, sweeps
+from gargalo.cli import COMMANDS, app
+from gargalo.fitting import Column, show_table
+from gargalo.screen import Screen
+from gargalo.summary import FLOWS, LINKS, show
+from sweep_helpers import MINI
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+WIDTHS = [60, 80, 200]
+CUT = re.compile(r"\w…")
+"""How a word ends that was cut."""
+
+
+def walk(name: str, found: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """Return a command and those below it."""
+    yield name, found
+    if isinstance(found, click.Group):
+        for below, each in found.commands.items():
+            yield from walk(f"{name} {below}", each)
+
+
+@cache
+def every_command() -> dict[str, click.Command]:
+    context = click.Context(app)
+    loaded = [(name, app.get_command(context, name)) for name in COMMANDS]
+    return {n: c for name, top in loaded if top for n, c in walk(name, top)}
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_help_pages_fit_and_are_whole(width):
+    for name, found in {"": app, **every_command()}.items():
+        done = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": str(width)})
+        assert done.exit_code == 0, done.output
+        long = [line for line in done.output.splitlines() if len(line) > width]
+        assert not long, (name, long)
+        assert not CUT.search(done.output), name
+        page = words(done.output)
+        assert words(found.help or "") in page, name
+        for parameter in found.params:
+            if not getattr(parameter, "hidden", False):
+                assert parameter.help, (name, parameter.name)
+                assert words(parameter.help) in page, (name, parameter.name)
+        for example in found.examples:
+            assert words(example.about) in page, name
+            assert words(example.line) in words(done.output.replace("\\\n", " ")), name
+
+
+def test_every_value_has_a_name_that_says_what_it_is():
+    for name, found in every_command().items():
+        assert found.examples, f"{name} has no example"
+        for p in found.params:
+            is_flag = isinstance(p, click.Option) and p.is_flag
+            assert p.metavar or is_flag or isinstance(p.type, click.Choice), (name, p.opts)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_definitions_wrap_in_a_terminal_and_are_one_line_each_in_a_pipe(width, monkeypatch):
+    rows = [("short", "word " * 40), ("a, name, of, several, words, each, quite, long", "x " * 50)]
+    piped = cli_text.definitions(rows, indent=2)
+    assert len(piped.splitlines()) == 2
+    monkeypatch.setattr(cli_text, "columns", lambda: width)
+    told = cli_text.definitions(rows, indent=2)
+    assert all(len(line) <= width for line in told.splitlines())
+    assert words(told) == words(piped)
+
+
+def shown(draw, width: int, *, terminal: bool = True) -> str:
+    """Return what a function prints on a screen of some columns."""
+    file = io.StringIO()
+    draw(Screen(file=file, force_terminal=terminal, width=width, no_color=True, highlight=False))
+    return re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
+
+
+def check(text: str, width: int) -> None:
+    long = [line for line in text.splitlines() if len(line.rstrip()) > width]
+    assert not long, long
+    assert not CUT.search(text), text
+
+
+def told_and_left_out(text: str) -> tuple[str, set[str]]:
+    """Return the text of tables, and the names of columns that are said to be left out."""
+    notes = re.findall(r"Not shown: (.*?)\. \d+ columns", words(text))
+    return text, {n for note in notes for n in note.split(", ")}
+
+
+@pytest.fixture(scope="module")
+def paths() -> gargalo.Run:
+    return gargalo.run(ROOT / "examples" / "mptcp-five-paths.toml", set={"duration": "1s"})
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_tables_of_a_run_fit_and_say_what_they_leave_out(width, paths):
+    for run in (gargalo.run(TINY), paths):
+        text, left_out = told_and_left_out(shown(lambda c, r=run: show(r, c), width))
+        check(text, width)
+        for column in (*FLOWS, *LINKS):
+            assert column.name in text  # As a heading, or in the note.
+        assert (left_out == set()) == (width == 200)
+        piped = shown(lambda c, r=run: show(r, c), width, terminal=False)
+        assert "Not shown" not in piped
+        assert not CUT.search(piped)
+
+
+def test_a_long_label_goes_on_below_and_is_whole():
+    label = "a-label-that-is-longer-than-a-terminal-of-sixty-columns-and-is-shown-all-the-same"
+    run = gargalo.run(TINY, set={"flows.0.label": f'"{label}"', "duration": "1s"})
+    text = shown(lambda c: show(run, c), 60)
+    check(text, 60)
+    column = text.splitlines()[2].index("congestion")
+    begun = text.splitlines().index(next(n for n in text.splitlines() if "a-label" in n))
+    whole = "".join(line[:column].strip() for line in text.splitlines()[begun : begun + 6])
+    assert whole.startswith(label)
+    assert "RTT p95" in text.splitlines()[2]
+
+
+def rows_of(count: int) -> list[list[str]]:
+    return [["cell", "1" * 10, "-", "2" * 12] for _ in range(count)]
+
+
+def test_columns_without_figures_go_first_and_narrow_ones_come_back():
+    columns = [Column("name"), Column("much", 2), Column("nothing", 1), Column("wide", 3)]
+    text = shown(lambda c: show_table("t", columns, rows_of(2), c), 36)
+    assert "Not shown: nothing. 41 columns show all" in words(text)
+    text = shown(lambda c: show_table("t", columns, rows_of(2), c), 24)
+    assert "Not shown: nothing, wide. 41 columns show all" in words(text)
+    columns = [Column("name"), Column("wide" * 6, 1), Column("narrow", 2)]
+    text = shown(lambda c: show_table("t", columns, [["a", "b", "c"]], c), 30)
+    assert "narrow" in text.splitlines()[2]
+    assert f"Not shown: {'wide' * 6}." in words(text)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_tables_of_a_sweep_fit(width, sweep):
+    from gargalo.sweeps.show import show as show_sweep
+
+    text, left_out = told_and_left_out(shown(lambda c: show_sweep(sweep, c, 60), width))
+    check(text, width)
+    assert "goodput_bps" in text.split("Not shown")[0]
+    assert (left_out == set()) == (width > 60)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory) -> sweeps.Sweep:
+    rates = {"topology.simple.link.rate": ["1Mbit/s", "2Mbit/s"]}
+    store = tmp_path_factory.mktemp("sweep") / "store"
+    return sweeps.sweep(MINI, rates, store=store, repeat=2, workers=1)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_comparison_fits(width, sweep):
+    from gargalo.sweeps import compare
+    from gargalo.sweeps.show import show_rows
+
+    a, b = compare.split(compare.side_of(sweep.store.path), "rate", "1Mbit/s", "2Mbit/s")
+    rows = compare.compare(a, b, ())
+    text, _ = told_and_left_out(shown(lambda c: show_rows(rows, a.name, b.name, 0.95, c), width))
+    check(text, width)
+    assert "difference" in text.split("Not shown")[0]
+    assert "verdict" in text.split("Not shown")[0]
+
+
+def in_terminal(folder: Path, width: int, *arguments: object) -> tuple[int, str]:
+    """Run the command in a terminal of some columns; return its exit code and what it showed."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    kept = {k: v for k, v in environment().items() if k not in ("COLUMNS", "PYTHONUNBUFFERED")}
+    with subprocess.Popen(
+        command(*arguments),
+        cwd=folder,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env={**kept, "TERM": "xterm"},
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while chunk := _read(ours):
+            seen += chunk
+    os.close(ours)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+    return process.returncode, text.replace("\r\n", "\n")
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:  # The other end is closed.
+        return b""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("width", WIDTHS)
+def test_commands_know_the_width_of_their_terminal(width, tmp_path):
+    (tmp_path / "tiny.toml").write_text(TINY)
+    lines: Sequence[Sequence[str]] = (
+        ["run", "tiny.toml", "--no-plots", "--output", f"r{width}"],
+        ["list", "queues", "--parameters"],
+        ["example"],
+        ["sweep", "--help"],
+    )
+    for arguments in lines:
+        code, text = in_terminal(tmp_path, width, *arguments)
+        assert code == 0, text
+        check(text, width)
+        longest = max(len(line.rstrip()) for line in text.splitlines())
+        assert longest > min(width, 100) * 0.7, arguments
+
+
+def test_a_pipe_gets_whole_lines(gargalo):
+    told = gargalo("list", "queues").stdout.splitlines()
+    assert len(told) == len(gargalo_queues())
+    assert max(map(len, told)) > 200
+
+
+def gargalo_queues() -> list[str]:
+    from gargalo import _core
+
+    return [q["name"] for q in _core.queues()]
