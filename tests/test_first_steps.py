@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from conftest import ROOT, TINY
 from gargalo import _core, bundled, kinds, running
 from gargalo.cli import ALIASES, COMMANDS, INSTEAD, app
+from gargalo.cli_help import Context
 from test_terminal import every_command
 
 EXAMPLES = bundled.examples()
@@ -27,6 +29,12 @@ def here(tmp_path, monkeypatch) -> Path:
 
 def call(*arguments: str, given: str | None = None) -> click.testing.Result:
     return CliRunner().invoke(app, [str(a) for a in arguments], input=given, prog_name="gargalo")
+
+
+def options_of(name: str, words: list[str]) -> dict[str, Any]:
+    """Read the options of a command without calling it."""
+    above = Context(app, **app.context_settings)
+    return app.get_command(above, name).make_context(name, words, parent=above).params
 
 
 # --- examples
@@ -66,7 +74,7 @@ def test_each_example_is_copied_with_what_it_needs(name):
     if words[1] == "sweep":
         assert call("sweep", words[2], "--dry-run").exit_code == 0
         return
-    parsed = app.get_command(click.Context(app), "run").make_context("run", words[2:]).params
+    parsed = options_of("run", words[2:])
     for plugin in parsed["plugin"]:
         assert Path(plugin).is_file()
         # Classes stay registered in this process: only the scenario is checked.
@@ -363,7 +371,7 @@ def test_the_examples_of_help_pages_work(here):
             steps = [shlex.split(step) for step in re.split(r"[|<>]", e.line)]
             if name in PARSED and "--print-scenario" not in e.line:
                 if steps[0][1] == name:
-                    found.make_context(name, steps[0][2:])
+                    options_of(name, steps[0][2:])
                 continue
             if any(n in e.line for n in NOT_RUN):
                 continue
