@@ -6,9 +6,8 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import click
 import pytest
 from click.testing import CliRunner
 from conftest import ROOT, TINY
@@ -16,6 +15,9 @@ from gargalo import _core, bundled, kinds, running
 from gargalo.cli import ALIASES, COMMANDS, INSTEAD, app
 from gargalo.cli_help import Context
 from test_terminal import every_command
+
+if TYPE_CHECKING:
+    from click.testing import Result
 
 EXAMPLES = bundled.examples()
 
@@ -27,7 +29,7 @@ def here(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def call(*arguments: str, given: str | None = None) -> click.testing.Result:
+def call(*arguments: str, given: str | None = None) -> Result:
     return CliRunner().invoke(app, [str(a) for a in arguments], input=given, prog_name="gargalo")
 
 

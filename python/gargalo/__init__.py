@@ -45,6 +45,12 @@ from gargalo.window import WindowBased
 from gargalo.worlds import Capability, capabilities
 
 if TYPE_CHECKING:
+    from gargalo import evaluation as evaluation
+    from gargalo import metrics as metrics
+    from gargalo import reporting as reporting
+    from gargalo import scenario_types as scenario_types
+    from gargalo import studies as studies
+    from gargalo import sweeps as sweeps
     from gargalo.sweeps import Job, Sweep, sweep
 
 __all__ = [
@@ -93,12 +99,21 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # Sweeps are loaded when they are used: a single run must not wait for them.
-    if name in ("Job", "Sweep", "sweep", "sweeps"):
-        from importlib import import_module
+# Loaded when they are used: a single run must not wait for them.
+_MODULES = ("evaluation", "metrics", "reporting", "scenario_types", "studies", "sweeps")
+_OF_SWEEPS = ("Job", "Sweep", "sweep")
 
-        sweeps = import_module("gargalo.sweeps")
-        return sweeps if name == "sweeps" else getattr(sweeps, name)
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _MODULES:
+        return import_module(f"gargalo.{name}")
+    if name in _OF_SWEEPS:
+        return getattr(import_module("gargalo.sweeps"), name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES} - {"TYPE_CHECKING", "Any"})

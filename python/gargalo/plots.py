@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,17 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MOST_LINES = 24
 
 
+class Picture(Figure):
+    """A Matplotlib figure that a notebook shows without `%matplotlib` and without pyplot."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """Return a PNG with two pixels for each of CSS, and its size in these."""
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=200)
+        width, height = (round(inches * 100) for inches in self.get_size_inches())
+        return file.getvalue(), {"width": width, "height": height}
+
+
 class Plots:
     """Pictures of one run."""
 
@@ -31,7 +43,7 @@ class Plots:
         self._run = run
 
     def _axes(self, title: str, ylabel: str) -> tuple[Figure, Axes]:
-        figure = Figure(figsize=(8, 4), layout="constrained")
+        figure = Picture(figsize=(8, 4), layout="constrained")
         axes = figure.add_subplot()
         axes.set_title(title, loc="left")
         axes.set_xlabel("time (s)")

@@ -145,6 +145,19 @@ class Run:
         """What the auditor found, each with `code`, `severity`, `subject`, `text` and `figures`."""
         return list(self.info.get("findings", []))
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        name, seed = self.setup.name, self.info.get("seed")
+        flows, span = len(self._json.get("flows", ())), self.setup.duration_s
+        where = "" if self.directory is None else f" in {str(self.directory)!r}"
+        return f"<Run {name!r}: seed {seed}, {flows} flows, {span:g} s{where}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from gargalo import notebook
+
+        return notebook.of_run(self)
+
     def to_json(self) -> dict[str, Any]:
         """Return what `gargalo run --json` prints."""
         return dict(self._json)

@@ -143,6 +143,12 @@ class Scenario:
         result: dict[str, Any] = plain({**top, "topology": self.topology, "flows": self.flows})
         return result
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from gargalo import notebook
+
+        return notebook.of_scenario(self)
+
     def to_toml(self) -> str:
         """Return the scenario as the text of a file."""
         return to_toml(self.to_dict())

@@ -102,7 +102,7 @@ def show(run: Run, console: Console) -> None:
     # Rows, not data frames: their library takes longer to load than most runs.
     facts = run.to_json()
     flows = facts["flows"]
-    show_table("Flows", FLOWS, [_flow(f) for f in flows[:MOST_ROWS]], console)
+    show_table("Flows", FLOWS, [flow_cells(f) for f in flows[:MOST_ROWS]], console)
     if len(flows) > MOST_ROWS:
         console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
 
@@ -120,7 +120,7 @@ def show(run: Run, console: Console) -> None:
 
     # Links without a rate, queue or drop are left out.
     links = [link for link in run.links if link["utilization"] or link["dropped_packets"]]
-    show_table("Links", LINKS, [_link(link) for link in links[:MOST_ROWS]], console)
+    show_table("Links", LINKS, [link_cells(link) for link in links[:MOST_ROWS]], console)
     if len(links) > MOST_ROWS:
         console.print(f"  … and {len(links) - MOST_ROWS} more links\n")
 
@@ -136,7 +136,8 @@ def show(run: Run, console: Console) -> None:
     )
 
 
-def _flow(f: Mapping[str, Any]) -> list[str]:
+def flow_cells(f: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a flow, as in `FLOWS`."""
     sent = f["sent_packets"]
     share = f["retransmitted_packets"] / sent if sent else None
     return [
@@ -201,7 +202,8 @@ def _show_subflows(run: Run, console: Console) -> None:
         console.print(f"  … and {len(rows) - MOST_ROWS} more subflows\n")
 
 
-def _link(link: dict[str, Any]) -> list[str]:
+def link_cells(link: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a link direction, as in `LINKS`."""
     name = link["name"]
     if link.get("direction") and not name.endswith(link["direction"]):
         name = f"{name} {link['direction']}"

@@ -45,6 +45,12 @@ class Outcome:
     page: Path
     """The HTML report."""
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from gargalo import notebook
+
+        return notebook.of_outcome(self)
+
     def to_json(self) -> dict[str, Any]:
         """Return the facts: study, profile, runs, wall time, claims, report."""
         return {

@@ -112,6 +112,17 @@ class Sweep:
             name = names[-1]
         return cls(name, opened, opened.plan(name))
 
+    def __repr__(self) -> str:
+        """Return one line."""
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<Sweep {self.name!r}: {len(self.plan)} runs{failed} in {str(self.store.path)!r}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from gargalo import notebook
+
+        return notebook.of_sweep(self)
+
     def with_facts(self, *, done: int, reused: int, packets: int, wall_s: float) -> Sweep:
         """Return it with the outcome of the runs."""
         return replace(self, done=done, reused=reused, packets=packets, wall_s=wall_s)

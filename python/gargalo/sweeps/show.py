@@ -35,33 +35,39 @@ def amount(metric: str, value: float | None) -> str:
     return f"{sign}{percent(size)}" if metric in SHARES else f"{value:.4g}"
 
 
-def show(sweep: Sweep, console: Console, most_rows: int) -> None:
-    """Print a row per cell: means of the usual figures with their 95% intervals."""
-    _wide(console)
+def cells(sweep: Sweep) -> tuple[list[Column], list[list[str]], pl.DataFrame]:
+    """Return a row per cell, means of the usual figures with their 95% intervals, and the summary of these."""
     measured = [m for m in sweep.metrics if m not in STANDARD]
     names = [*(m for m in USUAL if m in sweep.metrics), *measured]
     summary = sweep.summary(metrics=names)
     present = [m for m in names if m in set(summary["metric"].to_list())]
-    cells: dict[tuple[Any, ...], dict[str, str]] = {}
+    found: dict[tuple[Any, ...], dict[str, str]] = {}
     for r in summary.iter_rows(named=True):
-        cell = cells.setdefault(tuple(r[n] for n in sweep.labels), {})
+        cell = found.setdefault(tuple(r[n] for n in sweep.labels), {})
         cell[r["metric"]] = f"{amount(r['metric'], r['mean'])}{_spread(r)}"
     # What the sweep measures itself, and the first of the usual figures, are left out last.
     rank = {m: i for i, m in enumerate([*measured, *present]) if m in present}
     columns = [Column(label, justify="left") for label in sweep.labels]
     columns += [Column(name, rank.get(name, 0)) for name in present]
     rows = [
-        [*map(str, key), *(values.get(m, NONE) for m in present)]
-        for key, values in list(cells.items())[:most_rows]
+        [*map(str, key), *(values.get(m, NONE) for m in present)] for key, values in found.items()
     ]
-    show_table(f"{sweep.name}: mean and its 95% interval", columns, rows, console)
-    if len(cells) > most_rows:
-        console.print(f"  … and {len(cells) - most_rows} more cells\n")
+    return columns, rows, summary
+
+
+def show(sweep: Sweep, console: Console, most_rows: int) -> None:
+    """Print a row per cell: means of the usual figures with their 95% intervals."""
+    _wide(console)
+    columns, rows, summary = cells(sweep)
+    title = f"{sweep.name}: mean and its 95% interval"
+    show_table(title, columns, rows[:most_rows], console)
+    if len(rows) > most_rows:
+        console.print(f"  … and {len(rows) - most_rows} more cells\n")
     few = summary.filter(pl.col("n") < ENOUGH)
     without = few.select(sweep.labels).n_unique() if sweep.labels else min(few.height, 1)
     if without:
         console.print(
-            f"Interval n/a, needs {ENOUGH} repeats: in {without} of {len(cells)} cells for some or all figures."
+            f"Interval n/a, needs {ENOUGH} repeats: in {without} of {len(rows)} cells for some or all figures."
         )
     if (window := measured_in(sweep.frame())) is not None:
         console.print(f"Rates, ratios and delays are {window}.")

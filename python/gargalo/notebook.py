@@ -1,0 +1,159 @@
+"""What notebooks show of results: small tables in HTML, without colours of their own, so that they fit any theme."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gargalo.fitting import Column
+    from gargalo.results import Run
+    from gargalo.scenario import Scenario
+    from gargalo.studies import Outcome
+    from gargalo.sweeps import Sweep
+
+MOST_ROWS = 20
+BINS = 48
+"""Of the lines that show a rate over time."""
+LINE_WIDTH, LINE_HEIGHT = 120, 22
+"""In CSS pixels."""
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def cell(value: str) -> str:
+    """Write a text as HTML."""
+    return value if isinstance(value, Html) else escape(value)
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], what: str) -> str:
+    """Write a table of at most `MOST_ROWS` rows; `what` are its rows."""
+    side = [f"text-align:{c.justify};padding:0 0.6em" for c in columns]
+    head = "".join(
+        f'<th style="{s}">{cell(c.name)}</th>' for c, s in zip(columns, side, strict=True)
+    )
+    rows = list(rows)
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td style="{s}">{cell(v)}</td>' for v, s in zip(row, side, strict=True))
+        + "</tr>"
+        for row in rows[:MOST_ROWS]
+    )
+    more = len(rows) - MOST_ROWS
+    rest = f"<p>… and {more} more {escape(what)}</p>" if more > 0 else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def page(title: str, facts: str, *parts: str, notes: Iterable[str] = ()) -> str:
+    """Put a title, a line of facts, warnings and tables together."""
+    told = "".join(f"<p>⚠ {escape(n)}</p>" for n in notes)
+    head = f"<p><b>{escape(title)}</b> {escape(facts)}</p>"
+    return f"<div>{head}{told}{''.join(parts)}</div>"
+
+
+def line(values: Sequence[float]) -> Html:
+    """Draw values from 0 to their greatest as a line in the colour of the text."""
+    top = max(values, default=0.0)
+    if len(values) < 2 or top <= 0:
+        return Html("")
+    step, height = LINE_WIDTH / (len(values) - 1), LINE_HEIGHT - 2
+    points = " ".join(
+        f"{i * step:.1f},{1 + height * (1 - v / top):.1f}" for i, v in enumerate(values)
+    )
+    return Html(
+        f'<svg width="{LINE_WIDTH}" height="{LINE_HEIGHT}" viewBox="0 0 {LINE_WIDTH} {LINE_HEIGHT}" role="img">'
+        f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-width="1.2"/></svg>'
+    )
+
+
+def rates(run: Run, flow: int) -> list[float]:
+    """Return what a flow delivered in each of `BINS` equal parts of the run, in bytes."""
+    import polars as pl
+
+    samples = run.flow_samples
+    if samples.is_empty():
+        return []
+    own = samples.filter(pl.col("flow") == flow).sort("time_s")
+    end = max(run.setup.duration_s, 1e-9)
+    part = (pl.col("time_s") / end * BINS).floor().clip(0, BINS - 1).cast(pl.Int64)
+    last = dict(own.group_by(part.alias("bin")).agg(pl.col("delivered_bytes").max()).iter_rows())
+    parts, before = [], 0
+    for i in range(BINS):
+        now = max(last.get(i, before), before)
+        parts.append(float(now - before))
+        before = now
+    return parts
+
+
+def of_run(run: Run) -> str:
+    """Write a run: its flows with their goodput over time, its links, what a reader should know."""
+    from gargalo import summary
+    from gargalo.audit import told
+    from gargalo.fitting import Column
+
+    flows = run.to_json().get("flows", [])
+    ids = run.flows["id"].to_list() if len(flows) and "id" in run.flows.columns else []
+    drawn = [line(rates(run, i)) for i in ids[:MOST_ROWS]]
+    rows = [summary.flow_cells(f) for f in flows]
+    columns = list(summary.FLOWS)
+    if any(drawn):
+        columns.append(Column("goodput over time", justify="left"))
+        rows = [[*row, d] for row, d in zip(rows, [*drawn, *[""] * len(rows)], strict=False)]
+    links = [li for li in run.links if li["utilization"] or li["dropped_packets"]]
+    notes = [*run.warnings, *map(told, run.findings)]
+    if run.interrupted:
+        notes.append("the run was interrupted")
+    parts = [table(columns, rows, "flows")] if rows else []
+    if links:
+        parts.append(table(summary.LINKS, map(summary.link_cells, links), "links"))
+    facts = f"{run.setup.duration_s:g} s, seed {run.info.get('seed')}"
+    if run.directory is not None:
+        facts += f", in {run.directory}"
+    return page(run.setup.name, facts, *parts, notes=notes)
+
+
+def of_scenario(scenario: Scenario) -> str:
+    """Write a scenario: the text of its file."""
+    flows = len(scenario.flows)
+    facts = f"{flows} flow{'' if flows == 1 else 's'}"
+    if scenario.duration is not None:
+        facts += f", {scenario.duration}"
+    return page(scenario.name, facts, f"<pre>{escape(scenario.to_toml())}</pre>")
+
+
+def of_sweep(sweep: Sweep) -> str:
+    """Write a sweep: how far it is, and the usual figures of its cells."""
+    from gargalo.sweeps.show import cells
+
+    facts = f"{sweep.finished} of {len(sweep.plan)} runs, in {sweep.store.path}"
+    notes = [f"failed: {f.reason}" for f in sweep.failures[:3]]
+    if not sweep.finished:
+        return page(sweep.name, facts, notes=notes)
+    columns, rows, _ = cells(sweep)
+    about = "<p>Mean and its 95% interval.</p>"
+    return page(sweep.name, facts, about, table(columns, rows, "cells"), notes=notes)
+
+
+def of_outcome(outcome: Outcome) -> str:
+    """Write what a study found: each claim with its verdicts."""
+    from gargalo.fitting import Column
+    from gargalo.reporting.model import VERDICTS
+
+    rows = []
+    for claim in outcome.claims:
+        found = [
+            f"{VERDICTS[j.verdict].sign} {j.verdict}{f' ({j.reading})' if j.reading else ''}"
+            for j in claim.judgements()
+        ]
+        rows.append([Html("<br>".join(map(escape, found))), claim.text])
+    columns = [Column("verdict", justify="left"), Column("claim", justify="left")]
+    facts = f"profile {outcome.profile.name}, {outcome.sweep.plan.height} runs, {outcome.page}"
+    failed = len(outcome.sweep.failures)
+    notes = [f"{failed} runs failed"] if failed else []
+    return page(outcome.study.name, facts, table(columns, rows, "claims"), notes=notes)
