@@ -14,7 +14,6 @@ const SUB: u64 = 1 << PRECISION;
 pub struct DelayHistogram {
     /// Grows to the largest value seen, at most 3776 buckets.
     buckets: Vec<u64>,
-    count: u64,
     sum: u128,
     max: Duration,
 }
@@ -45,7 +44,6 @@ impl DelayHistogram {
             Some(n) => *n += 1,
             None => self.grow(i),
         }
-        self.count += 1;
         self.sum += u128::from(delay.as_nanos());
         self.max = self.max.max(delay);
     }
@@ -58,12 +56,12 @@ impl DelayHistogram {
 
     /// How many delays were counted.
     pub fn count(&self) -> u64 {
-        self.count
+        self.buckets.iter().sum()
     }
 
     /// The average, exact; zero if empty.
     pub fn mean(&self) -> Duration {
-        let mean = self.sum.checked_div(u128::from(self.count)).unwrap_or(0);
+        let mean = self.sum.checked_div(u128::from(self.count())).unwrap_or(0);
         Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
@@ -75,7 +73,7 @@ impl DelayHistogram {
     /// The delay that `percent` percent of the packets do not exceed (nearest rank), within 1%;
     /// zero if empty. `percent` is clamped to 0..=100.
     pub fn percentile(&self, percent: f64) -> Duration {
-        let rank = libm::ceil(percent.clamp(0.0, 100.0) / 100.0 * self.count as f64) as u64;
+        let rank = libm::ceil(percent.clamp(0.0, 100.0) / 100.0 * self.count() as f64) as u64;
         let rank = rank.max(1);
         let mut seen = 0;
         for (i, n) in self.buckets.iter().enumerate() {
@@ -96,7 +94,6 @@ impl DelayHistogram {
         for (a, b) in self.buckets.iter_mut().zip(&other.buckets) {
             *a += b;
         }
-        self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
     }

@@ -65,9 +65,6 @@ impl SharedPayloads {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger<P> {
     pub(crate) stats: LinkStats,
-    /// Packets and bytes handed to the rate server.
-    pub(crate) committed_packets: u64,
-    pub(crate) committed_bytes: u64,
     copies: SharedPayloads,
     dropped: VecDeque<(Packet<P>, DropReason)>,
 }
@@ -76,8 +73,6 @@ impl<P: Copy> Ledger<P> {
     pub(crate) fn new() -> Self {
         Self {
             stats: LinkStats::default(),
-            committed_packets: 0,
-            committed_bytes: 0,
             copies: SharedPayloads::default(),
             dropped: VecDeque::new(),
         }
@@ -96,12 +91,6 @@ impl<P: Copy> Ledger<P> {
         self.stats.duplicated_bytes += item.bytes();
         item.slot = self.copies.pair();
         *item
-    }
-
-    #[inline]
-    pub(crate) fn commit(&mut self, bytes: u32) {
-        self.committed_packets += 1;
-        self.committed_bytes += u64::from(bytes);
     }
 
     /// Sets CE if the packet is ECN-capable; returns whether it is.

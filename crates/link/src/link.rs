@@ -57,8 +57,8 @@ pub struct Link<P> {
     server: Server,
     propagation: Propagation,
     keeps_order: bool,
-    /// Only a full queue drops packets before their transmission.
-    admits_all: bool,
+    /// Tail drop, and nothing else before it: a packet enters the queue or finds it full.
+    is_plain: bool,
     /// Packets in flight, by arrival time; with tail drop also the waiting ones.
     line: VecDeque<Flight<P>>,
     ledger: Ledger<P>,
@@ -149,17 +149,21 @@ impl<P: Copy> Link<P> {
         let mut later_outages = config.outages.clone().into_iter();
         let reorder = config.reorder.as_ref();
         let propagation = Propagation::new(&config.delay, config.jitter, reorder, split(&mut rng));
+        let queue = queue(&config, split(&mut rng));
         let is_reliable = matches!(loss, Loss::None) && config.outages.is_empty();
-        let admits_all = is_reliable && config.policer.is_none();
+        let is_plain = is_reliable
+            && config.policer.is_none()
+            && duplicate.is_none()
+            && matches!(queue, Queue::Fast(_));
         Ok(Self {
             mtu: config.mtu,
             loss,
-            admits_all,
+            is_plain,
             outage: later_outages.next().unwrap_or(NEVER),
             later_outages,
             policer: config.policer.as_ref().map(Bucket::new),
             duplicate,
-            queue: queue(&config, split(&mut rng)),
+            queue,
             server: Server::new(&config.rate),
             keeps_order: propagation.keeps_order(),
             propagation,
@@ -170,7 +174,6 @@ impl<P: Copy> Link<P> {
     }
 
     /// A packet enters the link at `now`.
-    #[inline]
     pub fn send(&mut self, now: Instant, packet: Packet<P>) {
         if let Some(flight) = self.pass(now, packet) {
             self.fly(flight);
@@ -179,11 +182,21 @@ impl<P: Copy> Link<P> {
 
     /// A packet enters the link at `now`, and leaves the queue at once if its departure is known then: its flight need not be
     /// taken.
-    #[inline]
+    #[inline(always)]
     pub fn pass(&mut self, now: Instant, packet: Packet<P>) -> Option<Flight<P>> {
         self.check_clock(now);
-        let mut item = self.ledger.offer(packet);
-        if packet.bytes > self.mtu {
+        let item = self.ledger.offer(packet);
+        if self.is_plain && packet.bytes <= self.mtu {
+            return self.transmit(now, item);
+        }
+        self.screen(now, item)
+    }
+
+    /// What can happen to a packet before it enters the queue.
+    #[inline(never)]
+    fn screen(&mut self, now: Instant, mut item: Item<P>) -> Option<Flight<P>> {
+        let bytes = item.packet.bytes;
+        if bytes > self.mtu {
             self.ledger.drop(item, DropReason::TooBig);
             return None;
         }
@@ -193,7 +206,7 @@ impl<P: Copy> Link<P> {
             return None;
         }
         if let Some(bucket) = &mut self.policer
-            && !bucket.admit(now, packet.bytes)
+            && !bucket.admit(now, bytes)
         {
             self.ledger.drop(item, DropReason::Aqm);
             return None;
@@ -246,6 +259,11 @@ impl<P: Copy> Link<P> {
         }
     }
 
+    /// Whether the departure of a packet is known when it enters, so that there is no [service](Self::next_service).
+    pub fn is_scheduled(&self) -> bool {
+        matches!(self.queue, Queue::Fast(_))
+    }
+
     /// Whether packets arrive in the order in which they leave.
     pub fn keeps_order(&self) -> bool {
         self.keeps_order
@@ -276,7 +294,7 @@ impl<P: Copy> Link<P> {
     #[inline]
     pub fn earliest_arrival(&mut self, now: Instant, bytes: u32) -> Instant {
         let departure = match &self.queue {
-            Queue::Fast(_) if self.admits_all && bytes <= self.mtu => {
+            Queue::Fast(_) if self.is_plain && bytes <= self.mtu => {
                 self.server.earliest(now, bytes)
             }
             _ => now,
@@ -311,18 +329,13 @@ impl<P: Copy> Link<P> {
                 (packets, bytes, delay)
             }
         };
-        // With tail drop, waiting packets are scheduled but their transmission has not begun.
-        let waiting = match self.queue {
-            Queue::Fast(_) => (packets, bytes),
-            Queue::Managed { .. } => (0, 0),
-        };
         let stats = &self.ledger.stats;
         LinkSample {
             queue_packets: packets,
             queue_bytes: bytes,
             queue_delay: delay,
-            sent_packets: self.ledger.committed_packets - waiting.0,
-            sent_bytes: self.ledger.committed_bytes - waiting.1,
+            sent_packets: stats.admitted_packets() - packets,
+            sent_bytes: stats.admitted_bytes() - bytes,
             delivered_packets: stats.delivered_packets,
             delivered_bytes: stats.delivered_bytes,
             dropped_packets: stats.dropped_packets(),
@@ -344,8 +357,14 @@ impl<P: Copy> Link<P> {
     /// The amount that has left the link by `now`, with the transmitted part of the packet in transmission. On a
     /// trace, whose opportunities are instants, a packet counts when its transmission begins.
     pub fn carried(&mut self, now: Instant) -> Carried {
-        let begun = u128::from(self.sample(now).sent_bytes) * u128::from(BYTE);
-        let all = u128::from(self.ledger.committed_bytes) * u128::from(BYTE);
+        let sample = self.sample(now);
+        let waiting = match self.queue {
+            // Waiting packets are in the server's schedule already.
+            Queue::Fast(_) => sample.queue_bytes,
+            Queue::Managed { .. } => 0,
+        };
+        let begun = u128::from(sample.sent_bytes) * u128::from(BYTE);
+        let all = u128::from(sample.sent_bytes + waiting) * u128::from(BYTE);
         let left = self.server.remaining_work(now);
         Carried {
             at: now,
@@ -369,7 +388,6 @@ impl<P: Copy> Link<P> {
         self.server.capacity(from, to).map(Bytes::new)
     }
 
-    #[inline]
     fn admit(&mut self, now: Instant, item: Item<P>) -> Option<Flight<P>> {
         match &self.queue {
             Queue::Fast(_) => self.transmit(now, item),
@@ -381,7 +399,7 @@ impl<P: Copy> Link<P> {
     }
 
     /// A packet enters a tail-drop queue; `None` if it is full.
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, now: Instant, item: Item<P>) -> Option<Flight<P>> {
         let Queue::Fast(tail) = &mut self.queue else {
             return None;
@@ -394,7 +412,6 @@ impl<P: Copy> Link<P> {
             return None;
         }
         let departure = self.server.transmit(bytes);
-        self.ledger.commit(bytes);
         if start < Instant::MAX {
             self.ledger.stats.queue_delay.record(start - now);
         }
@@ -456,7 +473,6 @@ impl<P: Copy> Link<P> {
                 0 => Instant::MAX,
                 _ => self.server.resume(),
             };
-            self.ledger.commit(bytes);
             self.ledger.stats.queue_delay.record(at - queued.enqueued);
             let arrival = self.propagation.arrival(departure);
             self.fly(Flight {

@@ -44,8 +44,16 @@ impl Server {
     }
 
     /// The start of transmission of a packet that arrives at `now`, behind all packets transmitted so far.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn start(&mut self, now: Instant) -> Instant {
+        match self {
+            Self::Constant(s) => s.start(now),
+            other => other.start_varying(now),
+        }
+    }
+
+    #[inline(never)]
+    fn start_varying(&mut self, now: Instant) -> Instant {
         match self {
             Self::Unlimited { now: last } => {
                 *last = now;
@@ -70,8 +78,16 @@ impl Server {
 
     /// Transmits a packet from the time that [`Self::start`] or [`Self::resume`] returned last; returns when its
     /// last byte has left.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit(&mut self, bytes: u32) -> Instant {
+        match self {
+            Self::Constant(s) => s.transmit(bytes),
+            other => other.transmit_varying(bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn transmit_varying(&mut self, bytes: u32) -> Instant {
         match self {
             Self::Unlimited { now } => *now,
             Self::Constant(s) => s.transmit(bytes),
@@ -187,7 +203,7 @@ impl ConstantServer {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, now: Instant) -> Instant {
         if now >= self.free {
             self.nanos = now.as_nanos();
@@ -214,7 +230,7 @@ impl ConstantServer {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, bytes: u32) -> Instant {
         if bytes != self.size {
             self.measure(bytes);
@@ -230,6 +246,7 @@ impl ConstantServer {
         self.free
     }
 
+    #[inline(never)]
     fn measure(&mut self, bytes: u32) {
         self.size = bytes;
         (self.quotient, self.remainder) = match u64::from(bytes).checked_mul(BYTE) {

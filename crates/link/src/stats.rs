@@ -71,6 +71,14 @@ impl LinkStats {
     pub fn dropped_packets(&self) -> u64 {
         self.dropped.iter().sum()
     }
+    /// Packets that were not dropped: they wait in the queue or have left it.
+    pub(crate) fn admitted_packets(&self) -> u64 {
+        self.offered_packets + self.duplicated_packets - self.dropped_packets()
+    }
+    /// Their bytes.
+    pub(crate) fn admitted_bytes(&self) -> u64 {
+        self.offered_bytes + self.duplicated_bytes - self.dropped_bytes
+    }
     /// Packets in the queue, in transmission or propagating.
     pub fn inside_packets(&self) -> u64 {
         // The counters only grow and a packet is counted in before it is counted out.

@@ -111,27 +111,33 @@ impl EventQueue {
     #[inline]
     fn sift_down(&mut self, entry: Entry) {
         let mut at = 0;
-        let len = self.heap.len();
         loop {
             let first = at * ARITY + 1;
-            if first >= len {
-                break;
-            }
-            let (mut least, mut least_entry) = (first, self.heap[first]);
-            for child in first + 1..(first + ARITY).min(len) {
-                let e = self.heap[child];
-                if e < least_entry {
-                    (least, least_entry) = (child, e);
+            let (least, child) = match self.heap.get(first..) {
+                Some(&[a, b, c, d, ..]) => {
+                    let (ab, cd) = (earlier((a, 0), (b, 1)), earlier((c, 2), (d, 3)));
+                    earlier(ab, cd)
                 }
-            }
-            if entry <= least_entry {
+                Some([a, rest @ ..]) => {
+                    let rest = rest.iter().zip(1..);
+                    rest.fold((*a, 0), |least, (e, i)| earlier(least, (*e, i)))
+                }
+                Some([]) | None => break,
+            };
+            if entry <= least {
                 break;
             }
-            self.heap[at] = least_entry;
-            at = least;
+            self.heap[at] = least;
+            at = first + child;
         }
         self.heap[at] = entry;
     }
+}
+
+/// The earlier of two entries, each with its place.
+#[inline]
+fn earlier(a: (Entry, usize), b: (Entry, usize)) -> (Entry, usize) {
+    if b.0 < a.0 { b } else { a }
 }
 
 #[cfg(test)]

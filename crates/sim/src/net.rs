@@ -78,15 +78,18 @@ struct LinkSlot {
     landing: VecDeque<Flight<Handle>>,
     /// Packets that leave it do not overtake each other; else the link keeps them until they arrive.
     keeps_order: bool,
+    /// Packets leave it without a service.
+    is_scheduled: bool,
 }
 
 impl LinkSlot {
     /// When something happens at its end, at the earliest.
     #[inline]
     fn next_event(&mut self) -> Instant {
-        let next = match self.keeps_order {
-            true => self.link.next_service(),
-            false => self.link.next_event(),
+        let next = match (self.keeps_order, self.is_scheduled) {
+            (true, true) => Instant::MAX,
+            (true, false) => self.link.next_service(),
+            (false, _) => self.link.next_event(),
         };
         // Those ahead arrive after those that have left the queue.
         if let Some(first) = self.landing.front() {
@@ -135,6 +138,7 @@ impl Net {
             takes_ahead: keeps_order && link.least_delay() > Duration::ZERO,
             landing: VecDeque::new(),
             keeps_order,
+            is_scheduled: link.is_scheduled(),
             link,
         });
     }
@@ -222,8 +226,15 @@ impl Net {
     }
 
     /// Does what happens at the entry and in the queue of a link by `moment`.
-    #[inline]
+    #[inline(always)]
     fn catch_up(&mut self, moment: Moment, direction: DirectionId) {
+        let slot = &self.links[direction as usize];
+        if !slot.is_scheduled || !slot.ahead.is_empty() {
+            self.make_up(moment, direction);
+        }
+    }
+
+    fn make_up(&mut self, moment: Moment, direction: DirectionId) {
         while let Some(first) = self.links[direction as usize].ahead.front() {
             let (time, from) = first.order();
             let never = time == Instant::MAX;
@@ -232,7 +243,7 @@ impl Net {
             }
             self.enter_first(direction);
         }
-        loop {
+        while !self.links[direction as usize].is_scheduled {
             let slot = &mut self.links[direction as usize];
             let service = slot.link.next_service();
             let never = service == Instant::MAX;
@@ -245,6 +256,7 @@ impl Net {
     }
 
     /// Lets the first packet enter that was put ahead into a link.
+    #[inline(always)]
     fn enter_first(&mut self, direction: DirectionId) {
         let Some(c) = self.links[direction as usize].ahead.pop_front() else {
             return;
@@ -256,7 +268,7 @@ impl Net {
     }
 
     /// The packet at its next hop; a duplicate gets a content of its own.
-    #[inline]
+    #[inline(always)]
     fn at_next(&mut self, delivery: Delivery<Handle>) -> Option<Packet<Handle>> {
         let mut packet = delivery.packet;
         packet.payload.hop += 1;
@@ -268,7 +280,7 @@ impl Net {
     }
 
     /// A packet enters a link; what leaves the queue by that is sent on.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, now: Instant, direction: DirectionId, packet: Packet<Handle>) {
         let slot = &mut self.links[direction as usize];
         if let Some(stripper) = &mut slot.strip
@@ -291,7 +303,7 @@ impl Net {
     }
 
     /// Frees what a link has dropped, and sends on what has left its queue.
-    #[inline]
+    #[inline(never)]
     fn send_on(&mut self, direction: DirectionId) {
         let slot = &mut self.links[direction as usize];
         while let Some((dropped, _)) = slot.link.poll_dropped() {
@@ -308,7 +320,7 @@ impl Net {
     }
 
     /// A packet has left the queue of a link.
-    #[inline]
+    #[inline(always)]
     fn hand_over(&mut self, direction: DirectionId, flight: Flight<Handle>) {
         if let Err(flight) = self.put_ahead(direction, flight) {
             self.links[direction as usize].landing.push_back(flight);
@@ -316,7 +328,7 @@ impl Net {
     }
 
     /// Puts a packet ahead into the next link, if that is one and nothing happens when it arrives there.
-    #[inline]
+    #[inline(always)]
     fn put_ahead(
         &mut self,
         from: DirectionId,
@@ -336,23 +348,43 @@ impl Net {
             return Err(flight);
         }
         let coming = Coming { flight, from };
-        let order = coming.order();
-        if slot.ahead.back().is_some_and(|c| c.order() > order) {
-            let waiting = slot.ahead.iter().rev();
-            let passed = waiting.take_while(|c| c.order() > order);
-            let passed = passed.take(MOST_PASSED + 1).count();
-            if passed > MOST_PASSED {
-                return Err(coming.flight);
+        match slot.ahead.back() {
+            Some(last) if last.order() <= coming.order() => slot.ahead.push_back(coming),
+            Some(_) => return self.put_between(next, coming),
+            None => {
+                slot.ahead.push_back(coming);
+                self.arm_for_first(next);
             }
-            slot.ahead.insert(slot.ahead.len() - passed, coming);
-        } else {
-            slot.ahead.push_back(coming);
-        }
-        let is_first = slot.ahead.front().is_some_and(|c| c.order() == order);
-        if is_first && slot.landing.is_empty() {
-            self.arm(next);
         }
         Ok(())
+    }
+
+    /// Puts a packet ahead before others that were put there.
+    #[inline(never)]
+    fn put_between(&mut self, next: DirectionId, coming: Coming) -> Result<(), Flight<Handle>> {
+        let slot = &mut self.links[next as usize];
+        let order = coming.order();
+        let waiting = slot.ahead.iter().rev();
+        let passed = waiting.take_while(|c| c.order() > order);
+        let passed = passed.take(MOST_PASSED + 1).count();
+        if passed > MOST_PASSED {
+            return Err(coming.flight);
+        }
+        let is_first = passed == slot.ahead.len();
+        slot.ahead.insert(slot.ahead.len() - passed, coming);
+        if is_first {
+            self.arm_for_first(next);
+        }
+        Ok(())
+    }
+
+    /// The first of those ahead has changed.
+    #[inline(always)]
+    fn arm_for_first(&mut self, direction: DirectionId) {
+        // Those that have left the queue arrive before.
+        if self.links[direction as usize].landing.is_empty() {
+            self.arm(direction);
+        }
     }
 
     /// Sees to it that a link has an event when something happens at its end.
