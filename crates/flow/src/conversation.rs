@@ -24,6 +24,10 @@ const LARGEST_DATAGRAM: u64 = 65_507;
 #[derive(Debug)]
 pub struct Conversation {
     app: App,
+    /// The side that sends the bulk of the data.
+    sender: usize,
+    /// The application only writes at its sender and reads at the other side.
+    is_bulk: bool,
     rng: Pcg64,
     over: Carrier,
     ends: [Position; 2],
@@ -155,6 +159,8 @@ impl Conversation {
             TransportSpec::Tcp(_) | TransportSpec::Mptcp(_) => Carrier::Stream,
         };
         Self {
+            sender: app.sender(),
+            is_bulk: matches!(app, App::Bulk { .. }),
             app,
             rng,
             over,
@@ -178,7 +184,7 @@ impl Conversation {
     /// The side that sends the bulk of the data; side 0 opens the connection.
     #[inline]
     pub fn sender(&self) -> usize {
-        self.app.sender()
+        self.sender
     }
 
     /// Bytes that must reach the receiver; `None`: unlimited, or not known yet.
@@ -237,7 +243,7 @@ impl Conversation {
 
     /// Whether the flow is a single transfer as fast as the network allows.
     pub fn is_bulk(&self) -> bool {
-        matches!(self.app, App::Bulk { .. })
+        self.is_bulk
     }
 
     /// Starts the flow: the connection is open, or a flow of datagrams begins. Called at the client's side.
@@ -355,13 +361,22 @@ impl Conversation {
             return;
         }
         self.ends[side].read += bytes;
+        if self.is_bulk && side != self.sender {
+            self.deliver(now, bytes);
+            return;
+        }
+        self.answer(now, side, bytes, unsent);
+    }
+
+    /// Lets the application answer what arrived.
+    fn answer(&mut self, now: Instant, side: usize, bytes: u64, unsent: u64) {
         let sent = self.ends[side].written.saturating_sub(unsent);
         let (data, action) = self.app.on_delivered(now, side, bytes, sent);
         if side == 0 && self.connected.is_none() && self.app.is_open() {
             self.connected = Some(now);
         }
         self.act(side, action);
-        if side != self.app.sender() {
+        if side != self.sender {
             self.deliver(now, data);
         }
     }

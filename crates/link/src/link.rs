@@ -264,6 +264,11 @@ impl<P: Copy> Link<P> {
         matches!(self.queue, Queue::Fast(_))
     }
 
+    /// Whether nothing but a full tail-drop queue drops packets, and none is duplicated.
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
     /// Whether packets arrive in the order in which they leave.
     pub fn keeps_order(&self) -> bool {
         self.keeps_order

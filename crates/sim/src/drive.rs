@@ -317,10 +317,9 @@ impl World {
             return;
         };
         let (was_due, was_completed) = (flow.talk.due(), flow.talk.completed());
-        let (due, over) = match flow.sides[index].end.take() {
-            Some(End::Tcp(endpoint)) => self.after_tcp(slot, index, endpoint),
-            Some(End::Mptcp(side)) => self.after_mptcp(slot, index, side),
-            Some(End::Quic(side)) => self.after_quic(slot, index, side),
+        let (due, over) = match flow.sides[index].end {
+            Some(End::Tcp(_)) => self.after_tcp(slot, index),
+            Some(End::Mptcp(_) | End::Quic(_)) => self.after_others(slot, index),
             None => return,
         };
         let Some(flow) = self.flows.get_mut(slot) else {
@@ -345,72 +344,101 @@ impl World {
         }
     }
 
-    /// The same for TCP: returns when the end must be woken, and whether it is over.
-    #[inline]
-    fn after_tcp(
-        &mut self,
-        slot: u32,
-        index: usize,
-        mut endpoint: Box<Endpoint>,
-    ) -> (Option<Instant>, bool) {
+    /// The same for Multipath TCP and QUIC: returns when the end must be woken, and whether it is over.
+    #[inline(never)]
+    fn after_others(&mut self, slot: u32, index: usize) -> (Option<Instant>, bool) {
+        let flow = self.flows.get_mut(slot);
+        match flow.and_then(|flow| flow.sides[index].end.take()) {
+            Some(End::Mptcp(side)) => self.after_mptcp(slot, index, side),
+            Some(End::Quic(side)) => self.after_quic(slot, index, side),
+            Some(End::Tcp(_)) | None => (None, false),
+        }
+    }
+
+    /// The same for TCP.
+    #[inline(always)]
+    fn after_tcp(&mut self, slot: u32, index: usize) -> (Option<Instant>, bool) {
         let now = self.now;
         let Some(flow) = self.flows.get_mut(slot) else {
             return (None, false);
         };
+        let (id, hash) = (flow.id, flow.hash(index));
+        let Flow { sides, talk, .. } = flow;
+        let side = &mut sides[index];
+        let Some(End::Tcp(endpoint)) = &mut side.end else {
+            return (None, false);
+        };
+        let endpoint = &mut **endpoint;
         let mut over = false;
-        while let Some(event) = endpoint.poll_event() {
+        while let Some(event) = endpoint.poll_change() {
             match event {
-                Event::Connected if index == 0 => flow.talk.start(now),
-                Event::PeerClosed => flow.talk.peer_closed(index),
+                Event::Connected if index == 0 => talk.start(now),
+                Event::PeerClosed => talk.peer_closed(index),
                 Event::Closed => over = true,
                 Event::Reset => {
-                    flow.talk.fail("reset");
+                    talk.fail("reset");
                     over = true;
                 }
                 Event::TimedOut => {
-                    flow.talk.fail("timed out");
+                    talk.fail("timed out");
                     over = true;
                 }
                 _ => {}
             }
         }
-        let key = self.settings.verify.then_some(flow.id);
-        let got = read_all(&mut flow.talk, index, &mut *endpoint, key);
-        flow.talk.received(now, index, got, endpoint.unsent());
+        let key = self.settings.verify.then_some(id);
+        let got = read_all(talk, index, endpoint, key);
+        talk.received(now, index, got, endpoint.unsent());
         if over {
-            flow.talk.over(now);
+            talk.over(now);
         }
-        if write_all(&mut flow.talk, index, &mut *endpoint, key) {
+        if write_all(talk, index, endpoint, key) {
             endpoint.close(now);
         }
+        let sends = index == talk.sender();
+        let records = Records {
+            id,
+            rows: flow.spec.rows,
+            sends,
+        };
         // Before anything is sent: the bytes in flight are those on which the congestion control decided.
         if self.recorder.wants_gauges() {
-            record(flow, index, &mut endpoint, &mut self.recorder, now);
+            records.take(endpoint, &mut side.phase, &mut self.recorder, now);
         }
-        let from = (slot, index);
-        while let Some(mut out) = endpoint.poll_transmit(now) {
-            if let Some(receiver) = &mut flow.sides[index].misbehaving {
-                let mut instead = receiver.rewrite(out.segment);
-                let Some(last) = instead.pop() else { continue };
-                for segment in instead {
-                    let content = PacketContent::Tcp(segment);
-                    flow.transmit(now, from, &mut self.net, out.ecn, content);
+        let to = |content| Body {
+            flow: slot,
+            generation: flow.generation,
+            side: 1 - index as u8,
+            interfaces: (0, 0),
+            route: side.route,
+            content,
+        };
+        while let Some(out) = endpoint.poll_transmit(now) {
+            let segment = match &mut side.misbehaving {
+                None => out.segment,
+                Some(receiver) => {
+                    let mut instead = receiver.rewrite(out.segment);
+                    let Some(last) = instead.pop() else { continue };
+                    for segment in instead {
+                        let body = to(PacketContent::Tcp(segment));
+                        side.wire += self.net.transmit(now, out.ecn, hash, body);
+                    }
+                    last
                 }
-                out.segment = last;
-            }
-            let content = PacketContent::Tcp(out.segment);
-            flow.transmit(now, from, &mut self.net, out.ecn, content);
+            };
+            let body = to(PacketContent::Tcp(segment));
+            side.wire += self.net.transmit(now, out.ecn, hash, body);
         }
-        if index == flow.talk.sender() {
+        if sends {
             while let Some(rtt) = endpoint.take_rtt_sample() {
-                flow.talk.rtt.record(rtt);
+                talk.rtt.record(rtt);
             }
         }
-        record(flow, index, &mut endpoint, &mut self.recorder, now);
+        if self.recorder.wants_gauges() || self.recorder.wants_events() {
+            records.take(endpoint, &mut side.phase, &mut self.recorder, now);
+        }
         over |= endpoint.state() == State::TimeWait;
-        let due = endpoint.poll_timeout();
-        flow.sides[index].end = Some(End::Tcp(endpoint));
-        (due, over)
+        (endpoint.poll_timeout(), over)
     }
 
     /// Retires a flow when none of its ends has anything left to do.
@@ -451,21 +479,36 @@ impl World {
     }
 }
 
-/// Keeps the notices of an endpoint, and the internal quantities of its congestion control if a notice or a new phase
-/// triggers a record.
-fn record(flow: &mut Flow, index: usize, endpoint: &mut Endpoint, to: &mut Recorder, now: Instant) {
-    if !to.wants_events() && !to.wants_gauges() {
-        return;
-    }
-    let looks = to.wants_gauges() && flow.spec.rows && index == flow.talk.sender();
-    let (id, tells) = (flow.id, flow.spec.rows && to.wants_events());
-    let causes = causes(endpoint, &mut flow.sides[index].phase, |notice| {
-        if tells {
-            to.event(now, id, notice.kind(), notice.detail());
+/// What is recorded of an end of a flow.
+struct Records {
+    id: u64,
+    /// The flow has rows of its own.
+    rows: bool,
+    /// The end sends the bulk of the data.
+    sends: bool,
+}
+
+impl Records {
+    /// Keeps the notices of an endpoint, and the internal quantities of its congestion control if a notice or a new
+    /// phase triggers a record.
+    #[inline(never)]
+    fn take(
+        &self,
+        endpoint: &mut Endpoint,
+        phase: &mut &'static str,
+        to: &mut Recorder,
+        now: Instant,
+    ) {
+        let looks = to.wants_gauges() && self.rows && self.sends;
+        let tells = self.rows && to.wants_events();
+        let causes = causes(endpoint, phase, |notice| {
+            if tells {
+                to.event(now, self.id, notice.kind(), notice.detail());
+            }
+        });
+        if looks && !causes.is_empty() {
+            to.gauges(gauges(now, self.id, &causes, endpoint));
         }
-    });
-    if looks && !causes.is_empty() {
-        to.gauges(gauges(now, id, &causes, endpoint));
     }
 }
 

@@ -80,6 +80,8 @@ struct LinkSlot {
     keeps_order: bool,
     /// Packets leave it without a service.
     is_scheduled: bool,
+    /// What is put ahead into it can be let in when it arrives at its end, and not before.
+    passes_through: bool,
 }
 
 impl LinkSlot {
@@ -131,11 +133,13 @@ impl Net {
     /// Adds one direction of a link.
     pub fn add_link(&mut self, link: Link<Handle>, strip: Strip) {
         let keeps_order = link.keeps_order();
+        let takes_ahead = keeps_order && link.least_delay() > Duration::ZERO;
         self.links.push(LinkSlot {
+            passes_through: takes_ahead && link.is_plain() && strip == Strip::None,
             strip: (strip != Strip::None).then(|| Stripper::new(strip)),
             armed: Instant::MAX,
             ahead: VecDeque::new(),
-            takes_ahead: keeps_order && link.least_delay() > Duration::ZERO,
+            takes_ahead,
             landing: VecDeque::new(),
             keeps_order,
             is_scheduled: link.is_scheduled(),
@@ -222,7 +226,10 @@ impl Net {
         }
         self.catch_up(self.moment, direction);
         self.enter(now, direction, packet);
-        self.arm(direction);
+        let slot = &self.links[direction as usize];
+        if !slot.is_scheduled || !slot.landing.is_empty() || !slot.ahead.is_empty() {
+            self.arm(direction);
+        }
     }
 
     /// Does what happens at the entry and in the queue of a link by `moment`.
@@ -412,15 +419,63 @@ impl Net {
     /// arrived at a host. Must be called until it returns `None`.
     #[inline]
     pub fn poll(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
+        loop {
+            let slot = &mut self.links[direction as usize];
+            if !slot.passes_through || !slot.landing.is_empty() {
+                return self.poll_all(now, direction);
+            }
+            let Some(first) = slot.ahead.front() else {
+                self.rearm(now, direction);
+                return None;
+            };
+            let hop = first.flight.packet().payload.hop;
+            if self.hops[hop as usize + 2] != HOST {
+                return self.poll_all(now, direction);
+            }
+            let (entry, bytes) = (first.flight.arrival(), first.flight.packet().bytes);
+            if slot.link.earliest_arrival(entry, bytes) > now {
+                self.rearm(now, direction);
+                return None;
+            }
+            if let Some(delivery) = self.pass_through(now, direction)
+                && let Some(arrived) = self.open(delivery)
+            {
+                return Some(arrived);
+            }
+        }
+    }
+
+    /// The first packet that was put ahead into a link passes through it, to the host at its end.
+    #[inline(always)]
+    fn pass_through(&mut self, now: Instant, direction: DirectionId) -> Option<Delivery<Handle>> {
+        let c = self.links[direction as usize].ahead.pop_front()?;
+        let delivery = self.links[c.from as usize].link.land(&c.flight);
+        let packet = self.at_next(delivery)?;
+        let slot = &mut self.links[direction as usize];
+        match slot.link.pass(c.flight.arrival(), packet) {
+            Some(flight) if flight.arrival() <= now => return Some(slot.link.land(&flight)),
+            Some(flight) => slot.landing.push_back(flight),
+            None => self.send_on(direction),
+        }
+        None
+    }
+
+    /// Sees to the next event of a link whose event has been handled.
+    #[inline(always)]
+    fn rearm(&mut self, now: Instant, direction: DirectionId) {
+        let slot = &mut self.links[direction as usize];
+        // An event that has fired is no longer in the queue; a later one may still be.
+        if slot.armed <= now {
+            slot.armed = Instant::MAX;
+        }
+        self.arm(direction);
+    }
+
+    fn poll_all(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
         self.catch_up(self.moment, direction);
         loop {
             let Some(delivery) = self.arrived(now, direction) else {
-                let slot = &mut self.links[direction as usize];
-                // An event that has fired is no longer in the queue; a later one may still be.
-                if slot.armed <= now {
-                    slot.armed = Instant::MAX;
-                }
-                self.arm(direction);
+                self.rearm(now, direction);
                 return None;
             };
             if self.capture.is_some() {
@@ -433,16 +488,23 @@ impl Net {
                 }
                 continue;
             }
-            let id = delivery.packet.payload.id;
-            let body = match delivery.last {
-                true => self.packets.remove(id),
-                // A duplicate shares its content with a packet still inside the link.
-                false => self.packets.get(id).cloned(),
-            };
-            if let Some(body) = body {
-                return Some((body, delivery.packet.ecn));
+            let arrived = self.open(delivery);
+            if arrived.is_some() {
+                return arrived;
             }
         }
+    }
+
+    /// What a packet that has arrived at its host contains.
+    #[inline(always)]
+    fn open(&mut self, delivery: Delivery<Handle>) -> Option<(Body, Ecn)> {
+        let id = delivery.packet.payload.id;
+        let body = match delivery.last {
+            true => self.packets.remove(id),
+            // A duplicate shares its content with a packet still inside the link.
+            false => self.packets.get(id).cloned(),
+        };
+        body.map(|body| (body, delivery.packet.ecn))
     }
 
     /// The next packet that has arrived at the end of a link by `now`.

@@ -43,6 +43,11 @@ impl Events {
     pub(crate) fn push(&mut self, event: Event) {
         self.0 |= 1 << event as u8;
     }
+    /// Removes one.
+    #[inline]
+    pub(crate) fn remove(&mut self, event: Event) {
+        self.0 &= !(1 << event as u8);
+    }
     /// In the order of a connection's life.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Event> {

@@ -290,6 +290,7 @@ impl App {
     }
 
     /// Bytes that must reach the receiver for the flow to be complete; `None` if unlimited or not known yet.
+    #[inline]
     pub fn total(&self) -> Option<u64> {
         match self {
             Self::Bulk { total } => *total,

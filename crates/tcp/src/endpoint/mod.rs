@@ -361,6 +361,15 @@ impl Endpoint {
         self.events.pop()
     }
 
+    /// The next event that is more than room to write or data to read, for an application that reads and writes
+    /// after every call anyway; those two are taken off.
+    #[inline]
+    pub fn poll_change(&mut self) -> Option<Event> {
+        self.events.remove(Event::Readable);
+        self.events.remove(Event::Writable);
+        self.events.pop()
+    }
+
     /// The next notice of the sender, for a table of protocol events; needs
     /// [`Config::notices`](crate::Config).
     #[inline]
