@@ -48,6 +48,15 @@ impl DelayHistogram {
         self.max = self.max.max(delay);
     }
 
+    /// Counts a delay of zero.
+    #[inline]
+    pub fn record_zero(&mut self) {
+        match self.buckets.first_mut() {
+            Some(n) => *n += 1,
+            None => self.grow(0),
+        }
+    }
+
     #[cold]
     fn grow(&mut self, i: usize) {
         self.buckets.resize(i + 1, 0);

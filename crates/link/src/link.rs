@@ -412,14 +412,19 @@ impl<P: Copy> Link<P> {
         let bytes = item.packet.bytes;
         tail.advance(now);
         let start = self.server.start(now);
-        if start > now && !tail.push(start, start - now, bytes) {
-            self.ledger.drop(item, DropReason::QueueFull);
-            return None;
+        if start > now {
+            let wait = start - now;
+            if !tail.push(start, wait, bytes) {
+                self.ledger.drop(item, DropReason::QueueFull);
+                return None;
+            }
+            if start < Instant::MAX {
+                self.ledger.stats.queue_delay.record(wait);
+            }
+        } else {
+            self.ledger.stats.queue_delay.record_zero();
         }
         let departure = self.server.transmit(bytes);
-        if start < Instant::MAX {
-            self.ledger.stats.queue_delay.record(start - now);
-        }
         let arrival = self.propagation.arrival(departure);
         Some(Flight { arrival, item })
     }

@@ -35,6 +35,10 @@ impl World {
         first_flow: Target,
         progress: &mut Watch<'_>,
     ) -> Result<(), BuildError> {
+        if let Some((body, ecn)) = self.net.poll_through(self.now, direction) {
+            self.deliver(body, ecn, first_flow);
+            return Ok(());
+        }
         while let Some((body, ecn)) = self.net.poll(self.now, direction) {
             self.deliver(body, ecn, first_flow);
             // One event may carry any number of packets.

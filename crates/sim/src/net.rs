@@ -415,49 +415,35 @@ impl Net {
         }
     }
 
-    /// Handles an event of a link: forwards packets that have arrived at routers and returns the next packet that has
-    /// arrived at a host. Must be called until it returns `None`.
-    #[inline]
-    pub fn poll(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
-        loop {
-            let slot = &mut self.links[direction as usize];
-            if !slot.passes_through || !slot.landing.is_empty() {
-                return self.poll_all(now, direction);
-            }
-            let Some(first) = slot.ahead.front() else {
-                self.rearm(now, direction);
-                return None;
-            };
-            let hop = first.flight.packet().payload.hop;
-            if self.hops[hop as usize + 2] != HOST {
-                return self.poll_all(now, direction);
-            }
-            let (entry, bytes) = (first.flight.arrival(), first.flight.packet().bytes);
-            if slot.link.earliest_arrival(entry, bytes) > now {
-                self.rearm(now, direction);
-                return None;
-            }
-            if let Some(delivery) = self.pass_through(now, direction)
-                && let Some(arrived) = self.open(delivery)
-            {
-                return Some(arrived);
-            }
-        }
-    }
-
-    /// The first packet that was put ahead into a link passes through it, to the host at its end.
+    /// Handles an event of a link, if that is a packet that passes through it to a host: returns the packet, and sees to
+    /// the next event. Otherwise [`poll`](Self::poll) has to.
     #[inline(always)]
-    fn pass_through(&mut self, now: Instant, direction: DirectionId) -> Option<Delivery<Handle>> {
-        let c = self.links[direction as usize].ahead.pop_front()?;
+    pub fn poll_through(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
+        let slot = &mut self.links[direction as usize];
+        if !slot.passes_through || !slot.landing.is_empty() {
+            return None;
+        }
+        let first = &slot.ahead.front()?.flight;
+        let (entry, packet) = (first.arrival(), *first.packet());
+        let next = self.hops[packet.payload.hop as usize + 2];
+        if next != HOST || slot.link.earliest_arrival(entry, packet.bytes) > now {
+            return None;
+        }
+        let c = slot.ahead.pop_front()?;
         let delivery = self.links[c.from as usize].link.land(&c.flight);
         let packet = self.at_next(delivery)?;
         let slot = &mut self.links[direction as usize];
-        match slot.link.pass(c.flight.arrival(), packet) {
-            Some(flight) if flight.arrival() <= now => return Some(slot.link.land(&flight)),
-            Some(flight) => slot.landing.push_back(flight),
-            None => self.send_on(direction),
+        let Some(flight) = slot.link.pass(entry, packet) else {
+            self.send_on(direction);
+            return None;
+        };
+        if flight.arrival() > now {
+            slot.landing.push_back(flight);
+            return None;
         }
-        None
+        let delivery = slot.link.land(&flight);
+        self.rearm(now, direction);
+        self.open(delivery)
     }
 
     /// Sees to the next event of a link whose event has been handled.
@@ -471,7 +457,9 @@ impl Net {
         self.arm(direction);
     }
 
-    fn poll_all(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
+    /// Handles an event of a link: forwards packets that have arrived at routers and returns the next packet that has
+    /// arrived at a host. Must be called until it returns `None`.
+    pub fn poll(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
         self.catch_up(self.moment, direction);
         loop {
             let Some(delivery) = self.arrived(now, direction) else {
