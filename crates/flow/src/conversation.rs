@@ -20,7 +20,7 @@ use crate::window::{Counts, Edge, Marks, Window};
 /// Largest payload of a UDP datagram over IPv4.
 const LARGEST_DATAGRAM: u64 = 65_507;
 
-/// The state of a running flow.
+/// The state of a running flow. What every packet of a byte stream touches is here, the rest behind a pointer.
 #[derive(Debug)]
 pub struct Conversation {
     app: App,
@@ -28,23 +28,29 @@ pub struct Conversation {
     sender: usize,
     /// The application only writes at its sender and reads at the other side.
     is_bulk: bool,
-    rng: Pcg64,
     over: Carrier,
     ends: [Position; 2],
-    /// Objects still to be requested, each on a stream of its own.
-    to_ask: Range<usize>,
     due: Instant,
-    connected: Option<Instant>,
     first_byte: Option<Instant>,
     completed: Option<Instant>,
     delivered: u64,
-    datagrams: [Datagrams; 2],
     /// Datagrams that the network dropped on the way to the receiver.
     pub lost_datagrams: u64,
     /// Congestion Experienced marks that the receiver saw.
     pub ce_marks: u64,
     /// Round-trip times of the sender, or one-way delays of datagrams.
     pub rtt: Quantiles,
+    rare: Box<Rare>,
+}
+
+/// The part of the state that few packets need.
+#[derive(Debug)]
+struct Rare {
+    rng: Pcg64,
+    /// Objects still to be requested, each on a stream of its own.
+    to_ask: Range<usize>,
+    connected: Option<Instant>,
+    datagrams: [Datagrams; 2],
     marks: Marks,
     corrupted: bool,
     failure: Option<&'static str>,
@@ -162,22 +168,24 @@ impl Conversation {
             sender: app.sender(),
             is_bulk: matches!(app, App::Bulk { .. }),
             app,
-            rng,
             over,
             ends: Default::default(),
-            to_ask: 0..0,
             due: Instant::MAX,
-            connected: None,
             first_byte: None,
             completed: None,
             delivered: 0,
-            datagrams: Default::default(),
             lost_datagrams: 0,
             ce_marks: 0,
             rtt: Quantiles::default(),
-            marks: Marks::default(),
-            corrupted: false,
-            failure: None,
+            rare: Box::new(Rare {
+                rng,
+                to_ask: 0..0,
+                connected: None,
+                datagrams: Default::default(),
+                marks: Marks::default(),
+                corrupted: false,
+                failure: None,
+            }),
         }
     }
 
@@ -206,22 +214,22 @@ impl Conversation {
 
     /// When the client's application could first write; never for datagrams.
     pub fn connected(&self) -> Option<Instant> {
-        self.connected
+        self.rare.connected
     }
 
     /// Why the connection ended early, if it did.
     pub fn failure(&self) -> Option<&'static str> {
-        self.failure
+        self.rare.failure
     }
 
     /// Records that the connection ended early; the first reason is kept.
     pub fn fail(&mut self, why: &'static str) {
-        self.failure.get_or_insert(why);
+        self.rare.failure.get_or_insert(why);
     }
 
     /// Records that delivered content differed from what was sent.
     pub fn corrupt(&mut self) {
-        self.corrupted = true;
+        self.rare.corrupted = true;
     }
 
     /// Samples an application that adapts to the network by itself: it has no congestion window, only a rate.
@@ -249,11 +257,11 @@ impl Conversation {
     /// Starts the flow: the connection is open, or a flow of datagrams begins. Called at the client's side.
     pub fn start(&mut self, now: Instant) {
         if !self.ask_on_streams(now) {
-            let action = self.app.on_start(now, &mut self.rng);
+            let action = self.app.on_start(now, &mut self.rare.rng);
             self.act(0, action);
         }
         if self.over != Carrier::Datagrams && self.app.is_open() {
-            self.connected.get_or_insert(now);
+            self.rare.connected.get_or_insert(now);
         }
     }
 
@@ -267,7 +275,7 @@ impl Conversation {
     pub fn expire(&mut self, now: Instant) {
         self.due = Instant::MAX;
         if !self.ask_on_streams(now) {
-            let action = self.app.on_timer(now, &mut self.rng);
+            let action = self.app.on_timer(now, &mut self.rare.rng);
             self.act(0, action);
         }
     }
@@ -275,7 +283,7 @@ impl Conversation {
     fn ask_on_streams(&mut self, now: Instant) -> bool {
         match self.app.as_request() {
             Some(request) if self.over == Carrier::Streams => {
-                self.to_ask = request.ask_streams(now);
+                self.rare.to_ask = request.ask_streams(now);
                 true
             }
             _ => false,
@@ -285,7 +293,12 @@ impl Conversation {
     #[inline]
     fn act(&mut self, side: usize, action: Action) {
         if self.over == Carrier::Datagrams {
-            for (end, bytes) in self.datagrams.iter_mut().zip([action.write, action.reply]) {
+            for (end, bytes) in self
+                .rare
+                .datagrams
+                .iter_mut()
+                .zip([action.write, action.reply])
+            {
                 if bytes > 0 {
                     end.waiting.push_back(bytes.min(LARGEST_DATAGRAM));
                 }
@@ -372,8 +385,8 @@ impl Conversation {
     fn answer(&mut self, now: Instant, side: usize, bytes: u64, unsent: u64) {
         let sent = self.ends[side].written.saturating_sub(unsent);
         let (data, action) = self.app.on_delivered(now, side, bytes, sent);
-        if side == 0 && self.connected.is_none() && self.app.is_open() {
-            self.connected = Some(now);
+        if side == 0 && self.rare.connected.is_none() && self.app.is_open() {
+            self.rare.connected = Some(now);
         }
         self.act(side, action);
         if side != self.sender {
@@ -410,7 +423,7 @@ impl Conversation {
 
     /// The size of the request for the next object, which goes on a stream of its own.
     pub fn next_request(&mut self) -> Option<u64> {
-        if self.to_ask.is_empty() {
+        if self.rare.to_ask.is_empty() {
             return None;
         }
         self.app.as_request().map(|r| r.request_size())
@@ -418,7 +431,7 @@ impl Conversation {
 
     /// Records that the object was requested.
     pub fn asked(&mut self) {
-        self.to_ask.start += 1;
+        self.rare.to_ask.start += 1;
     }
 
     /// Records that the server has received a whole request; returns the size of the response.
@@ -434,7 +447,7 @@ impl Conversation {
         };
         let action = request.received_on_stream(now, object, bytes);
         if action.write > 0 {
-            self.to_ask = request.ask_streams(now);
+            self.rare.to_ask = request.ask_streams(now);
         }
         if let Some(due) = action.timer {
             self.due = due;
@@ -447,7 +460,7 @@ impl Conversation {
     /// Returns the next datagram that an end has to send.
     #[inline]
     pub fn poll_datagram(&mut self, side: usize) -> Option<Outgoing> {
-        let end = &mut self.datagrams[side];
+        let end = &mut self.rare.datagrams[side];
         let bytes = end.waiting.pop_front()?;
         let number = end.sent;
         end.sent += 1;
@@ -473,7 +486,7 @@ impl Conversation {
 
     /// Datagrams that the sender has sent.
     pub fn sent_datagrams(&self) -> u64 {
-        self.datagrams[0].sent
+        self.rare.datagrams[0].sent
     }
 
     // --- results
@@ -482,7 +495,7 @@ impl Conversation {
     pub fn counts(&self, totals: &Totals, wire: WireBytes) -> Counts {
         let udp = self.over == Carrier::Datagrams;
         let pick = |datagrams: u64, other: u64| if udp { datagrams } else { other };
-        let own = &self.datagrams[0];
+        let own = &self.rare.datagrams[0];
         Counts {
             delivered: self.delivered,
             sent: pick(own.sent_bytes, totals.sent_bytes),
@@ -496,13 +509,13 @@ impl Conversation {
     /// Takes the counts at an edge of the measured window.
     pub fn mark(&mut self, edge: Edge, totals: &Totals, wire: WireBytes) {
         let counts = self.counts(totals, wire);
-        self.marks.mark(edge, counts, &mut self.rtt);
+        self.rare.marks.mark(edge, counts, &mut self.rtt);
     }
 
     /// Sets what had been sent at an edge that has passed, once it is known.
     pub fn sent_at(&mut self, edge: Edge, totals: &Totals, wire: WireBytes) {
         let counts = self.counts(totals, wire);
-        self.marks.sent_at(edge, counts);
+        self.rare.marks.sent_at(edge, counts);
     }
 
     /// Builds the result of the flow; `window` is the measured window as far as the run covered it.
@@ -510,7 +523,7 @@ impl Conversation {
         let Ending { start, totals, .. } = ending;
         let counts = self.counts(&totals, ending.wire);
         let mut rtt = std::mem::take(&mut self.rtt);
-        let inside = self.marks.inside(window, start, counts, &mut rtt);
+        let inside = self.rare.marks.inside(window, start, counts, &mut rtt);
         FlowResult {
             id: ending.id,
             label: spec.label.clone(),
@@ -520,7 +533,7 @@ impl Conversation {
             congestion: spec.transport.congestion().to_owned(),
             start,
             end: self.completed.unwrap_or(ending.end),
-            handshake: self.connected.map(|t| t.saturating_since(start)),
+            handshake: self.rare.connected.map(|t| t.saturating_since(start)),
             first_byte: self.first_byte,
             completion: self.completed.map(|t| t.saturating_since(start)),
             delivered: Bytes::new(counts.delivered),
@@ -533,8 +546,8 @@ impl Conversation {
             ce_marks: self.ce_marks,
             rtt,
             inside,
-            corrupted: self.corrupted,
-            failure: self.failure,
+            corrupted: self.rare.corrupted,
+            failure: self.rare.failure,
             wire: counts.wire,
             application: self.app.result(ending.now, self.lost_datagrams),
             multipath: ending.multipath,

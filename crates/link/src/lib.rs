@@ -51,6 +51,7 @@ mod packet;
 mod policer;
 pub mod queue;
 mod reorder;
+mod screen;
 mod server;
 mod stats;
 #[cfg(test)]

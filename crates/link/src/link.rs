@@ -7,17 +7,16 @@ use gargalo_units::{Bytes, Duration, Instant};
 use rand_pcg::Pcg64;
 
 use crate::ConfigError;
-use crate::chance::{Coin, split};
+use crate::chance::split;
 use crate::config::LinkConfig;
 use crate::delay::Propagation;
 use crate::histogram::DelayHistogram;
 use crate::ledger::{Item, Ledger};
-use crate::loss::Loss;
 use crate::packet::Packet;
-use crate::policer::Bucket;
 use crate::queue::{
     Discipline, DropTail, LinkContext, QueueConfig, QueueDiscipline, QueueLimit, Queued,
 };
+use crate::screen::{Fate, Screen};
 use crate::server::{BYTE, Server};
 use crate::stats::{Carried, DropReason, LinkSample, LinkStats};
 
@@ -47,26 +46,17 @@ pub struct Delivery<P> {
 #[derive(Debug)]
 pub struct Link<P> {
     mtu: u32,
-    loss: Loss,
-    /// The current or next outage, and the later ones.
-    outage: (Instant, Instant),
-    later_outages: std::vec::IntoIter<(Instant, Instant)>,
-    policer: Option<Bucket>,
-    duplicate: Option<Coin>,
+    /// What can happen to a packet before it enters the queue, if anything can.
+    screen: Option<Box<Screen>>,
     queue: Queue<P>,
     server: Server,
     propagation: Propagation,
     keeps_order: bool,
-    /// Tail drop, and nothing else before it: a packet enters the queue or finds it full.
-    is_plain: bool,
     /// Packets in flight, by arrival time; with tail drop also the waiting ones.
     line: VecDeque<Flight<P>>,
     ledger: Ledger<P>,
     clock: Instant,
 }
-
-/// No outage.
-const NEVER: (Instant, Instant) = (Instant::MAX, Instant::MAX);
 
 /// A packet that has left the queue, and when it arrives at the end of the link.
 #[derive(Clone, Copy, Debug)]
@@ -144,26 +134,13 @@ impl<P: Copy> Link<P> {
             let message = "a single link cannot resolve a size in bandwidth-delay products";
             return Err(ConfigError::of("queue", message).help("give packets, bytes or a time"));
         }
-        let loss = Loss::new(&config.loss, split(&mut rng));
-        let duplicate = Coin::new(config.duplicate, split(&mut rng));
-        let mut later_outages = config.outages.clone().into_iter();
+        let (losses, duplicates) = (split(&mut rng), split(&mut rng));
         let reorder = config.reorder.as_ref();
         let propagation = Propagation::new(&config.delay, config.jitter, reorder, split(&mut rng));
-        let queue = queue(&config, split(&mut rng));
-        let is_reliable = matches!(loss, Loss::None) && config.outages.is_empty();
-        let is_plain = is_reliable
-            && config.policer.is_none()
-            && duplicate.is_none()
-            && matches!(queue, Queue::Fast(_));
         Ok(Self {
             mtu: config.mtu,
-            loss,
-            is_plain,
-            outage: later_outages.next().unwrap_or(NEVER),
-            later_outages,
-            policer: config.policer.as_ref().map(Bucket::new),
-            duplicate,
-            queue,
+            screen: Screen::new(&config, losses, duplicates),
+            queue: queue(&config, split(&mut rng)),
             server: Server::new(&config.rate),
             keeps_order: propagation.keeps_order(),
             propagation,
@@ -186,52 +163,40 @@ impl<P: Copy> Link<P> {
     pub fn pass(&mut self, now: Instant, packet: Packet<P>) -> Option<Flight<P>> {
         self.check_clock(now);
         let item = self.ledger.offer(packet);
-        if self.is_plain && packet.bytes <= self.mtu {
-            return self.transmit(now, item);
-        }
-        self.screen(now, item)
-    }
-
-    /// What can happen to a packet before it enters the queue.
-    #[inline(never)]
-    fn screen(&mut self, now: Instant, mut item: Item<P>) -> Option<Flight<P>> {
-        let bytes = item.packet.bytes;
-        if bytes > self.mtu {
+        if packet.bytes > self.mtu {
             self.ledger.drop(item, DropReason::TooBig);
             return None;
         }
-        // The loss model advances during an outage, so that later losses do not depend on it.
-        if self.loss.next() | self.is_out(now) {
-            self.ledger.drop(item, DropReason::Loss);
-            return None;
+        match (&self.screen, &self.queue) {
+            (None, Queue::Fast(_)) => self.transmit(now, item),
+            _ => self.screen(now, item),
         }
-        if let Some(bucket) = &mut self.policer
-            && !bucket.admit(now, bytes)
-        {
-            self.ledger.drop(item, DropReason::Aqm);
-            return None;
-        }
-        if let Some(coin) = &mut self.duplicate
-            && coin.throw()
-        {
-            let copy = self.ledger.duplicate(&mut item);
-            for item in [item, copy] {
-                if let Some(flight) = self.admit(now, item) {
-                    self.fly(flight);
-                }
-            }
-            return None;
-        }
-        self.admit(now, item)
     }
 
-    /// Whether `now` is within an outage.
-    #[inline]
-    fn is_out(&mut self, now: Instant) -> bool {
-        while now >= self.outage.1 {
-            self.outage = self.later_outages.next().unwrap_or(NEVER);
+    /// A packet that may not reach the queue.
+    #[inline(never)]
+    fn screen(&mut self, now: Instant, mut item: Item<P>) -> Option<Flight<P>> {
+        let bytes = item.packet.bytes;
+        let fate = match &mut self.screen {
+            Some(screen) => screen.pass(now, bytes),
+            None => Fate::Enters,
+        };
+        match fate {
+            Fate::Enters => self.admit(now, item),
+            Fate::EntersTwice => {
+                let copy = self.ledger.duplicate(&mut item);
+                for item in [item, copy] {
+                    if let Some(flight) = self.admit(now, item) {
+                        self.fly(flight);
+                    }
+                }
+                None
+            }
+            Fate::Dropped(reason) => {
+                self.ledger.drop(item, reason);
+                None
+            }
         }
-        now >= self.outage.0
     }
 
     /// The next dropped packet and why; drain after [`Self::send`] and [`Self::poll`].
@@ -266,7 +231,7 @@ impl<P: Copy> Link<P> {
 
     /// Whether nothing but a full tail-drop queue drops packets, and none is duplicated.
     pub fn is_plain(&self) -> bool {
-        self.is_plain
+        self.screen.is_none() && self.is_scheduled()
     }
 
     /// Whether packets arrive in the order in which they leave.
@@ -299,7 +264,7 @@ impl<P: Copy> Link<P> {
     #[inline]
     pub fn earliest_arrival(&mut self, now: Instant, bytes: u32) -> Instant {
         let departure = match &self.queue {
-            Queue::Fast(_) if self.is_plain && bytes <= self.mtu => {
+            Queue::Fast(_) if self.screen.is_none() && bytes <= self.mtu => {
                 self.server.earliest(now, bytes)
             }
             _ => now,

@@ -27,8 +27,8 @@ impl RateModel {
 pub(crate) enum Server {
     Unlimited { now: Instant },
     Constant(ConstantServer),
-    Steps(StepServer),
-    Trace(TraceServer),
+    Steps(Box<StepServer>),
+    Trace(Box<TraceServer>),
 }
 
 impl Server {
@@ -38,8 +38,8 @@ impl Server {
                 Self::Constant(ConstantServer::new(r.as_bps()))
             }
             RateModel::Unlimited | RateModel::Constant(_) => Self::Unlimited { now: Instant::ZERO },
-            RateModel::Steps(steps) => Self::Steps(StepServer::new(steps)),
-            RateModel::Trace(trace) => Self::Trace(TraceServer::new(trace.shared())),
+            RateModel::Steps(steps) => Self::Steps(Box::new(StepServer::new(steps))),
+            RateModel::Trace(trace) => Self::Trace(Box::new(TraceServer::new(trace.shared()))),
         }
     }
 

@@ -239,7 +239,7 @@ pub enum App {
         total: Option<u64>,
     },
     /// See [`Workload::Request`].
-    Request(RequestApp),
+    Request(Box<RequestApp>),
     /// Any other.
     Other(Box<dyn Application>),
     /// One of the others over TLS.
@@ -254,7 +254,9 @@ impl App {
             Workload::Bulk(bulk) => Self::Bulk {
                 total: bulk.bytes.map(Bytes::get),
             },
-            Workload::Request(spec) => Self::Request(RequestApp::new(spec, has_rows, sizes)),
+            Workload::Request(spec) => {
+                Self::Request(Box::new(RequestApp::new(spec, has_rows, sizes)))
+            }
             Workload::Cbr(cbr) => Self::other(TickApp::stepped(&cbr.rate.steps(), cbr.packet_size)),
             Workload::OnOff(o) => {
                 Self::other(TickApp::new(o.rate, o.packet_size, Some((o.on, o.off))))
