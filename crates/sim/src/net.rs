@@ -227,7 +227,8 @@ impl Net {
         self.catch_up(self.moment, direction);
         self.enter(now, direction, packet);
         let slot = &self.links[direction as usize];
-        if !slot.is_scheduled || !slot.landing.is_empty() || !slot.ahead.is_empty() {
+        let is_put_ahead = slot.keeps_order && slot.is_scheduled && slot.landing.is_empty();
+        if !is_put_ahead || !slot.ahead.is_empty() {
             self.arm(direction);
         }
     }
