@@ -26,7 +26,7 @@ SECTIONS: list[tuple[str, str, list[str], list[tuple[str, str]]]] = [
         "gargalo-link",
         [
             "crates/link/src/config.rs",
-            "crates/link/src/link.rs",
+            "crates/link/src/screen.rs",
             "crates/link/tests/bleach.rs",
         ],
         [("--test", "bleach")],

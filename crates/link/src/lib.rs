@@ -7,7 +7,8 @@
 //! A packet passes these stages, in this order:
 //!
 //! 1. MTU check ([`DropReason::TooBig`]);
-//! 2. random or periodic loss ([`LossModel`], [`DropReason::Loss`]);
+//! 2. loss ([`LossModel`]) and outages ([`DropReason::Loss`]), then the policer ([`DropReason::Aqm`]), where the link
+//!    has them;
 //! 3. duplication: the copy passes all later stages, directly behind the original;
 //! 4. the queue ([`QueueConfig`]; [`DropReason::QueueFull`], [`DropReason::Aqm`], ECN marks);
 //! 5. serialisation at the rate ([`RateModel`]), in the order the queue chose;

@@ -176,9 +176,8 @@ impl<P: Copy> Link<P> {
     /// A packet that may not reach the queue.
     #[inline(never)]
     fn screen(&mut self, now: Instant, mut item: Item<P>) -> Option<Flight<P>> {
-        let bytes = item.packet.bytes;
         let fate = match &mut self.screen {
-            Some(screen) => screen.pass(now, bytes),
+            Some(screen) => screen.pass(now, &mut item.packet),
             None => Fate::Enters,
         };
         match fate {

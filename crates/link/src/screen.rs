@@ -6,6 +6,7 @@ use rand_pcg::Pcg64;
 use crate::chance::Coin;
 use crate::config::LinkConfig;
 use crate::loss::Loss;
+use crate::packet::Packet;
 use crate::policer::Bucket;
 use crate::stats::DropReason;
 
@@ -51,13 +52,13 @@ impl Screen {
     }
 
     /// What comes of a packet that arrives at `now`. Called once for each, in order.
-    pub(crate) fn pass(&mut self, now: Instant, bytes: u32) -> Fate {
+    pub(crate) fn pass<P>(&mut self, now: Instant, packet: &mut Packet<P>) -> Fate {
         // The loss model advances during an outage, so that later losses do not depend on it.
         if self.loss.next() | self.is_out(now) {
             return Fate::Dropped(DropReason::Loss);
         }
         if let Some(bucket) = &mut self.policer
-            && !bucket.admit(now, bytes)
+            && !bucket.admit(now, packet.bytes)
         {
             return Fate::Dropped(DropReason::Aqm);
         }
