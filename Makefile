@@ -151,7 +151,7 @@ reference: setup ## regenerates what is derived from the scenario model and the 
 	"$(BIN)/python" -m gargalo._generate
 
 # ONLY=name redraws one algorithm.
-pictures: setup ## redraws the pictures of every congestion control's page, and that of the README
+pictures: setup ## redraws the pictures of every congestion control's page, and those of runs in README and docs
 	"$(BIN)/python" tools/congestion_pictures.py $(if $(ONLY),--only $(ONLY))
 	$(if $(ONLY),,"$(BIN)/python" tools/demo_picture.py)
 

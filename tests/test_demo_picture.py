@@ -1,4 +1,4 @@
-"""The picture of the README shows what `make demo` gives."""
+"""The pictures of README and documentation show what the examples give."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 import re
 import struct
 
-import gargalo
+import pytest
 from conftest import ROOT
 
 spec = importlib.util.spec_from_file_location("demo_picture", ROOT / "tools" / "demo_picture.py")
@@ -28,12 +28,19 @@ def texts(png: bytes) -> dict[str, str]:
     return found
 
 
-def test_the_picture_is_of_what_the_demo_gives():
-    again = "the picture of the README is of another run: make pictures"
+def test_the_readme_shows_what_the_demo_gives():
     run = re.search(r'^demo:.*?gargalo" run (\S+)$', (ROOT / "Makefile").read_text(), re.M | re.S)
     assert run is not None
-    assert run[1] == tool.SCENARIO
-    committed = tool.FIGURES.read_text(encoding="utf-8")
-    assert tool.figures(gargalo.run(ROOT / run[1])) == committed, again
-    assert texts(tool.PICTURE.read_bytes())[tool.DIGEST] == tool.digest(committed), again
-    assert f"]({tool.PICTURE.relative_to(ROOT)})" in (ROOT / "README.md").read_text()
+    assert run[1] == tool.PICTURES["cellular-race"][0]
+
+
+@pytest.mark.parametrize("name", tool.PICTURES)
+def test_a_picture_is_of_what_its_example_gives(name):
+    again = f"docs/images/{name}.png is of another run: make pictures"
+    committed = (tool.IMAGES / f"{name}.csv").read_text(encoding="utf-8")
+    assert tool.figures(tool.chart(name)) == committed, again
+    picture = tool.IMAGES / f"{name}.png"
+    assert texts(picture.read_bytes())[tool.DIGEST] == tool.digest(name, committed), again
+    page = tool.ROOT / tool.PICTURES[name][2]
+    shown = picture.relative_to(page.parent)
+    assert f"]({shown})" in page.read_text(encoding="utf-8")

@@ -112,7 +112,7 @@ def draw_loss(name: str) -> None:
     )
     axes.set_xlabel("loss rate p")
     axes.set_ylabel("mean window (segments)")
-    axes.legend(frameon=False)
+    figure.legend(loc="outside lower left", ncols=2, frameon=False)
     save(figure, f"{name}-loss.svg")
 
 

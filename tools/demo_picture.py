@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Draw the picture of the README from what `make demo` runs: `make pictures`.
+"""Draw the pictures of runs in README and documentation from examples: `make pictures`.
 
-Beside it go the figures of that run (docs/images/cellular-race.csv), whose digest the picture carries. A test compares
-them with what the demo gives now.
+Beside each go the figures that it shows (docs/images/NAME.csv), whose digest the picture carries. A test compares them
+with what the example gives now.
 """
 
 from __future__ import annotations
@@ -10,45 +10,55 @@ from __future__ import annotations
 import hashlib
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import gargalo
 import polars as pl
-from gargalo import metrics
+from gargalo.pictures import runs
+from gargalo.pictures.paper import DPI, draw
+
+if TYPE_CHECKING:
+    from gargalo.pictures.model import Chart
 
 ROOT = Path(__file__).resolve().parent.parent
-SCENARIO = "examples/cellular-race.toml"
-PICTURE = ROOT / "docs" / "images" / "cellular-race.png"
-FIGURES = PICTURE.with_suffix(".csv")
+IMAGES = ROOT / "docs" / "images"
+PICTURES = {
+    "cellular-race": ("examples/cellular-race.toml", runs.goodput, "README.md"),
+    "mptcp-hand-over": ("examples/mptcp.toml", runs.paths, "docs/mptcp.md"),
+}
+"""Scenario, what is drawn, and the page that shows it."""
 DIGEST = "Source"
-"""Where the picture says which figures it belongs to (a keyword of PNG's text chunks)."""
+"""Where a picture says which figures it belongs to (a keyword of PNG's text chunks)."""
 
 
-def figures(run: gargalo.Run) -> str:
-    """Return the goodput of each flow in Mbit/s, second by second, as CSV."""
-    bins = metrics.throughput_bins(run.flow_samples, 1.0, flows=run.flows)
-    names = run.flows.select(pl.col("id").alias("flow"), "label")
-    rates = (
-        bins.join(names, on="flow", maintain_order="left")
-        .with_columns((pl.col("throughput_bps") / 1e6).round(3))
-        .pivot("label", index="time_s", values="throughput_bps")
-    )
+def chart(name: str) -> Chart:
+    """Run an example and return its picture as data."""
+    scenario, drawn, _ = PICTURES[name]
+    return drawn(gargalo.run(ROOT / scenario))
+
+
+def figures(shown: Chart) -> str:
+    """Return what a picture shows as CSV: a row per line and instant."""
+    rows = pl.DataFrame(runs.facts(shown)).with_columns(pl.col("x", "y").round(3))
     out = io.StringIO()
-    rates.write_csv(out)
+    rows.rename({"x": "time_s", "y": shown.y_title}).write_csv(out)
     return out.getvalue()
 
 
-def digest(text: str) -> str:
-    """Return what the picture says of its figures."""
-    return f"{FIGURES.name} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+def digest(name: str, text: str) -> str:
+    """Return what a picture says of its figures."""
+    return f"{name}.csv {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def main() -> None:
-    """Draw it."""
-    run = gargalo.run(ROOT / SCENARIO)
-    text = figures(run)
-    FIGURES.write_text(text, encoding="utf-8")
-    run.plot.goodput().savefig(PICTURE, dpi=130, metadata={DIGEST: digest(text)})
-    print(f"{PICTURE.relative_to(ROOT)}, {FIGURES.relative_to(ROOT)}")
+    """Draw them."""
+    for name in PICTURES:
+        shown = chart(name)
+        text = figures(shown)
+        (IMAGES / f"{name}.csv").write_text(text, encoding="utf-8")
+        picture = IMAGES / f"{name}.png"
+        draw(shown).savefig(picture, dpi=DPI, metadata={DIGEST: digest(name, text)})
+        print(picture.relative_to(ROOT))
 
 
 if __name__ == "__main__":

@@ -96,11 +96,13 @@ def of_run(run: Run) -> str:
     from gargalo import summary
     from gargalo.audit import told
     from gargalo.fitting import Column
+    from gargalo.pictures.names import flow_names
 
     flows = run.to_json().get("flows", [])
     ids = run.flows["id"].to_list() if len(flows) and "id" in run.flows.columns else []
     drawn = [line(rates(run, i)) for i in ids[:MOST_ROWS]]
-    rows = [summary.flow_cells(f) for f in flows]
+    called = flow_names(flows)
+    rows = [summary.flow_cells(f, called) for f in flows]
     columns = list(summary.FLOWS)
     if any(drawn):
         columns.append(Column("goodput over time", justify="left"))

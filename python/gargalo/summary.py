@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gargalo.fitting import NONE, Column, show_table
+from gargalo.pictures.names import flow_names
 from gargalo.progress import count
 
 if TYPE_CHECKING:
@@ -102,12 +103,14 @@ def show(run: Run, console: Console) -> None:
     # Rows, not data frames: their library takes longer to load than most runs.
     facts = run.to_json()
     flows = facts["flows"]
-    show_table("Flows", FLOWS, [flow_cells(f) for f in flows[:MOST_ROWS]], console)
+    called = flow_names(flows)
+    rows = [flow_cells(f, called) for f in flows[:MOST_ROWS]]
+    show_table("Flows", FLOWS, rows, console)
     if len(flows) > MOST_ROWS:
         console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
 
     if facts["subflows"]:
-        _show_subflows(run, console)
+        _show_subflows(run, console, called)
 
     if run.commands:
         show_table("Programs", PROGRAMS, [_program(c) for c in run.commands], console)
@@ -136,12 +139,12 @@ def show(run: Run, console: Console) -> None:
     )
 
 
-def flow_cells(f: Mapping[str, Any]) -> list[str]:
-    """Return the cells of a flow, as in `FLOWS`."""
+def flow_cells(f: Mapping[str, Any], called: Mapping[int, str]) -> list[str]:
+    """Return the cells of a flow, as in `FLOWS`, with the name that tells it apart."""
     sent = f["sent_packets"]
     share = f["retransmitted_packets"] / sent if sent else None
     return [
-        f["label"],
+        called[f["id"]],
         f["congestion"] or f["transport"],
         rate(f["goodput_bps"]),
         span(f["completion_s"]),
@@ -169,13 +172,13 @@ def _group(g: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _show_subflows(run: Run, console: Console) -> None:
+def _show_subflows(run: Run, console: Console, called: Mapping[int, str]) -> None:
     """Print what each path carried."""
     import polars as pl
 
     from gargalo.metrics import with_path
 
-    labels = run.flows.select(pl.col("id").alias("flow"), "label", "end_s")
+    labels = run.flows.select(pl.col("id").alias("flow"), "end_s")
     rows = with_path(run.subflows).join(labels, on="flow", how="left", maintain_order="left")
     total = pl.col("measured_bytes").sum().over("flow")
     rows = rows.with_columns(
@@ -186,7 +189,7 @@ def _show_subflows(run: Run, console: Console) -> None:
     for s in rows.head(MOST_ROWS).iter_rows(named=True):
         sent, again = s["sent_packets"], s["retransmitted_packets"]
         own = [
-            s["label"],
+            called[s["flow"]],
             s["path"] + (" (backup)" if s["backup"] else ""),
             f"{s['opened_s']:.4g} to {s['until_s']:.4g} s",
             rate(s["goodput_bps"]),

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
-import polars as pl
 
 from gargalo.metrics.declared import bounds_of
 from gargalo.metrics.intervals import Interval, mean_interval
-from gargalo.reporting.palette import COLOURS, DASHES
+from gargalo.pictures.model import DASHES
+from gargalo.reporting.palette import MARKERS
 from gargalo.reporting.quantities import quantity, si
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from gargalo.metrics.intervals import Bounds
+    from gargalo.pictures.model import Chart
 
 MOST_POINTS = 1500
-# With more lines, those of an algorithm have the same style and share an entry of the legend.
-MOST_ENTRIES = 12
+REFERENCE_ON_PAGES = "#7F7F7F"
+"""Seen on white and on black."""
 
 
 def figure(x_title: str, y_title: str, *, log_x: bool = False, log_y: bool = False) -> go.Figure:
@@ -42,82 +45,57 @@ def figure(x_title: str, y_title: str, *, log_x: bool = False, log_y: bool = Fal
 def thin(
     x: NDArray[np.float64], y: NDArray[np.float64], most: int = MOST_POINTS
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Keep the least and the greatest value of each bucket, so that peaks survive."""
+    """Keep the least and the greatest value of each bucket, so that peaks survive, and a gap if it has one."""
     if x.size <= most:
         return x, y
     kept = {0, x.size - 1}
+    gap = np.isnan(y)
     for part in np.array_split(np.arange(x.size), most // 2):
-        kept |= {int(part[y[part].argmin()]), int(part[y[part].argmax()])}
+        known = part[~gap[part]]
+        if known.size < part.size:
+            kept.add(int(part[gap[part]][0]))
+        if known.size:
+            kept |= {int(known[y[known].argmin()]), int(known[y[known].argmax()])}
     places = np.array(sorted(kept))
     return x[places], y[places]
 
 
-def timelines(
-    frame: pl.DataFrame,
-    y: str,
-    series: str,
-    *,
-    x: str = "time_s",
-    algorithm: str | None = None,
-    step: bool = False,
-) -> go.Figure:
-    """Draw a line over time for each value of `series`; more than a dozen share a legend entry.
-
-    Args:
-        frame: Columns `x`, `y`, `series` and `algorithm`, in SI.
-        y: What is drawn; its name gives the unit.
-        series: Column that names the lines.
-        x: Time.
-        algorithm: Column with the algorithm of a line; `series` if None.
-        step: Values hold until the next.
-
-    """
-    q = quantity(y, [frame[y].max()] if frame.height else [])  # type: ignore[list-item]
-    drawn = figure("time (s)", q.title)
-    used: dict[str, int] = {}
-    crowded = frame[series].n_unique() > MOST_ENTRIES
-    for (name,), rows in frame.drop_nulls(y).group_by(series, maintain_order=True):
-        group = str(rows[algorithm][0]) if algorithm else str(name)
-        index = used.setdefault(group, 0)
-        used[group] += 1
-        at, values = thin(
-            rows[x].cast(pl.Float64).to_numpy(), rows[y].cast(pl.Float64).to_numpy() / q.factor
-        )
-        line: dict[str, Any] = {"width": 1.5, **({"shape": "hv"} if step else {})}
-        if index and not crowded:
-            line["dash"] = DASHES[index % len(DASHES)]
-        more: dict[str, Any] = {}
-        if crowded:
-            more = {"showlegend": index == 0, "opacity": 0.7}
-        drawn.add_scatter(
-            x=at, y=values, mode="lines", name=group if crowded else str(name), meta=str(name),
-            legendgroup=group, line=line,
-            hovertemplate=f"%{{x:.4g}} s, %{{y:.4g}} {q.unit}<extra>%{{meta}}</extra>", **more,
+def drawn(chart: Chart) -> go.Figure:
+    """Draw a picture of a run as the files of the run have it: the same lines, names and colours."""
+    made = figure("time (s)", chart.y_title)
+    unit = chart.unit
+    for line in chart.lines:
+        at, values = thin(line.x, line.y)
+        shape = {"shape": "hv"} if line.step else {}
+        own: dict[str, Any] = {
+            "line": {"width": 1.5, "color": line.colour, "dash": line.dash, **shape},
+            "marker": {"color": line.colour, "symbol": MARKERS[DASHES.index(line.dash)]},
+        }
+        if chart.stacked:
+            own["line"] |= {"width": 1}
+            own |= {"stackgroup": "all", "fillcolor": f"{line.colour}99"}
+        made.add_scatter(
+            x=at, y=_gaps(values), mode="lines" if at.size > 1 else "markers",
+            name=html.escape(line.name), meta=line.name,
+            legendgroup=line.name, connectgaps=False, **own,
+            hovertemplate=f"%{{x:.4g}} s, %{{y:.4g}} {unit}<extra>%{{fullData.name}}</extra>",
         )  # fmt: skip
-    return drawn
-
-
-def stacked(frame: pl.DataFrame, y: str, series: str, *, x: str = "time_s") -> go.Figure:
-    """Draw areas over time on top of each other, one for each value of `series`, in bins.
-
-    Args:
-        frame: Columns `x` (the beginning of a bin, the same for all series), `y` and `series`, in SI.
-        y: What is drawn; its name gives the unit.
-        series: Column that names the areas.
-        x: Time.
-
-    """
-    totals = frame.group_by(x).agg(pl.col(y).sum())
-    q = quantity(y, [totals[y].max()] if totals.height else [])  # type: ignore[list-item]
-    drawn = figure("time (s)", q.title)
-    for i, ((name,), rows) in enumerate(frame.group_by(series, maintain_order=True)):
-        colour = COLOURS[i % len(COLOURS)]
-        drawn.add_scatter(
-            x=rows[x].to_numpy(), y=rows[y].to_numpy() / q.factor, mode="lines", name=str(name),
-            stackgroup="all", fillcolor=f"{colour}99", line={"width": 1, "color": colour, "shape": "hv"},
-            hovertemplate=f"%{{x:.4g}} s, %{{y:.4g}} {q.unit}",
+    for line in chart.references:
+        shape = {"shape": "hv"} if line.step else {}
+        made.add_scatter(
+            x=line.x, y=_gaps(line.y), mode="lines", name=html.escape(line.name), meta=line.name,
+            line={"width": 1.2, "color": REFERENCE_ON_PAGES, "dash": line.dash, **shape},
+            hovertemplate=f"%{{x:.4g}} s, %{{y:.4g}} {unit}<extra>%{{fullData.name}}</extra>",
         )  # fmt: skip
-    return drawn
+    if chart.window is not None:
+        start, end = chart.window
+        made.add_vrect(x0=start, x1=end, fillcolor="#7f7f7f", opacity=0.1, line_width=0)
+    return made
+
+
+def _gaps(values: NDArray[np.float64]) -> list[float | None]:
+    """Return values as Plotly takes them: what is not a number is missing."""
+    return [None if np.isnan(v) else float(v) for v in values]
 
 
 def _scale(values: Sequence[Any]) -> tuple[list[Any], str, bool]:

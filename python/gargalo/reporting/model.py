@@ -143,3 +143,5 @@ class Report:
     """Warnings and limits a reader should know."""
     algorithms: Sequence[str] = ()
     """In the order of their colours; by default all that figures and tables name, sorted."""
+    lines: bool = False
+    """The algorithms are lines over time, such as the flows of a run: solid until the colours are used up."""

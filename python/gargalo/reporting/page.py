@@ -74,7 +74,7 @@ def replace(path: str | Path, text: str) -> Path:
 def html(report: Report) -> str:
     """Return the page as text."""
     figures = [plain_figure(f.figure) for f in report.figures]
-    palette = Palette(report.algorithms or _algorithms(report, figures))
+    palette = Palette(report.algorithms or _algorithms(report, figures), lines=report.lines)
     drawn = [
         styled(data, block, palette) for block, data in zip(report.figures, figures, strict=True)
     ]
@@ -88,11 +88,24 @@ def html(report: Report) -> str:
         evidence=evidence,
         palette=palette,
         groups=groups if len(groups) > 1 else [],
-        figures=[(i, b, alt(b)) for i, b in enumerate(report.figures)],
+        figures=[
+            (i, b, alt(b), legend_letters(data))
+            for i, (b, data) in enumerate(zip(report.figures, figures, strict=True))
+        ],
         tables=[(i, b, view(b, palette.names)) for i, b in enumerate(report.tables)],
         fact=fact,
         **parts(drawn),
     )
+
+
+ENTRY_LETTERS = 9
+"""Room of the sample of a line in a legend, in letters."""
+
+
+def legend_letters(figure: Mapping[str, Any]) -> int:
+    """Return how many letters the legend of a figure has room for: a plot with a long one is higher."""
+    shown = {str(t["name"]) for t in figure["data"] if t.get("name") and t.get("showlegend", True)}
+    return sum(len(name) + ENTRY_LETTERS for name in shown)
 
 
 def styled(figure: dict[str, Any], block: FigureBlock, palette: Palette) -> dict[str, Any]:

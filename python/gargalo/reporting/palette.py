@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gargalo.pictures.model import DASHES, look
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is not visible on white and black
-# on a dark page, so a grey that both show stands for them.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
 PATTERNS = ("", "/", "\\", "x", "-", "|", "+", ".")
 
@@ -27,9 +25,16 @@ class Style:
 
 
 class Palette:
-    """Styles by name; the lists have lengths without a common period, so styles repeat late."""
+    """Styles by name; the lists have lengths without a common period, so styles repeat late.
 
-    def __init__(self, names: Iterable[str]) -> None:
+    Args:
+        names: In the order of their colours.
+        lines: The names are of lines over time, such as flows: they are solid until the colours are used up.
+
+    """
+
+    def __init__(self, names: Iterable[str], *, lines: bool = False) -> None:
+        self._lines = lines
         self.names: Sequence[str] = list(dict.fromkeys(names))
         self._index = {name: i for i, name in enumerate(self.names)}
 
@@ -38,9 +43,10 @@ class Palette:
 
     def __getitem__(self, name: str) -> Style:
         i = self._index[name]
+        colour, dash = look(i)
         return Style(
-            COLOURS[i % len(COLOURS)],
-            DASHES[i % len(DASHES)],
+            colour,
+            dash if self._lines else DASHES[i % len(DASHES)],
             MARKERS[i % len(MARKERS)],
             PATTERNS[i % len(PATTERNS)],
         )

@@ -11,9 +11,11 @@ import polars as pl
 
 from gargalo import _core, metrics
 from gargalo.audit import told
+from gargalo.pictures import runs as pictures
+from gargalo.pictures.model import MOST_LINES, look
+from gargalo.pictures.runs import names_of
 from gargalo.reporting import charts, paths
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
-from gargalo.reporting.palette import COLOURS, DASHES
 from gargalo.reporting.quantities import measured, number
 from gargalo.results import Run, load
 from gargalo.summary import window
@@ -21,7 +23,8 @@ from gargalo.summary import window
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MOST_LINES = 24
+    from gargalo.pictures.model import Chart
+
 MOST_ROWS = 5000
 # With fewer completed flows a distribution has no meaning.
 FEWEST_COMPLETED = 10
@@ -55,6 +58,8 @@ def report_of_run(
         facts={**_facts(run), **(facts or {})},
         highlights=_highlights(run),
         notes=[*map(told, run.findings), *run.warnings, *_notes(run, named), *about],
+        algorithms=named["name"].head(MOST_LINES).to_list(),
+        lines=True,
     )
 
 
@@ -81,48 +86,32 @@ def _again(run: Run) -> tuple[dict[str, str], list[str], list[str]]:
 
 
 def _named(run: Run) -> pl.DataFrame:
-    """Flows with a unique name to show and the algorithm that gives the colour."""
-    flows = run.flows.with_columns(
+    """Flows with a name that tells them apart, and what they are grouped by."""
+    names = names_of(run)
+    return run.flows.with_columns(
         pl.when(pl.col("congestion") == "").then("transport").otherwise("congestion").alias("kind"),
-        pl.when(pl.col("label").is_duplicated())
-        .then(pl.format("{} ({})", "label", "id"))
-        .otherwise("label")
-        .alias("name"),
+        pl.Series("name", [names[i] for i in run.flows["id"]], dtype=pl.String),
     )
-    # A few flows with the same algorithm have their own colours.
-    alone = flows["kind"].n_unique() == 1 and flows.height <= len(COLOURS)
-    return flows.with_columns(pl.col("name" if alone else "kind").alias("colour"))
 
 
 def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
     blocks: list[FigureBlock] = []
-    lines = named.head(MOST_LINES)
-    samples = run.flow_samples
-    if not samples.is_empty():
-        mine = lines.select(pl.col("id").alias("flow"), "name", "colour")
-        seen = samples.join(mine, on="flow", maintain_order="left").sort("flow", "time_s")
-        end = float(run.info.get("virtual_s", 0) or 0)
-        width = next((w for w in (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0) if end / w <= 200), 30.0)
-        bins = metrics.throughput_bins(samples, width, flows=run.flows)
-        if not bins.is_empty():
-            rates = bins.rename({"throughput_bps": "goodput_bps"}).join(
-                mine, on="flow", maintain_order="left"
-            )
-            blocks.append(
-                _over_time(
-                    rates,
-                    "goodput_bps",
-                    "Goodput",
-                    f"Data delivered to the receiver, each byte once, in bins of {width:g} s.",
-                    "Flows",
-                )
-            )
-        for column, title, text in (
-            ("congestion_window_bytes", "Congestion window", "What the sender may have in flight."),
-            ("srtt_s", "Smoothed round-trip time", "As the sender measures it; queues show here."),
-        ):
-            blocks.append(_over_time(seen, column, title, text, "Flows"))
-    blocks += paths.figures(run, named)
+    for chart, text in (
+        (pictures.goodput(run), "Data delivered to the receiver, each byte once"),
+        (
+            pictures.sampled(
+                run, "congestion_window_bytes", "Congestion window", "congestion window", "kB", 1e-3
+            ),
+            "What the sender may have in flight",
+        ),
+        (
+            pictures.sampled(run, "srtt_s", "Smoothed round-trip time", "smoothed RTT", "ms", 1e3),
+            "As the sender measures it; queues show here",
+        ),
+    ):
+        if chart.lines:
+            blocks.append(block(chart, text, "Flows"))
+    blocks += paths.figures(run)
     blocks += _link_figures(run)
     done = named.drop_nulls("completion_s")
     if done.height >= FEWEST_COMPLETED:
@@ -130,60 +119,40 @@ def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
         drawn = charts.distribution(
             done, "completion_s", "kind", log_x=max(times) > 30 * min(times)
         )
+        # Controls are not flows: they have our colours in their own order.
+        for i, trace in enumerate(drawn.data):
+            trace.legendgroup = None
+            trace.line.color, trace.line.dash = look(i)
         text = f"Time from the start of a flow to its last byte, of {number(done.height)} flows that completed ({number(named.height - done.height)} did not)."
-        blocks.append(FigureBlock("Completion times", text, drawn, "Flows"))
+        blocks.append(FigureBlock("Completion times", text, drawn, "Flows", restyle=False))
     return blocks
 
 
-def _over_time(frame: pl.DataFrame, y: str, title: str, text: str, group: str) -> FigureBlock:
-    drawn = charts.timelines(frame, y, "name", algorithm="colour")
-    return FigureBlock(title, text, drawn, group)
+def block(chart: Chart, text: str, group: str) -> FigureBlock:
+    """Return a picture as a figure of the page; its notes are part of the caption."""
+    caption = f"{'; '.join([text, *chart.notes])}."
+    return FigureBlock(chart.title, caption, charts.drawn(chart), group, restyle=False)
 
 
 def _link_figures(run: Run) -> list[FigureBlock]:
-    samples = run.link_samples
-    if samples.is_empty():
-        return []
-    samples = samples.with_columns(pl.format("{} {}", "link", "direction").alias("name"))
     blocks = []
-    for column, title, text in (
+    for chart, text in (
+        (pictures.queue(run), "Time a packet that arrives would wait"),
         (
-            "queue_delay_s",
-            "Queueing delay",
-            "Time a packet that arrives would wait; links without a queue to speak of are left out.",
-        ),
-        (
-            "utilization",
-            "Link utilization",
-            "Share of the capacity used since the sample before; only links with a queue or a drop.",
+            pictures.linked(run, "utilization", "Link utilization", "utilization", "", 1.0),
+            "Share of the capacity used since the sample before",
         ),
     ):
-        busy = samples.group_by("name", maintain_order=True).agg(
-            pl.col("queue_delay_s").max(), pl.col("dropped_packets").max()
-        )
-        # One packet that waits for the one before it is not a queue.
-        worth = pl.col("queue_delay_s") > 0.02 * pl.col("queue_delay_s").max()
-        busy = busy.filter(worth | (pl.col("dropped_packets") > 0)).sort(
-            "queue_delay_s", descending=True, maintain_order=True
-        )
-        rows = samples.join(
-            busy.head(8).select("name"), on="name", how="semi", maintain_order="left"
-        )
-        if not rows.is_empty() and rows[column].drop_nulls().len():
-            # Links are not algorithms: they have our colours in Plotly's order.
-            drawn = charts.timelines(rows, column, "name")
-            for i, trace in enumerate(drawn.data):
-                trace.legendgroup = None
-                trace.line.color = COLOURS[i % len(COLOURS)]
-                trace.line.dash = DASHES[i % len(DASHES)]
-            blocks.append(FigureBlock(title, text, drawn, "Links"))
+        if chart.lines:
+            blocks.append(block(chart, text, "Links"))
     return blocks
 
 
 def _tables(run: Run) -> list[TableBlock]:
     flows = run.flows.head(MOST_ROWS)
+    flows = flows.with_columns(_named(run).head(MOST_ROWS)["name"].alias("flow"))
     columns = [
-        "label", "congestion", "transport", "workload", "start_s", "end_s", "goodput_bps", "completion_s", "delivered_bytes",
+        "flow", "from", "to", "congestion", "transport", "workload", "start_s", "end_s", "goodput_bps", "completion_s", "delivered_bytes",
         "rtt_p50_s", "rtt_p95_s", "sent_packets", "retransmitted_packets", "lost_packets", "timeouts", "ce_marks", "failure",
     ]  # fmt: skip
     kept = [c for c in columns if c in flows.columns and flows[c].null_count() < flows.height]
@@ -191,7 +160,7 @@ def _tables(run: Run) -> list[TableBlock]:
     caption = "Every flow; goodput is over its own time. Percentiles are over the sender's samples."
     if left:
         caption += f" The first {number(flows.height)}; {number(left)} more are in flows.parquet."
-    blocks = [TableBlock("Flows", caption, flows.select(kept), group="Flows")]
+    blocks = [TableBlock("Flows", caption, flows.select(kept), group="Flows", algorithm="flow")]
     blocks += paths.tables(run, _named(run))
     sizes = metrics.completion_times(run.flows, by=["congestion", metrics.size_class()])
     if sizes["completed"].sum() >= FEWEST_COMPLETED:
@@ -220,20 +189,19 @@ def _tables(run: Run) -> list[TableBlock]:
     events = run.events
     if not events.is_empty():
         counted = (
-            events.join(
-                _named(run).select(
-                    pl.col("id").alias("flow"), pl.col("name").alias("label"), "congestion"
-                ),
-                on="flow",
+            events.rename({"flow": "id"})
+            .join(
+                _named(run).select("id", pl.col("name").alias("flow"), "congestion"),
+                on="id",
                 how="left",
             )
-            .group_by("label", "congestion", "kind", maintain_order=True)
+            .group_by("flow", "congestion", "kind", maintain_order=True)
             .agg(
                 pl.len().cast(pl.Int64).alias("events"),
                 pl.col("time_s").min().alias("first_s"),
                 pl.col("time_s").max().alias("last_s"),
             )
-            .sort("label", "kind")
+            .sort("flow", "kind")
         )
         blocks.append(
             TableBlock(
@@ -241,6 +209,7 @@ def _tables(run: Run) -> list[TableBlock]:
                 "What protocols did, counted by flow and kind.",
                 counted.head(MOST_ROWS),
                 group="Flows",
+                algorithm="flow",
             )
         )
     return blocks

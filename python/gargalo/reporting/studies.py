@@ -76,6 +76,7 @@ def _save(report: Report, root: Path) -> None:
         "highlights": dict(report.highlights),
         "notes": list(report.notes),
         "algorithms": list(report.algorithms),
+        "lines": report.lines,
     }
     path = root / "report.json"
     path.write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -157,4 +158,7 @@ def _report(root: Path, found: Mapping[str, Any]) -> Report:
         "notes",
         "algorithms",
     )
-    return Report(claims=claims, figures=figures, tables=tables, **{n: found[n] for n in names})
+    # Reports of older versions do not say it.
+    lines = bool(found.get("lines"))
+    given = {n: found[n] for n in names}
+    return Report(claims=claims, figures=figures, tables=tables, lines=lines, **given)

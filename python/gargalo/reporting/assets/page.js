@@ -30,7 +30,7 @@
       modebar: { bgcolor: "rgba(0,0,0,0)", color: soft, activecolor: ink },
       hovermode: "closest",
       dragmode: touch.matches ? false : "zoom",
-      legend: { orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom", font: { size: narrow.matches ? 11 : 12 } },
+      legend: { orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom", maxheight: 0.8, font: { size: narrow.matches ? 11 : 12 } },
       showlegend: figure.data.some((t) => t.name),
     };
     const merged = { ...shared, ...own, font: { ...shared.font, ...own.font }, legend: { ...shared.legend, ...own.legend } };

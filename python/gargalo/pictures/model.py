@@ -1,0 +1,62 @@
+"""A picture as data: lines with names and colours, what they are compared with, and what to know about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is not visible on white and black
+# on a dark page, so a grey that both show stands for them.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+REFERENCE = "#777777"
+"""Colour of what lines are compared with."""
+MOST_LINES = 24
+
+
+def look(index: int) -> tuple[str, str]:
+    """Return colour and dash of a line: solid until the colours are used up."""
+    return COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a picture, in the unit of its axis; a value that is not a number is a gap."""
+
+    name: str
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    colour: str
+    dash: str = "solid"
+    step: bool = False
+    """Values hold until the next."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture over time."""
+
+    title: str
+    words: str
+    """What is on the vertical axis."""
+    unit: str
+    lines: tuple[Line, ...]
+    references: tuple[Line, ...] = ()
+    """What the lines are compared with, such as the capacity of a link."""
+    notes: tuple[str, ...] = ()
+    """Sentences without a full stop: the width of bins, what is left out."""
+    stacked: bool = False
+    """Areas on top of each other."""
+    window: tuple[float, float] | None = None
+    """The measured part of the run, if it is not all of it."""
+    span: tuple[float, float] | None = field(default=None)
+    """What the horizontal axis shows; by default what the lines need."""
+
+    @property
+    def y_title(self) -> str:
+        """Title of the vertical axis."""
+        return f"{self.words} ({self.unit})" if self.unit else self.words

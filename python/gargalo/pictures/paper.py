@@ -1,0 +1,157 @@
+"""Pictures drawn by Matplotlib, for files: PNG, SVG, PDF."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from gargalo.pictures.model import Chart, Line
+
+DASHES: dict[str, Any] = {
+    "solid": "-",
+    "dash": (0, (5, 2)),
+    "dot": (0, (1.2, 1.6)),
+    "dashdot": (0, (5, 1.5, 1, 1.5)),
+    "longdash": (0, (9, 3)),
+    "longdashdot": (0, (9, 2, 1.5, 2)),
+}
+MARKERS = dict(zip(DASHES, "osD^Xv", strict=True))
+"""Of a line with one point."""
+WIDTH_IN, HEIGHT_IN = 8.0, 4.0
+DPI = 130
+FONT_PT = 10.0
+LETTER = 0.56
+"""Width of a letter over the size of the font, about."""
+STYLE: Any = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "gargalo"}
+"""PDF files have their fonts as TrueType; equal runs give equal files."""
+
+
+class Picture(Figure):
+    """A Matplotlib figure that a notebook shows without `%matplotlib` and without pyplot."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """Return a PNG with two pixels for each of CSS, and its size in these."""
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=200)
+        width, height = (round(inches * 100) for inches in self.get_size_inches())
+        return file.getvalue(), {"width": width, "height": height}
+
+
+def draw(
+    chart: Chart,
+    *,
+    width_in: float = WIDTH_IN,
+    height_in: float | None = None,
+    font_pt: float = FONT_PT,
+) -> Picture:
+    """Draw a picture; the legend is below the data.
+
+    Args:
+        chart: What to draw.
+        width_in: Width in inches.
+        height_in: Height in inches; by default half the width, and room for the legend.
+        font_pt: Size of the letters in points.
+
+    """
+    small = 0.85 * font_pt
+    with rc_context({**STYLE, "font.size": font_pt}):
+        columns = _columns(chart, width_in, small)
+        entries = len(chart.lines) + len(chart.references)
+        rows = -(-entries // columns)
+        notes = _wrapped("; ".join(chart.notes), width_in, small)
+        if height_in is None:
+            base = width_in * HEIGHT_IN / WIDTH_IN
+            height_in = base + 1.45 * small / 72 * (max(rows - 1, 0) + max(notes.count("\n"), 0))
+        figure = Picture(figsize=(width_in, height_in), layout="constrained")
+        axes = figure.add_subplot()
+        figure.suptitle(chart.title, x=0.01, ha="left", fontsize=1.2 * font_pt)
+        axes.set_title(notes, loc="left", fontsize=small, color="#555555")
+        axes.set_xlabel("time (s)")
+        axes.set_ylabel(chart.y_title)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(labelsize=small)
+        if width_in < WIDTH_IN / 2:
+            axes.xaxis.set_major_locator(MaxNLocator(6))
+        _lines(axes, chart, font_pt)
+        if entries:
+            handles, labels = axes.get_legend_handles_labels()
+            figure.legend(
+                handles, labels, loc="outside lower left", ncols=columns, frameon=False, fontsize=small,
+                columnspacing=1.4, handlelength=2.2, borderaxespad=0.2, borderpad=0.2,
+            )  # fmt: skip
+        else:
+            text = "nothing was sampled in this run"
+            axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
+    return figure
+
+
+def _columns(chart: Chart, width_in: float, small: float) -> int:
+    """Return how many entries of the legend fit side by side."""
+    names = [line.name for line in (*chart.lines, *chart.references)]
+    widest = max((len(n) for n in names), default=0)
+    room = 72 * width_in / (small * (widest * LETTER + 4.5))
+    return max(1, min(int(room), len(names), 6))
+
+
+def _wrapped(text: str, width_in: float, small: float) -> str:
+    import textwrap
+
+    letters = int(72 * (width_in - 0.8) / (small * 0.5))
+    return "\n".join(textwrap.wrap(text, max(letters, 20)))
+
+
+def _lines(axes: Axes, chart: Chart, font_pt: float) -> None:
+    """Draw lines and what they are compared with."""
+    thick = 1.3 * font_pt / FONT_PT
+    if chart.stacked and chart.lines:
+        axes.stackplot(
+            chart.lines[0].x, [line.y for line in chart.lines], labels=[line.name for line in chart.lines],
+            colors=[line.colour for line in chart.lines], alpha=0.85, step="post",
+        )  # fmt: skip
+    elif not chart.stacked:
+        for line in chart.lines:
+            _line(axes, line, thick)
+    for line in chart.references:
+        _line(axes, line, 0.8 * thick)
+    if chart.window is not None:
+        axes.axvspan(*chart.window, color="#000000", alpha=0.05, lw=0, zorder=0)
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0.01)
+    if chart.span is not None:
+        axes.set_xlim(*chart.span)
+
+
+def _line(axes: Axes, line: Line, thick: float) -> None:
+    marker = MARKERS[line.dash] if line.x.size == 1 else None
+    axes.plot(
+        line.x, line.y, label=line.name, color=line.colour, linestyle=DASHES[line.dash], lw=thick,
+        drawstyle="steps-post" if line.step else "default", marker=marker, markersize=4,
+    )  # fmt: skip
+
+
+def save(figure: Figure, path: Path, dpi: float = DPI) -> None:
+    """Write a picture, whole or not at all; the ending of the name is the format.
+
+    Raises:
+        OSError: The file cannot be written.
+
+    """
+    # No date in the file: equal runs give equal pictures.
+    dated = {"svg": "Date", "pdf": "CreationDate"}.get(path.suffix.removeprefix("."))
+    metadata = None if dated is None else {dated: None}
+    try:
+        with rc_context(STYLE):
+            figure.savefig(path, dpi=dpi, metadata=metadata)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise

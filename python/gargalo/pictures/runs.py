@@ -1,0 +1,444 @@
+"""The pictures of one run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gargalo.metrics import path_bins, throughput_bins, with_path
+from gargalo.pictures.model import MOST_LINES, REFERENCE, Chart, Line, look
+from gargalo.pictures.names import flow_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from gargalo.results import Run
+
+BINS = 100
+"""A picture of the whole run has about this many bins at most."""
+SLACK = 1e-6
+TALLEST = 3.0
+"""A capacity of more than this many times the greatest value is told, not drawn."""
+MOST_LINKS = 8
+SPEAK_OF = 0.02
+"""A queue to speak of is more than this share of the greatest one: a packet that waits for the one before it is none."""
+
+
+def names_of(run: Run) -> dict[int, str]:
+    """Return the names of a run's flows by number."""
+    return flow_names(run.flows.select("id", "label", "from", "to").iter_rows(named=True))
+
+
+def shown_flows(run: Run, chosen: Sequence[int] | None = None) -> list[int]:
+    """Return the numbers of the flows that pictures show."""
+    return list(run.flows["id"] if chosen is None else chosen)[:MOST_LINES]
+
+
+def place_of(run: Run) -> dict[int, int]:
+    """Return where each flow is in the table: it gives the colour."""
+    return {int(f): i for i, f in enumerate(run.flows["id"])}
+
+
+def left_out(run: Run, chosen: Sequence[int] | None = None) -> tuple[str, ...]:
+    """Say how many flows a picture has no room for."""
+    flows = run.flows.height if chosen is None else len(chosen)
+    return (f"the first {MOST_LINES} of {flows} flows",) if flows > MOST_LINES else ()
+
+
+def measured_window(run: Run) -> tuple[float, float] | None:
+    """Return the measured part of the run, if the scenario chose one."""
+    chosen = run.setup.measure
+    return None if chosen is None else (chosen.from_s, chosen.until_s)
+
+
+def sampled(
+    run: Run,
+    column: str,
+    title: str,
+    words: str,
+    unit: str,
+    scale: float,
+    *,
+    chosen: Sequence[int] | None = None,
+) -> Chart:
+    """Draw a column of the samples of each flow; a missing value is a gap."""
+    lines = []
+    for flow, name, rows in _flows(run, chosen):
+        values = rows[column].cast(pl.Float64) * scale
+        if values.null_count() < len(values):
+            colour, dash = look(place_of(run)[flow])
+            lines.append(Line(name, _numbers(rows["time_s"]), _numbers(values), colour, dash))
+    notes = left_out(run, chosen)
+    return Chart(title, words, unit, tuple(lines), notes=notes, window=measured_window(run))
+
+
+def _numbers(values: pl.Series) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    return found
+
+
+def _flows(run: Run, chosen: Sequence[int] | None) -> Iterator[tuple[int, str, pl.DataFrame]]:
+    samples = run.flow_samples
+    if samples.is_empty():
+        return
+    names = names_of(run)
+    parts = samples.filter(pl.col("flow").is_in(shown_flows(run, chosen))).partition_by(
+        "flow", as_dict=True, maintain_order=True
+    )
+    for flow in shown_flows(run, chosen):
+        if (flow,) in parts:
+            yield flow, names[flow], parts[flow,].sort("time_s")
+
+
+# --- goodput
+
+
+def nice(value: float) -> float:
+    """Return the least of 1, 2 and 5 times a power of ten that is not below a number."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(f * power for f in (1.0, 2.0, 5.0, 10.0) if f * power >= value * (1 - SLACK))
+
+
+def bin_width(run: Run, chosen: Sequence[int] | None = None) -> float:
+    """Return a width of bins that suits the length of the run and of its flows, and is a multiple of the sampling interval."""
+    least = run.setup.record.interval_s or 0.1
+    rows = run.flows.filter(pl.col("id").is_in(shown_flows(run, chosen)))
+    lives = (rows["end_s"] - rows["start_s"]).to_numpy()
+    span = float(run.info.get("virtual_s", 0) or 0)
+    typical = float(np.median(lives)) if lives.size else span
+    width = nice(max(min(span / BINS, typical / 10), least))
+    return round(math.ceil(width / least - SLACK) * least, 9)
+
+
+def whole_bins(
+    run: Run, flow: int, width: float, bins: pl.DataFrame
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the beginnings of the bins that lie within the life of a flow, and the rates in them (bit/s)."""
+    start, end = run.flows.filter(pl.col("id") == flow).select("start_s", "end_s").row(0)
+    slack = SLACK * width
+    begins = pl.col("time_s")
+    rows = bins.filter(
+        pl.col("flow") == flow, begins >= start - slack, begins + width <= end + slack
+    )
+    return rows["time_s"].to_numpy(), rows["throughput_bps"].to_numpy()
+
+
+def origin(run: Run, width: float) -> float:
+    """Return where the first bin begins, so that a measured window that was chosen begins with a bin."""
+    window = measured_window(run)
+    begins = 0.0 if window is None else window[0]
+    return begins - math.floor(begins / width + SLACK) * width
+
+
+def goodput(run: Run, bin_s: float | None = None, chosen: Sequence[int] | None = None) -> Chart:
+    """Draw the goodput of each flow in whole bins, and the capacity of the bottleneck."""
+    width = bin_s or bin_width(run, chosen)
+    start = origin(run, width)
+    seen = run.flow_samples
+    if not seen.is_empty():
+        seen = seen.filter(pl.col("flow").is_in(shown_flows(run, chosen)))
+    bins = throughput_bins(seen, width, start_s=max(start, 0.0), end_s=_end(run), flows=run.flows)
+    lines, short = [], 0
+    sampled_flows = {f for f, _, _ in _flows(run, chosen)}
+    for flow, name, _ in _flows(run, chosen):
+        begins, rates = whole_bins(run, flow, width, bins)
+        if not begins.size:
+            short += 1
+            continue
+        colour, dash = look(place_of(run)[flow])
+        lines.append(Line(name, begins + width / 2, rates / 1e6, colour, dash))
+    notes = [f"in bins of {width:g} s", *left_out(run, chosen)]
+    if short:
+        notes.append(f"{short} shorter than a bin {'is' if short == 1 else 'are'} left out")
+    if without := [names_of(run)[f] for f in shown_flows(run, chosen) if f not in sampled_flows]:
+        notes.append(f"without samples: {', '.join(without[:3])}{' …' if len(without) > 3 else ''}")
+    most = max((float(line.y.max()) for line in lines), default=0.0)
+    references, told = capacity(run, width, most * 1e6)
+    if lines:
+        first = min(float(line.x[0]) for line in lines) - width / 2
+        last = max(float(line.x[-1]) for line in lines) + width / 2
+        references = tuple(clipped(line, first, last) for line in references)
+    notes += told
+    if (run.summary.get("background") or {}).get("groups"):
+        notes.append("background traffic is not drawn")
+    if any(most > np.nanmax(line.y) for line in references):
+        notes.append("delivery is in order: data that waited for earlier data counts at once")
+    return Chart(
+        "Goodput", "goodput", "Mbit/s", tuple(lines), references, tuple(notes), window=measured_window(run)
+    )  # fmt: skip
+
+
+def _end(run: Run) -> float:
+    return float(run.info.get("virtual_s", 0) or 0)
+
+
+def clipped(line: Line, first: float, last: float) -> Line:
+    """Return the part of a line of steps between two instants."""
+    place = int(np.searchsorted(line.x, first, side="right")) - 1
+    inside = (line.x > first) & (line.x < last)
+    begin = line.y[max(place, 0)]
+    end = line.y[inside][-1] if inside.any() else begin
+    x = np.concatenate(([max(first, line.x[0])], line.x[inside], [min(last, line.x[-1])]))
+    return replace(line, x=x, y=np.concatenate(([begin], line.y[inside], [end])))
+
+
+def capacity(
+    run: Run, width: float, greatest_bps: float
+) -> tuple[tuple[Line, ...], tuple[str, ...]]:
+    """Return the capacity of the bottleneck as a line, or in words where it would dwarf all others.
+
+    With several paths it is the sum of the tightest link of each at the ends of the flow.
+    """
+    if not run.flows.is_empty() and not run.subflows.is_empty():
+        names, rate = _paths_capacity(run)
+        found = None if rate is None else (np.array([0.0, _end(run)]), np.array([rate, rate]))
+        name = " + ".join(names)
+    else:
+        name = str(run.summary.get("bottleneck") or "")
+        found = _link_capacity(run, name, width)
+    if not name or found is None:
+        return (), ()
+    at, rates = found
+    known = rates[np.isfinite(rates)]
+    if not known.size:
+        return (), ()
+    constant = known.min() == known.max()
+    worth = f": {_rate(known[0])}" if constant else ""
+    if known.min() > TALLEST * greatest_bps:
+        least = "" if constant else f": at least {_rate(known.min())}"
+        return (), (f"capacity of {name}{worth}{least}, beyond the picture",)
+    line = Line(f"capacity of {name}{worth}", at, rates / 1e6, REFERENCE, "dash", step=True)
+    return (line,), ("the capacity is with headers",)
+
+
+def _rate(bps: float) -> str:
+    for size, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if bps >= size:
+            return f"{bps / size:.4g} {prefix}bit/s"
+    return f"{bps:.4g} bit/s"
+
+
+def _paths_capacity(run: Run) -> tuple[list[str], float | None]:
+    """Return the tightest link of each path at the ends of the flows, and the sum of their capacities."""
+    links = {link.name: link for link in run.setup.links}
+    hosts = dict(zip(run.flows["id"], run.flows.select("from", "to").rows(), strict=True))
+    facts = {(link["name"], link["direction"]): link.get("capacity_bps") for link in run.links}
+    tightest: dict[str, float] = {}
+    for flow, first, last in run.subflows.select("flow", "link", "peer_link").iter_rows():
+        ends = []
+        sender, receiver = hosts.get(flow, ("", ""))
+        for name, out in ((first, True), (last, False)):
+            link = links.get(name)
+            if link is None:
+                return [], None
+            leaves = link.from_ == sender if out else link.to == receiver
+            rate = facts.get((name, "up" if leaves else "down"))
+            if rate:
+                ends.append((float(rate), f"{name} {'up' if leaves else 'down'}"))
+        if not ends:
+            return [], None
+        rate, name = min(ends)
+        tightest[name] = rate
+    return list(tightest), sum(tightest.values())
+
+
+def _link_capacity(
+    run: Run, name: str, width: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return instants and the capacity from each on (bit/s) of a link direction; not a number where it is not known."""
+    link, _, direction = name.rpartition(" ")
+    end = _end(run)
+    made = next((x for x in run.setup.links if x.name == link), None)
+    if made is not None:
+        rate = (made.up if direction == "up" else made.down).rate
+        if rate.constant_bps is not None:
+            return np.array([0.0, end]), np.full(2, float(rate.constant_bps))
+        steps = [s for s in rate.steps if s.time_s < end]
+        if steps:
+            at = [*(s.time_s for s in steps), end]
+            return np.array(at), np.array([*(s.rate_bps for s in steps), steps[-1].rate_bps], float)
+    samples = run.link_samples
+    if samples.is_empty():
+        return None
+    rows = samples.filter(pl.col("link") == link, pl.col("direction") == direction).sort("time_s")
+    if rows.height < 2 or rows["utilization"].null_count() == rows.height:
+        return None
+    return _offered(rows, width, end)
+
+
+def _offered(
+    rows: pl.DataFrame, width: float, end: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the capacity of a link whose rate varies, in bins: what it sent over the share used.
+
+    Bins in which it was used for less than half of the time are not known.
+    """
+    span = pl.col("time_s").diff()
+    used = (pl.col("utilization") * span).alias("used_s")
+    sent = (pl.col("sent_bytes").cast(pl.Float64).diff() * 8).alias("sent_bits")
+    begins = ((pl.col("time_s") - span / 2) / width).floor().alias("bin")
+    bins = (
+        rows.select(begins, used, sent, span.alias("span_s"))
+        .drop_nulls()
+        .group_by("bin", maintain_order=True)
+        .agg(pl.all().sum())
+        .filter((pl.col("bin") + 1) * width <= end * (1 + SLACK))
+    )
+    known = bins["used_s"].to_numpy() >= 0.5 * bins["span_s"].to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = np.where(known, bins["sent_bits"].to_numpy() / bins["used_s"].to_numpy(), np.nan)
+    at = bins["bin"].to_numpy() * width
+    return np.append(at, at[-1:] + width), np.append(rates, rates[-1:])
+
+
+# --- links
+
+
+def busy_links(run: Run) -> list[tuple[str, str]]:
+    """Return the link directions with a queue to speak of or a drop, the longest queue first."""
+    samples = run.link_samples
+    if samples.is_empty():
+        return []
+    busy = samples.group_by("link", "direction", maintain_order=True).agg(
+        pl.col("queue_delay_s").max(), pl.col("dropped_packets").max(), pl.col("sent_bytes").max()
+    )
+    greatest = pl.col("queue_delay_s").max()
+    queued = (pl.col("queue_delay_s") > SPEAK_OF * greatest) & (pl.col("queue_delay_s") > 0)
+    kept = busy.filter(pl.col("sent_bytes") > 0, queued | (pl.col("dropped_packets") > 0))
+    kept = kept.sort("queue_delay_s", descending=True, maintain_order=True)
+    return list(kept.select("link", "direction").iter_rows())
+
+
+def linked(
+    run: Run,
+    column: str,
+    title: str,
+    words: str,
+    unit: str,
+    scale: float,
+    *,
+    chosen: Sequence[tuple[str, str]] | None = None,
+) -> Chart:
+    """Draw a column of the samples of the links that have a queue to speak of or a drop."""
+    samples, busy = run.link_samples, busy_links(run)
+    order = {link: i for i, link in enumerate(busy)}
+    lines = []
+    for i, (link, direction) in enumerate(busy[:MOST_LINKS] if chosen is None else chosen):
+        rows = samples.filter(pl.col("link") == link, pl.col("direction") == direction)
+        rows = rows.sort("time_s")
+        values = rows[column].cast(pl.Float64) * scale
+        if values.null_count() < len(values):
+            colour, dash = look(order.get((link, direction), len(busy) + i))
+            name = f"{link} {direction}"
+            lines.append(Line(name, _numbers(rows["time_s"]), _numbers(values), colour, dash))
+    notes: list[str] = []
+    if chosen is None and not samples.is_empty():
+        every = samples.select("link", "direction").n_unique()
+        if every > len(lines):
+            notes.append(
+                f"{len(lines)} of {every} directions of links: those with a queue or drops"
+            )
+    return Chart(title, words, unit, tuple(lines), notes=tuple(notes), window=measured_window(run))
+
+
+def queue(run: Run) -> Chart:
+    """Draw the queueing delay of the links that have a queue to speak of or a drop."""
+    return linked(run, "queue_delay_s", "Queueing delay", "queueing delay", "ms", 1e3)
+
+
+# --- several paths
+
+
+def path_places(run: Run) -> dict[str, int]:
+    """Return where each path comes among those of the run: it gives the colour."""
+    paths = with_path(run.subflows)["path"].unique(maintain_order=True)
+    return {str(path): i for i, path in enumerate(paths)}
+
+
+def paths(run: Run, bin_s: float | None = None, flow: int | None = None) -> Chart:
+    """Draw what each path delivers in whole bins, stacked, of one flow or of all."""
+    width = bin_s or bin_width(run)
+    lines: list[Line] = []
+    if not run.subflows.is_empty() and not run.subflow_samples.is_empty():
+        start = max(origin(run, width), 0.0)
+        bins = path_bins(run.subflow_samples, run.subflows, width, start_s=start, end_s=_end(run))
+        if flow is not None:
+            bins = bins.filter(pl.col("flow") == flow)
+            life = run.flows.filter(pl.col("id") == flow).select("start_s", "end_s").row(0)
+            slack = SLACK * width
+            begins = pl.col("time_s")
+            bins = bins.filter(begins >= life[0] - slack, begins + width <= life[1] + slack)
+        wide = (
+            bins.group_by("path", "time_s", maintain_order=True)
+            .agg(pl.col("throughput_bps").sum())
+            .pivot("path", index="time_s", values="throughput_bps")
+            .sort("time_s")
+        )
+        at = wide["time_s"].to_numpy() if wide.height else np.array([])
+        places = path_places(run)
+        for path in [c for c in places if c in wide.columns]:
+            rates = wide[path].fill_null(0.0).to_numpy() / 1e6
+            # The last bin has a width, too.
+            x, y = np.append(at, at[-1:] + width), np.append(rates, rates[-1:])
+            lines.append(Line(path, x, y, look(places[path])[0], step=True))
+    notes = (f"in bins of {width:g} s",)
+    return Chart(
+        "Delivered by path", "rate", "Mbit/s", tuple(lines), (), notes, stacked=True, window=measured_window(run)
+    )  # fmt: skip
+
+
+def subflow_names(run: Run) -> pl.DataFrame:
+    """Return the subflows with columns `path` and `name`, which tells them apart."""
+    names = names_of(run)
+    rows = with_path(run.subflows)
+    if rows["flow"].n_unique() > 1:
+        made = [f"{names[f]}: {p}" for f, p in rows.select("flow", "path").iter_rows()]
+    else:
+        made = rows["path"].to_list()
+    rows = rows.with_columns(pl.Series("name", made, dtype=pl.String))
+    again = pl.format("{} ({})", "name", "subflow")
+    return rows.with_columns(
+        pl.when(pl.col("name").is_duplicated()).then(again).otherwise("name").alias("name")
+    )
+
+
+def subflow_sampled(
+    run: Run, column: str, title: str, words: str, unit: str, scale: float,
+    *, chosen: Sequence[int] | None = None,
+) -> Chart:  # fmt: skip
+    """Draw a column of the samples of each subflow: a path has one colour, its subflows differ in their dashes."""
+    lines: list[Line] = []
+    samples = run.subflow_samples
+    notes: tuple[str, ...] = ()
+    if not samples.is_empty():
+        named, places = subflow_names(run), path_places(run)
+        if chosen is not None:
+            named = named.filter(pl.col("flow").is_in(list(chosen)))
+        used: dict[str, int] = {}
+        for s in named.head(MOST_LINES).iter_rows(named=True):
+            own = (pl.col("flow") == s["flow"]) & (pl.col("subflow") == s["subflow"])
+            rows = samples.filter(own).sort("time_s")
+            values = rows[column].cast(pl.Float64) * scale
+            colour = look(places[s["path"]])[0]
+            # A dash for each subflow of a path, in the order that lines have.
+            dash = look(7 * used.setdefault(s["path"], 0))[1]
+            used[s["path"]] += 1
+            lines.append(Line(s["name"], _numbers(rows["time_s"]), _numbers(values), colour, dash))
+        if named.height > MOST_LINES:
+            notes = (f"the first {MOST_LINES} of {named.height} subflows",)
+    return Chart(title, words, unit, tuple(lines), notes=notes, window=measured_window(run))
+
+
+def facts(chart: Chart) -> list[dict[str, Any]]:
+    """Return the data of a picture as rows: line, time, value."""
+    return [
+        {"line": line.name, "x": float(x), "y": None if math.isnan(y) else float(y)}
+        for line in (*chart.lines, *chart.references)
+        for x, y in zip(line.x, line.y, strict=True)
+    ]
