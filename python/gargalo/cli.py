@@ -44,6 +44,7 @@ SECTIONS = {
         "sweep": "cli_sweep:sweep",
         "compare": "cli_sweep:compare",
         "report": "cli_report:report",
+        "plot": "cli_plot:plot",
         "study": "cli_study:study",
         "evaluate": "cli_evaluate:evaluate",
     },

@@ -73,8 +73,10 @@ def draw(
             height_in = base + 1.45 * small / 72 * (max(rows - 1, 0) + max(notes.count("\n"), 0))
         figure = Picture(figsize=(width_in, height_in), layout="constrained")
         axes = figure.add_subplot()
-        figure.suptitle(chart.title, x=0.01, ha="left", fontsize=1.2 * font_pt)
-        axes.set_title(notes, loc="left", fontsize=small, color="#555555")
+        if chart.title:
+            figure.suptitle(chart.title, x=0.01, ha="left", fontsize=1.2 * font_pt)
+        if notes:
+            axes.set_title(notes, loc="left", fontsize=small, color="#555555")
         axes.set_xlabel("time (s)")
         axes.set_ylabel(chart.y_title)
         axes.grid(alpha=0.25)
