@@ -1,4 +1,4 @@
-"""Writes what is derived from the scenario model and the results tables.
+"""Writes what is derived: from the scenario model, the results tables, the commands and the docstrings.
 
 `python -m gargalo._generate` in the repository rewrites `python/gargalo/scenario_types.py` and the
 pages in `docs/reference/`; with `--check` it only says which are out of date (exit code 1).
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gargalo import _core, scripts
+from gargalo._reference import cell, commands_page, python_page
 from gargalo.model import Model, Node, first_sentence
 from gargalo.worlds import capabilities
 
@@ -53,11 +54,6 @@ of `[lab]` have no effect in the simulator, and hosts with the kernel's stack do
 | key | sim | lab | asked for by |
 | --- | --- | --- | --- |
 """
-
-
-def cell(text: str) -> str:
-    """Write text for a cell of a Markdown table."""
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def type_name(model: Model, node: Node, *, link: bool) -> str:
@@ -348,6 +344,8 @@ def files() -> dict[str, str]:
         "python/gargalo/scenario_types.py": types_module(model),
         "docs/reference/scenario.md": scenario_page(model),
         "docs/reference/tables.md": tables_page(),
+        "docs/reference/commands.md": commands_page(),
+        "docs/reference/python.md": python_page(),
         "docs/congestion/index.md": congestion_index(controls),
         **{
             str(pages / f"{e['name']}.md"): congestion_page(e, ROOT / pages / f"{e['name']}.md")

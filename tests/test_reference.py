@@ -1,0 +1,64 @@
+"""Generated pages: commands and the Python package; the citation."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import gargalo
+import yaml
+from conftest import ROOT
+from gargalo import _reference
+from gargalo.cli import app
+from test_terminal import every_command
+
+
+def test_the_page_of_commands_has_every_command_and_option():
+    page = _reference.commands_page()
+    for name, found in every_command().items():
+        own = page.split(f"### gargalo {name}\n")[1].split("\n### ")[0]
+        shown = [p for p in found.params if not getattr(p, "hidden", False)]
+        for p in shown:
+            assert _reference.cell(p.help) in own, (name, p.name)
+            if isinstance(p, click.Option):
+                assert max(p.opts, key=len) in own
+        assert all(e.line in own for e in found.examples)
+    told = re.findall(r"\(#(gargalo-[\w-]+)\)", page)
+    assert {f"gargalo-{name}" for name in every_command() if " " not in name} == set(told)
+
+
+def test_the_page_of_commands_follows_them(monkeypatch):
+    """A page that was made before a change is found out by the test of derived files."""
+    before = _reference.commands_page()
+    run = app.get_command(click.Context(app), "run")
+    monkeypatch.setattr(run.params[0], "help", "Something else.")
+    assert _reference.commands_page() != before
+
+
+def test_the_page_of_the_package_has_every_public_name():
+    page = _reference.python_page()
+    entries = re.findall(r"^### (\S+)$", page, re.MULTILINE)
+    assert len(entries) == len(set(entries))
+    documented = {e.rpartition(".")[2] for e in entries}
+    assert set(gargalo.__all__) - {"__version__"} <= documented
+    for part in page.split("\n### ")[1:]:
+        name, _, text = part.partition("\n")
+        prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        assert len(prose.split()) > 3, f"{name} says nothing"
+    assert "existing: Literal['refuse', 'replace'] = 'refuse'" in page
+    assert "- `ScenarioError`: The scenario is wrong; nothing was written." in page
+    assert "| `flows` | `pl.DataFrame` | A row per flow. |" in page
+    assert ">>>" not in page
+
+
+def test_the_citation_is_valid_and_of_this_version():
+    told = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(told)  # What CFF 1.2.0 asks for.
+    assert told["cff-version"] == "1.2.0"
+    assert told["type"] == "software"
+    assert told["authors"] == [{"name": "The Gargalo developers"}]
+    assert told["version"] == gargalo.__version__
+    assert told["license"] == ["MIT", "Apache-2.0"]
+    page = (ROOT / "docs" / "cite.md").read_text(encoding="utf-8")
+    assert f"version = {{{gargalo.__version__}}}" in page
+    assert told["title"] in page
