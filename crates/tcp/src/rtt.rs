@@ -21,6 +21,8 @@ pub(crate) struct RttEstimator {
     latest: Option<Duration>,
     min: Option<Duration>,
     base: Duration,
+    /// The timeout: `base` with its backoff, at most `most`.
+    rto: Duration,
     backoff: u32,
     /// G.
     granularity: Duration,
@@ -37,6 +39,7 @@ impl RttEstimator {
             latest: None,
             min: None,
             base: config.syn_timeout,
+            rto: config.syn_timeout.min(config.max_rto),
             backoff: 0,
             granularity: config.clock_granularity,
             least: config.min_rto,
@@ -48,6 +51,13 @@ impl RttEstimator {
     /// The handshake lost a SYN and gave no sample.
     pub(crate) fn on_syn_lost(&mut self) {
         self.base = self.base.max(AFTER_SYN_LOSS);
+        self.set_backoff(self.backoff);
+    }
+
+    #[inline]
+    fn set_backoff(&mut self, backoff: u32) {
+        self.backoff = backoff;
+        self.rto = self.base.saturating_mul(1 << backoff).min(self.most);
     }
 
     /// A sample of an unambiguous segment (RFC 6298 §2.2 and §2.3).
@@ -78,17 +88,18 @@ impl RttEstimator {
             (srtt + spread).max(self.least)
         };
         self.backoff = 0;
+        self.rto = self.base.min(self.most);
     }
 
     /// The timer expired (RFC 6298 §5.5).
     pub(crate) fn back_off(&mut self) {
-        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+        self.set_backoff((self.backoff + 1).min(MAX_BACKOFF));
     }
 
     /// The path works again: there was a measurement.
     #[inline]
     pub(crate) fn reset_backoff(&mut self) {
-        self.backoff = 0;
+        self.set_backoff(0);
     }
 
     /// How often the timeout was doubled.
@@ -99,7 +110,7 @@ impl RttEstimator {
     /// The timeout with its backoff.
     #[inline]
     pub(crate) fn rto(&self) -> Duration {
-        self.base.saturating_mul(1 << self.backoff).min(self.most)
+        self.rto
     }
 
     #[inline]

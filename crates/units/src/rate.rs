@@ -56,6 +56,14 @@ impl Rate {
         if d.is_zero() {
             return Self::ZERO;
         }
+        // As in `transmission_time`.
+        match bytes.get().checked_mul(8 * NANOS_PER_SEC) {
+            Some(n) => Self(n / d.as_nanos()),
+            None => Self::from_long_transfer(bytes, d),
+        }
+    }
+    #[cold]
+    fn from_long_transfer(bytes: Bytes, d: Duration) -> Self {
         let bits = bytes.get() as u128 * 8 * NANOS_PER_SEC as u128 / d.as_nanos() as u128;
         Self(u64::try_from(bits).unwrap_or(u64::MAX))
     }
@@ -68,12 +76,14 @@ impl Rate {
         // Bits times 1e9 fits in 64 bits up to 2.3 GB: the wide path is for larger amounts only.
         match bytes.get().checked_mul(8 * NANOS_PER_SEC) {
             Some(n) => Duration::from_nanos(n.div_ceil(self.0)),
-            None => {
-                let n = bytes.get() as u128 * 8 * NANOS_PER_SEC as u128;
-                let t = n.div_ceil(self.0 as u128);
-                Duration::from_nanos(u64::try_from(t).unwrap_or(u64::MAX))
-            }
+            None => self.long_transmission_time(bytes),
         }
+    }
+    #[cold]
+    fn long_transmission_time(self, bytes: Bytes) -> Duration {
+        let n = bytes.get() as u128 * 8 * NANOS_PER_SEC as u128;
+        let t = n.div_ceil(self.0 as u128);
+        Duration::from_nanos(u64::try_from(t).unwrap_or(u64::MAX))
     }
 }
 
@@ -82,6 +92,9 @@ impl Mul<Duration> for Rate {
     /// The amount sent in a span of time, rounded down.
     #[inline]
     fn mul(self, d: Duration) -> Bytes {
+        if let Some(n) = self.0.checked_mul(d.as_nanos()) {
+            return Bytes::new(n / (8 * NANOS_PER_SEC));
+        }
         let n = self.0 as u128 * d.as_nanos() as u128 / (8 * NANOS_PER_SEC as u128);
         Bytes::new(u64::try_from(n).unwrap_or(u64::MAX))
     }
@@ -129,5 +142,33 @@ impl fmt::Display for Rate {
             }
         }
         write!(f, "{n}bit/s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_beyond_64_bits_are_computed_like_those_below() {
+        let edge = u64::MAX / (8 * NANOS_PER_SEC);
+        for bytes in [1, 1448, edge - 1, edge, edge + 1, 1 << 40] {
+            for n in [1, 999, 1_000_003, 1 << 40] {
+                let bits = u128::from(bytes) * 8 * u128::from(NANOS_PER_SEC);
+                let n_wide = u128::from(n);
+                let rate = Rate::from_transfer(Bytes::new(bytes), Duration::from_nanos(n));
+                let most = |x: u128| u64::try_from(x).unwrap_or(u64::MAX);
+                assert_eq!(rate.as_bps(), most(bits / n_wide), "{bytes} in {n} ns");
+                let time = Rate::from_bps(n).transmission_time(Bytes::new(bytes));
+                assert_eq!(
+                    time.as_nanos(),
+                    most(bits.div_ceil(n_wide)),
+                    "{bytes} at {n}"
+                );
+                let sent = Rate::from_bps(bytes << 20) * Duration::from_nanos(n);
+                let all = u128::from(bytes << 20) * n_wide / (8 * u128::from(NANOS_PER_SEC));
+                assert_eq!(sent.get(), most(all), "{bytes} Mibit/s for {n} ns");
+            }
+        }
     }
 }

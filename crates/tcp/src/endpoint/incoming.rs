@@ -25,11 +25,19 @@ impl Endpoint {
     /// Processes a received segment; `ecn` is the ECN field of its packet.
     pub fn handle(&mut self, now: Instant, segment: Segment, ecn: Ecn) {
         self.counts.segments_received += 1;
+        if matches!(self.state, State::Closed | State::Listen | State::SynSent) {
+            self.handle_opening(now, segment, ecn);
+        } else {
+            self.on_synchronised(now, segment, ecn);
+        }
+    }
+
+    #[inline(never)]
+    fn handle_opening(&mut self, now: Instant, segment: Segment, ecn: Ecn) {
         match self.state {
-            State::Closed => self.refuse(&segment),
             State::Listen => self.on_listen(now, segment),
             State::SynSent => self.on_syn_sent(now, segment, ecn),
-            _ => self.on_synchronised(now, segment, ecn),
+            _ => self.refuse(&segment),
         }
     }
 
@@ -106,6 +114,7 @@ impl Endpoint {
     }
 
     /// A segment outside the window: answered by an acknowledgement with the expected sequence number.
+    #[inline(never)]
     fn on_unacceptable(&mut self, now: Instant, segment: Segment, offset: i64, ecn: Ecn) {
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
@@ -139,6 +148,7 @@ impl Endpoint {
     }
 
     /// The segment has only data received before: the acknowledgement reports it (RFC 2883).
+    #[inline(never)]
     fn on_duplicate(&mut self, now: Instant, offset: i64, payload: Payload) {
         self.counts.duplicates += 1;
         let piece = Piece {
@@ -153,6 +163,7 @@ impl Endpoint {
     /// A SYN after the first one. In the window or not, it is answered by a challenge acknowledgement (RFC 5961
     /// §4), unless the handshake is not complete: then the peer did not receive our SYN-ACK or, in a simultaneous
     /// open, acknowledges our SYN with its own.
+    #[inline(never)]
     fn on_late_syn(&mut self, now: Instant, segment: &Segment, offset: i64, ecn: Ecn) {
         if self.state != State::SynReceived || offset != -1 {
             self.timers.heard = now;
@@ -171,6 +182,7 @@ impl Endpoint {
     }
 
     /// An acceptable reset (RFC 5961 §3.2).
+    #[inline(never)]
     fn on_reset(&mut self, now: Instant, offset: i64) {
         if offset != self.receiver.next() as i64 {
             self.challenge(now);
@@ -190,6 +202,7 @@ impl Endpoint {
 
     /// In SYN-RECEIVED: whether our SYN is acknowledged. Otherwise the segment belongs to another connection (RFC
     /// 9293 §3.10.7.4, fifth).
+    #[inline(never)]
     fn on_handshake_ack(&mut self, now: Instant, segment: &Segment) -> bool {
         let acked = segment.ack.distance(self.send_base);
         // Data that was sent with the SYN of a simultaneous open may be acknowledged too.
@@ -208,7 +221,7 @@ impl Endpoint {
     }
 
     /// Processes the acknowledgement; `false` if the segment must be dropped.
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, now: Instant, segment: &Segment, offset: i64) -> bool {
         let distance = segment.ack.distance(self.send_base + self.una as u32);
         let ack = match self.judge(distance) {
@@ -262,6 +275,7 @@ impl Endpoint {
 
     /// An acknowledgement that was overtaken may report blocks that the later one had no room for (RFC 6675 §5: any
     /// acknowledgement with SACK blocks updates the scoreboard). Nothing else in it is news.
+    #[inline(never)]
     fn on_old_ack(&mut self, now: Instant, segment: &Segment, ack: u64) {
         if segment.options.sack.is_empty() {
             return;
@@ -274,6 +288,7 @@ impl Endpoint {
         self.tell_sender(now, segment, told);
     }
 
+    #[inline(never)]
     fn tell_sender(&mut self, now: Instant, segment: &Segment, told: ValidAck) {
         let ValidAck { ack, ece, pure } = told;
         let mut blocks = [(0, 0); 4];
@@ -321,6 +336,7 @@ impl Endpoint {
 
     /// Splits the SACK option into a duplicate report (RFC 2883 §4: the first block, when it lies
     /// below the acknowledgement or inside the second block) and the rest, as offsets. Invalid blocks are left out.
+    #[inline(never)]
     fn sort_blocks(
         &self,
         segment: &Segment,
@@ -350,6 +366,7 @@ impl Endpoint {
         (n, dsack)
     }
 
+    #[inline(never)]
     fn on_fin_acked(&mut self, now: Instant) {
         match self.state {
             State::FinWait1 => self.become_state(State::FinWait2),
@@ -402,6 +419,7 @@ impl Endpoint {
     }
 
     /// The peer's FIN is in order (RFC 9293 §3.10.7.4, eighth).
+    #[inline(never)]
     fn on_fin(&mut self, now: Instant) {
         self.events.push(Event::PeerClosed);
         match self.state {
@@ -413,6 +431,7 @@ impl Endpoint {
     }
 
     /// Sends a challenge acknowledgement, within the rate limit.
+    #[inline(never)]
     fn challenge(&mut self, now: Instant) {
         if self.challenge.admit(now) {
             self.counts.challenges += 1;

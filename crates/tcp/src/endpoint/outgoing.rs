@@ -12,7 +12,9 @@ impl Endpoint {
     /// The next segment to send now; call until it returns `None`.
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if let Some(urgent) = self.urgent.take() {
+        if self.urgent.is_some()
+            && let Some(urgent) = self.urgent.take()
+        {
             return Some(self.send_urgent(now, urgent));
         }
         if self.state == State::Closed {
@@ -60,8 +62,8 @@ impl Endpoint {
         }
         let end = order.offset + u64::from(order.len) + u64::from(order.fin);
         self.sent = self.sent.max(end);
-        let mut t = self.segment(now, order.offset, flags);
-        t.segment.payload = self.buffer.payload(order.offset, order.len);
+        let payload = self.buffer.payload(order.offset, order.len);
+        let mut t = self.segment(now, order.offset, flags, SackBlocks::EMPTY, payload);
         // RFC 3168 §6.1.4 and §6.1.5: neither pure acknowledgements nor retransmissions.
         if self.ecn_capable && order.len > 0 {
             t.ecn = self.config.ecn.codepoint(order.retransmission);
@@ -84,14 +86,19 @@ impl Endpoint {
                 sack.push(base + left as u32, base + right as u32);
             });
         }
-        let mut t = self.segment(now, self.sent, Flags::ACK);
-        t.segment.options.sack = sack;
-        Some(t)
+        Some(self.segment(now, self.sent, Flags::ACK, sack, Payload::EMPTY))
     }
 
     /// A segment at `offset` that acknowledges the received data.
     #[inline]
-    fn segment(&mut self, now: Instant, offset: u64, mut flags: Flags) -> Transmit {
+    fn segment(
+        &mut self,
+        now: Instant,
+        offset: u64,
+        mut flags: Flags,
+        sack: SackBlocks,
+        payload: Payload,
+    ) -> Transmit {
         self.counts.segments_sent += 1;
         if self.ecn.ece() {
             flags = flags | Flags::ECE;
@@ -108,23 +115,30 @@ impl Endpoint {
                 urgent: 0,
                 options: Options {
                     timestamps: self.timestamps.option(now),
+                    sack,
                     ..Options::default()
                 },
-                payload: Payload::EMPTY,
+                payload,
             },
             ecn: Ecn::NotEct,
         }
     }
 
+    fn bare_segment(&mut self, now: Instant, offset: u64) -> Transmit {
+        self.segment(now, offset, Flags::ACK, SackBlocks::EMPTY, Payload::EMPTY)
+    }
+
     /// A keep-alive probe: no data, one before the sequence number that the peer expects (SND.UNA), so that it must
     /// answer (RFC 9293 §3.8.4).
+    #[inline(never)]
     fn send_probe(&mut self, now: Instant) -> Transmit {
         self.timers.probe_due = false;
-        let mut t = self.segment(now, self.una, Flags::ACK);
+        let mut t = self.bare_segment(now, self.una);
         t.segment.seq = t.segment.seq + u32::MAX;
         t
     }
 
+    #[inline(never)]
     fn send_urgent(&mut self, now: Instant, urgent: Urgent) -> Transmit {
         match urgent {
             Urgent::Reset(seq, ack) => {
@@ -148,7 +162,7 @@ impl Endpoint {
             }
             Urgent::Acknowledge { next, ece } => {
                 let due = self.receiver.ack().is_due();
-                let mut t = self.segment(now, self.sent, Flags::ACK);
+                let mut t = self.bare_segment(now, self.sent);
                 if due {
                     self.receiver.demand_ack();
                 }
@@ -164,6 +178,7 @@ impl Endpoint {
     }
 
     /// SYN or SYN-ACK, when due.
+    #[inline(never)]
     fn send_handshake(&mut self, now: Instant) -> Option<Transmit> {
         let config = &*self.config;
         let h = self.handshake.as_mut().filter(|h| h.due)?;

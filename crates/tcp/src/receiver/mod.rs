@@ -158,8 +158,8 @@ impl Receiver {
 
     /// Processes the data of an acceptable segment. In the common case, in order and without a hole, it costs a few
     /// additions.
-    #[inline]
-    pub(crate) fn on_segment(&mut self, now: Instant, mut piece: Piece) -> Received {
+    #[inline(always)]
+    pub(crate) fn on_segment(&mut self, now: Instant, piece: Piece) -> Received {
         let len = piece.payload.len();
         let in_order = piece.offset == self.next as i64
             && self.assembler.is_empty()
@@ -175,8 +175,7 @@ impl Receiver {
                 fin: false,
             };
         }
-        let duplicate = self.trim(&mut piece);
-        self.on_other(now, piece, duplicate)
+        self.on_other(now, piece)
     }
 
     /// A data segment echoes one of ours, sent `rtt` ago.
@@ -196,6 +195,13 @@ impl Receiver {
     /// `len` bytes arrived in order: the window may grow.
     #[inline]
     fn tune(&mut self, now: Instant, len: u64) {
+        if self.autotune.is_some() {
+            self.tune_window(now, len);
+        }
+    }
+
+    #[inline(never)]
+    fn tune_window(&mut self, now: Instant, len: u64) {
         let Some(autotune) = &mut self.autotune else {
             return;
         };
@@ -235,7 +241,9 @@ impl Receiver {
         duplicate
     }
 
-    fn on_other(&mut self, now: Instant, piece: Piece, below: Option<(u64, u64)>) -> Received {
+    #[inline(never)]
+    fn on_other(&mut self, now: Instant, mut piece: Piece) -> Received {
+        let below = self.trim(&mut piece);
         let (offset, len) = (piece.offset as u64, u64::from(piece.payload.len()));
         let push = piece.push;
         let mut received = Received::default();

@@ -10,8 +10,10 @@ pub const SHORT: usize = 256;
 /// Data in order that the application has not read.
 #[derive(Debug, Default)]
 pub struct Ready {
+    /// Bytes without content after everything else: all there is, while a transfer has no content.
+    synthetic: u64,
     chunks: VecDeque<Chunk>,
-    /// The bytes of short pieces after them.
+    /// The bytes of short pieces after them, if nothing synthetic follows.
     short: BytesMut,
 }
 
@@ -19,17 +21,18 @@ impl Ready {
     /// Appends `n` bytes without content.
     #[inline]
     pub fn push_synthetic(&mut self, n: u64) {
-        self.join_short();
-        if let Some(Chunk::Synthetic(last)) = self.chunks.back_mut() {
-            *last += n;
-        } else {
-            self.chunks.push_back(Chunk::Synthetic(n));
+        self.synthetic += n;
+        if !self.short.is_empty() {
+            self.join_short();
         }
     }
 
     /// Appends content; short pieces are merged, so that single-byte segments take no extra memory.
-    #[inline]
     pub fn push_real(&mut self, bytes: Bytes) {
+        if self.synthetic > 0 {
+            let n = std::mem::take(&mut self.synthetic);
+            self.chunks.push_back(Chunk::Synthetic(n));
+        }
         if bytes.len() < SHORT {
             self.short.extend_from_slice(&bytes);
         } else {
@@ -38,7 +41,6 @@ impl Ready {
         }
     }
 
-    #[inline]
     fn join_short(&mut self) {
         if !self.short.is_empty() {
             let bytes = self.short.split().freeze();
@@ -49,6 +51,16 @@ impl Ready {
     /// Takes at most `max` bytes.
     #[inline]
     pub fn pop(&mut self, max: u64) -> Option<Chunk> {
+        if !self.chunks.is_empty() || !self.short.is_empty() {
+            return self.pop_stored(max);
+        }
+        let n = self.synthetic.min(max);
+        self.synthetic -= n;
+        (n > 0).then_some(Chunk::Synthetic(n))
+    }
+
+    #[inline(never)]
+    fn pop_stored(&mut self, max: u64) -> Option<Chunk> {
         if self.chunks.is_empty() {
             self.join_short();
         }

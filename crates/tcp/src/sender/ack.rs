@@ -38,7 +38,64 @@ struct Growth {
 
 impl Sender {
     /// Processes an acknowledgement.
+    #[inline]
     pub(crate) fn on_ack(&mut self, facts: &AckFacts<'_>) -> AckOutcome {
+        if self.is_plain(facts) {
+            self.on_plain_ack(facts)
+        } else {
+            self.on_any_ack(facts)
+        }
+    }
+
+    /// Whether an acknowledgement only advances the left edge, while nothing is being repaired, probed or answered.
+    #[inline]
+    pub(super) fn is_plain(&self, facts: &AckFacts<'_>) -> bool {
+        facts.ack > self.una
+            && facts.sacks.is_empty()
+            && facts.dsack.is_none()
+            && !facts.ece
+            && self.phase == Phase::Open
+            && self.board.is_plain()
+            && self.board.front().is_some_and(|s| self.rack.awaits(s))
+            && self.tlp.in_flight.is_none()
+            && !self.path_probe.sent
+            && self.search.is_none()
+    }
+
+    /// What [`Sender::on_any_ack`] comes to for such an acknowledgement: all that it covers is delivered by it, nothing is
+    /// lost, and no episode begins or ends.
+    #[inline]
+    fn on_plain_ack(&mut self, facts: &AckFacts<'_>) -> AckOutcome {
+        let now = facts.now;
+        let flight_before = self.pipe();
+        let shorter = self.awaits_shorter_timer();
+        let acked = facts.ack - self.una;
+        let delivery = self.deliver_plain(facts);
+        self.una = facts.ack;
+        self.on_window(facts.window);
+        if let Some(rtt) = delivery.rtt {
+            self.rtt.on_sample(rtt);
+        }
+        self.unanswered = 0;
+        self.consecutive_timeouts = 0;
+        self.duplicates.acks = 0;
+        self.duplicates.bytes = 0;
+        self.buffer_full = false;
+        self.timers.reorder = Instant::MAX;
+        let growth = Growth {
+            acknowledged: acked,
+            withheld: false,
+        };
+        self.report(facts, &delivery, flight_before, growth);
+        self.rearm(now, true, true, shorter);
+        AckOutcome {
+            fin_acked: self.finished && self.una > self.end,
+            rtt: delivery.rtt,
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn on_any_ack(&mut self, facts: &AckFacts<'_>) -> AckOutcome {
         let now = facts.now;
         let flight = self.flight();
         let flight_before = flight.pipe;
@@ -151,6 +208,27 @@ impl Sender {
             self.tlp.in_flight = None; // the probe was a duplicate: nothing was lost (RFC 8985 §7.4)
         }
         self.undo.on_dsack(right)
+    }
+
+    /// [`Sender::deliver`] for [`Sender::on_plain_ack`].
+    #[inline]
+    fn deliver_plain(&mut self, facts: &AckFacts<'_>) -> Delivery {
+        let now = facts.now;
+        let Some(run) = self.board.acknowledge_plain(facts.ack) else {
+            return Delivery::default();
+        };
+        let (bytes, state) = (run.len(), &run.last.state);
+        self.sampler
+            .on_delivered(now, state, Bytes::new(bytes), false);
+        self.rack.on_run(now, &run);
+        Delivery {
+            bytes,
+            in_order: bytes,
+            newest_sent: Some(state.sent_at),
+            rtt: Some(now - state.sent_at),
+            resent_at: None,
+            original: false,
+        }
     }
 
     /// Updates the scoreboard and collects the newly delivered data.
@@ -448,9 +526,12 @@ impl Sender {
         if let Some(s) = &sample {
             // Application-limited samples are used only if they exceed the current estimate
             // (delivery-rate-estimation §3.5).
-            let rate = s.delivery_rate();
-            if !s.app_limited || self.delivery_rate.is_none_or(|known| rate > known) {
-                self.delivery_rate = Some(rate);
+            if !s.app_limited
+                || self
+                    .delivery_rate()
+                    .is_none_or(|known| s.delivery_rate() > known)
+            {
+                self.delivery = Some((s.delivered, s.interval));
             }
         }
         if delivery.bytes == 0 {

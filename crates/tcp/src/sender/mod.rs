@@ -150,7 +150,8 @@ pub(crate) struct Sender {
     unanswered: u32,
     consecutive_timeouts: u32,
     given_up: bool,
-    delivery_rate: Option<Rate>,
+    /// The latest delivery-rate sample that counts: bytes, and the time they took.
+    delivery: Option<(Bytes, Duration)>,
     /// Bytes delivered at the latest congestion event, and between the latest two.
     loss_marks: (u64, u64),
     settings: Settings,
@@ -312,7 +313,7 @@ impl Sender {
             unanswered: 0,
             consecutive_timeouts: 0,
             given_up: false,
-            delivery_rate: None,
+            delivery: None,
             loss_marks: (0, 0),
             settings: Settings::new(config),
             counts: Counts::default(),
@@ -501,6 +502,11 @@ impl Sender {
             index: self.index,
         };
         (&mut self.controller, path)
+    }
+
+    /// The latest delivery rate.
+    fn delivery_rate(&self) -> Option<Rate> {
+        self.delivery.map(|(bytes, time)| bytes / time)
     }
 
     fn pacing_rate(&self) -> Option<Rate> {

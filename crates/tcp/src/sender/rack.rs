@@ -2,7 +2,7 @@
 
 use gargalo_units::{Duration, Instant};
 
-use super::scoreboard::{DUP_THRESH, Sent};
+use super::scoreboard::{DUP_THRESH, Run, Sent};
 
 /// Round trips for which a widened reordering window is kept (RFC 8985 §6.2 step 4: 16 recoveries).
 const PERSIST: u32 = 16;
@@ -12,8 +12,8 @@ const MAX_MULTIPLIER: u32 = 254;
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
     /// Send time of the newest segment delivered so far, and which transmission it was: of two at one time the later
-    /// one is newer (RFC 8985 §6.2 takes the sequence number, as it does not know the order).
-    newest: Option<(Instant, u64)>,
+    /// one is newer (RFC 8985 §6.2 takes the sequence number, as it does not know the order). The first one is number 1.
+    newest: (Instant, u64),
     rtt: Duration,
     /// Highest offset delivered.
     highest: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Rack {
 impl Default for Rack {
     fn default() -> Self {
         Self {
-            newest: None,
+            newest: (Instant::ZERO, 0),
             rtt: Duration::ZERO,
             highest: 0,
             reordering_seen: false,
@@ -68,10 +68,37 @@ impl Rack {
             return; // the acknowledgement is of the original
         }
         let this = (sent.state.sent_at, sent.order);
-        if self.newest.is_none_or(|n| this > n) {
-            self.newest = Some(this);
+        if this > self.newest {
+            self.newest = this;
             self.rtt = rtt;
         }
+    }
+
+    /// The same for segments that were each sent once, in order.
+    #[inline]
+    pub(crate) fn on_run(&mut self, now: Instant, run: &Run) {
+        if run.end < self.highest {
+            self.reordering_seen = true;
+            self.on_late(run.start);
+        }
+        self.highest = self.highest.max(run.last.end());
+        if self.has_passed(&run.last) {
+            return;
+        }
+        self.newest = (run.last.state.sent_at, run.last.order);
+        self.rtt = now - run.last.state.sent_at;
+    }
+
+    /// Whether this segment or one that was sent after it has been delivered.
+    #[inline]
+    fn has_passed(&self, sent: &Sent) -> bool {
+        self.newest >= (sent.state.sent_at, sent.order)
+    }
+
+    /// Whether nothing that was sent after this segment has been delivered: then neither it nor any later one can be due.
+    #[inline]
+    pub(crate) fn awaits(&self, sent: &Sent) -> bool {
+        !self.has_passed(sent)
     }
 
     /// An original that begins at `start` arrived after later data. The extent has the segment itself, so that the
@@ -139,8 +166,7 @@ impl Rack {
     /// When `sent` counts as lost; `None` while nothing sent after it has been delivered.
     #[inline]
     pub(crate) fn due(&self, sent: &Sent, window: Duration) -> Option<Instant> {
-        let newest = self.newest?;
-        if newest <= (sent.state.sent_at, sent.order) {
+        if self.newest <= (sent.state.sent_at, sent.order) {
             return None;
         }
         Some(sent.state.sent_at + self.rtt + window)

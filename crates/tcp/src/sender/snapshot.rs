@@ -22,7 +22,7 @@ impl Sender {
             mss: Bytes::new(u64::from(self.mss)),
             since_loss: Bytes::new(delivered.saturating_sub(self.loss_marks.0)),
             between_losses: Bytes::new(self.loss_marks.1),
-            rate: self.delivery_rate.map_or(0.0, Rate::bytes_per_sec),
+            rate: self.delivery_rate().map_or(0.0, Rate::bytes_per_sec),
             can_send: can_send && self.consecutive_timeouts == 0,
         }
     }
@@ -65,7 +65,7 @@ impl Sender {
             latest_rtt: self.rtt.latest(),
             rto: self.rtt.rto(),
             pacing_rate: self.pacing_rate(),
-            delivery_rate: self.delivery_rate,
+            delivery_rate: self.delivery_rate(),
             delivered: self.sampler.delivered(),
             phase: self.phase_name(),
         }

@@ -21,11 +21,12 @@ impl Sender {
     /// When the first segment in flight times out, counted from its last transmission: RFC 6298 §5 allows no
     /// retransmission before that.
     fn first_deadline(&self, now: Instant) -> Instant {
-        let sent = self.board.first().map_or(now, |(_, s)| s.state.sent_at);
+        let sent = self.board.front().map_or(now, |s| s.state.sent_at);
         (sent + self.rtt.rto()).max(now + TICK)
     }
 
     /// Rearms the timers after an acknowledgement; `shorter`: a shorter timer was due before.
+    #[inline]
     pub(super) fn rearm(&mut self, now: Instant, advanced: bool, delivered: bool, shorter: bool) {
         if self.board.is_empty() {
             self.timers.rto = Instant::MAX;
@@ -51,6 +52,7 @@ impl Sender {
     }
 
     /// Arms the timers after a transmission.
+    #[inline]
     pub(super) fn arm_after_send(&mut self, now: Instant, new: bool) {
         if self.timers.rto == Instant::MAX {
             self.timers.rto = now + self.rtt.rto(); // RFC 6298 §5.1
@@ -66,6 +68,7 @@ impl Sender {
     }
 
     /// Arms the probe timer (RFC 8985 §7.2), at `latest` when the retransmission timeout is due.
+    #[inline]
     fn arm_probe(&mut self, now: Instant, latest: Instant) {
         let eligible = self.settings.probe
             && self.phase == Phase::Open
@@ -89,6 +92,7 @@ impl Sender {
 
     /// Arms the persist timer when data waits for the peer's window and nothing is in flight: only a probe can
     /// detect that the window has opened (RFC 9293 §3.8.6.1).
+    #[inline]
     pub(super) fn arm_persist(&mut self, now: Instant) {
         let waiting = self.board.is_empty() && self.has_unsent();
         if !waiting {

@@ -15,26 +15,24 @@ impl Sender {
     /// The next segment that congestion window, peer's window and pacing allow; call until `None`.
     #[inline]
     pub(crate) fn poll(&mut self, now: Instant) -> Option<SendOrder> {
+        if self.is_idle() {
+            self.timers.pacing = Instant::MAX;
+            self.note_limit(false, 0);
+            return None;
+        }
+        self.poll_next(now)
+    }
+
+    /// Whether there is nothing to send, to send again or to wait for: the receiving side of a transfer.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.board.is_empty() && !self.has_unsent() && !self.has_due()
+    }
+
+    fn poll_next(&mut self, now: Instant) -> Option<SendOrder> {
         self.timers.pacing = Instant::MAX;
-        if self.peer.probe_due {
-            self.peer.probe_due = false;
-            if let Some(order) = self.window_probe(now) {
-                return Some(order);
-            }
-        }
-        if self.tlp.due {
-            self.tlp.due = false;
-            if let Some(order) = self.tail_probe(now) {
-                return Some(order);
-            }
-        }
-        if std::mem::take(&mut self.path_probe.due)
-            && let Some(order) = self.path_probe(now)
-        {
-            return Some(order);
-        }
-        if std::mem::take(&mut self.resend_due)
-            && let Some(order) = self.retransmit(now)
+        if self.has_due()
+            && let Some(order) = self.poll_due(now)
         {
             return Some(order);
         }
@@ -42,20 +40,14 @@ impl Sender {
         let window = self.window();
         let has_lost = self.board.has_lost();
         if !has_lost && (!self.has_unsent() || self.holds_rest()) {
-            if let Some(order) = self.rescue(now) {
-                return Some(order);
-            }
-            // An upper layer writes no more than there is room for.
-            let limited = self.more_follows && pipe + u64::from(self.mss) > window && pipe > 0;
-            if pipe < window && !self.more_follows && !self.board.is_empty() {
-                self.sampler.set_app_limited(Bytes::new(pipe));
-            }
-            self.note_limit(limited, pipe);
-            return None;
+            return self.poll_rest(now, pipe, window);
         }
         // A full segment must fit; with nothing in flight the window never blocks.
         let mss = u64::from(self.mss);
-        let probe = self.mtu_probe(now);
+        let probe = match &self.search {
+            None => None,
+            Some(_) => self.mtu_probe(now),
+        };
         if pipe + probe.map_or(mss, u64::from) > window && pipe > 0 {
             self.note_limit(true, pipe);
             return None;
@@ -65,7 +57,37 @@ impl Sender {
             self.note_limit(false, pipe);
             return None;
         }
-        if has_lost
+        if !has_lost && self.frto != Frto::SendNew && probe.is_none() && self.has_full_segments() {
+            return Some(self.send_piece(now, pipe, (self.mss, false)));
+        }
+        self.poll_special(now, pipe, window, probe)
+    }
+
+    /// Nothing is lost and nothing new may be sent.
+    #[inline(never)]
+    fn poll_rest(&mut self, now: Instant, pipe: u64, window: u64) -> Option<SendOrder> {
+        if let Some(order) = self.rescue(now) {
+            return Some(order);
+        }
+        // An upper layer writes no more than there is room for.
+        let limited = self.more_follows && pipe + u64::from(self.mss) > window && pipe > 0;
+        if pipe < window && !self.more_follows && !self.board.is_empty() {
+            self.sampler.set_app_limited(Bytes::new(pipe));
+        }
+        self.note_limit(limited, pipe);
+        None
+    }
+
+    /// There is room for a retransmission, or for new data that is not simply the next full segment.
+    #[inline(never)]
+    fn poll_special(
+        &mut self,
+        now: Instant,
+        pipe: u64,
+        window: u64,
+        probe: Option<u32>,
+    ) -> Option<SendOrder> {
+        if self.board.has_lost()
             && self.frto != Frto::SendNew
             && let Some(order) = self.retransmit(now)
         {
@@ -75,7 +97,7 @@ impl Sender {
         if self.frto == Frto::SendNew {
             if order.is_some() {
                 // At most two segments, as the window after the first acknowledgement allows.
-                if pipe + mss > window {
+                if pipe + u64::from(self.mss) > window {
                     self.frto = Frto::Second;
                 }
                 return order;
@@ -91,12 +113,45 @@ impl Sender {
         order
     }
 
+    /// Whether a probe or a retransmission comes before all else.
+    #[inline]
+    fn has_due(&self) -> bool {
+        self.peer.probe_due | self.tlp.due | self.path_probe.due | self.resend_due
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_due(&mut self, now: Instant) -> Option<SendOrder> {
+        if std::mem::take(&mut self.peer.probe_due)
+            && let Some(order) = self.window_probe(now)
+        {
+            return Some(order);
+        }
+        if std::mem::take(&mut self.tlp.due)
+            && let Some(order) = self.tail_probe(now)
+        {
+            return Some(order);
+        }
+        if std::mem::take(&mut self.path_probe.due)
+            && let Some(order) = self.path_probe(now)
+        {
+            return Some(order);
+        }
+        if std::mem::take(&mut self.resend_due) {
+            return self.retransmit(now);
+        }
+        None
+    }
+
     /// The rescue retransmission (RFC 6675 §4, NextSeg (4)): in recovery, when there is room, nothing is known to be
     /// lost, and no new data can be sent, the highest segment is sent again, once. Its acknowledgement shows what is
     /// missing below it.
     fn rescue(&mut self, now: Instant) -> Option<SendOrder> {
+        if !self.settings.rescue || self.rescued || self.phase != Phase::Recovery {
+            return None;
+        }
         let fits = self.pipe() + u64::from(self.mss) <= self.window();
-        if !self.settings.rescue || self.rescued || self.phase != Phase::Recovery || !fits {
+        if !fits {
             return None;
         }
         if self.board.may_be_reported() {
@@ -173,48 +228,69 @@ impl Sender {
         (worthwhile && (full || fin || !held)).then_some((len as u32, fin))
     }
 
-    fn send_new(&mut self, now: Instant, pipe: u64, probe: Option<u32>) -> Option<SendOrder> {
-        if !self.settings.limited_transmit
+    /// Whether limited transmit is off and would send now (RFC 3042).
+    #[inline]
+    fn withholds_new(&self) -> bool {
+        !self.settings.limited_transmit
             && self.phase == Phase::Open
             && (self.duplicates.bytes > 0 || self.board.sacked() > 0)
-        {
+    }
+
+    /// Whether the next segment is a full one, the peer's window has room for it, and another follows: then it needs no
+    /// further rule.
+    #[inline]
+    fn has_full_segments(&self) -> bool {
+        let mss = u64::from(self.mss);
+        self.end.saturating_sub(self.nxt) >= 2 * mss
+            && self.peer.end.saturating_sub(self.nxt) >= mss
+            && !self.withholds_new()
+    }
+
+    fn send_new(&mut self, now: Instant, pipe: u64, probe: Option<u32>) -> Option<SendOrder> {
+        if self.withholds_new() {
             return None;
         }
         let (len, fin) = match probe {
             Some(len) => (len, false),
             None => self.next_piece()?,
         };
-        let offset = self.nxt;
-        let span = len + u32::from(fin);
         let rest = self.end - (self.nxt + u64::from(len));
         let last = rest == 0 || (self.buffer_full && rest < u64::from(self.mss));
         if last && !self.more_follows && pipe + u64::from(len) < self.window() {
             // The application has no more data: later samples are application-limited.
             self.sampler.set_app_limited(Bytes::new(pipe));
         }
-        let state = self.on_send(now, span, pipe, false);
-        self.board.push(offset, span, fin, state);
+        let order = self.send_piece(now, pipe, (len, fin));
         if probe.is_some() {
-            self.on_mtu_probe_sent(offset, len);
+            self.on_mtu_probe_sent(order.offset, len);
         }
-        self.nxt += u64::from(span);
         if len < self.mss {
             self.small_end = self.nxt;
         }
+        Some(order)
+    }
+
+    /// Sends `len` bytes of new data, and a FIN.
+    #[inline]
+    fn send_piece(&mut self, now: Instant, pipe: u64, (len, fin): (u32, bool)) -> SendOrder {
+        let offset = self.nxt;
+        let span = len + u32::from(fin);
+        let state = self.on_send(now, span, pipe, false);
+        self.board.push(offset, span, fin, state);
+        self.nxt += u64::from(span);
         self.arm_after_send(now, true);
-        let psh = self.nxt >= self.end && !self.more_follows;
         let cwr = std::mem::take(&mut self.cwr.due);
         if cwr {
             self.cwr.end = self.nxt;
         }
-        Some(SendOrder {
+        SendOrder {
             offset,
             len,
             fin,
-            psh,
+            psh: self.nxt >= self.end && !self.more_follows,
             cwr,
             ..SendOrder::default()
-        })
+        }
     }
 
     fn retransmit(&mut self, now: Instant) -> Option<SendOrder> {
@@ -244,6 +320,7 @@ impl Sender {
     }
 
     /// Updates all counters and states when `len` offsets are sent.
+    #[inline]
     fn on_send(&mut self, now: Instant, len: u32, pipe: u64, retransmission: bool) -> SendState {
         let bytes = Bytes::new(u64::from(len));
         let in_flight = Bytes::new(pipe);

@@ -49,8 +49,25 @@ impl Sent {
     }
 }
 
+/// Segments that were acknowledged together, each sent once and in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// First offset and end of the first.
+    pub start: u64,
+    pub end: u64,
+    pub last: Sent,
+}
+
+impl Run {
+    /// Offsets it covers.
+    #[inline]
+    pub(crate) fn len(&self) -> u64 {
+        self.last.end() - self.start
+    }
+}
+
 /// The segments in flight.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     entries: VecDeque<Sent>,
     /// Absolute index of the first entry.
@@ -59,6 +76,8 @@ pub(crate) struct Scoreboard {
     pipe: u64,
     sacked: u32,
     lost: u32,
+    /// Entries that were sent more than once.
+    repeats: u32,
     /// Lost entries, lowest first; may hold stale ones.
     to_send: BinaryHeap<Reverse<u64>>,
     /// Entries before this one have been examined by the count above them.
@@ -96,6 +115,17 @@ impl Scoreboard {
     pub(crate) fn has_lost(&self) -> bool {
         self.lost > 0
     }
+    /// Whether each segment was sent once, none is marked lost and none was selectively acknowledged: then they are in
+    /// the order of sending.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.sacked | self.lost | self.repeats == 0
+    }
+    /// The first segment that is not acknowledged.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&Sent> {
+        self.entries.front()
+    }
 
     /// A new segment was sent.
     #[inline]
@@ -117,9 +147,52 @@ impl Scoreboard {
         });
     }
 
-    /// Removes everything before `ack`; `delivered` is called for newly delivered segments.
+    /// While [`Self::is_plain`]: removes everything before `ack` and returns what it was.
     #[inline]
+    pub(crate) fn acknowledge_plain(&mut self, ack: u64) -> Option<Run> {
+        let first = self.entries.front()?;
+        let (start, end) = (first.start, first.end().min(ack));
+        let mut last = first;
+        let mut n = 0;
+        while let Some(e) = self.entries.get(n)
+            && e.start < ack
+        {
+            last = e;
+            n += 1;
+        }
+        let mut last = *last;
+        let rest = last.end().saturating_sub(ack);
+        if rest > 0 {
+            // A part of a segment was acknowledged: keep the rest.
+            n -= 1;
+            last.len -= rest as u32;
+            let kept = &mut self.entries[n];
+            kept.start = ack;
+            kept.len = rest as u32;
+        }
+        self.pipe -= last.end() - start;
+        for _ in 0..n {
+            self.entries.pop_front();
+        }
+        self.forward_to(self.base + n as u64);
+        Some(Run { start, end, last })
+    }
+
+    /// The first entry is `base` from now on.
+    #[inline]
+    fn forward_to(&mut self, base: u64) {
+        self.base = base;
+        self.count_cursor = self.count_cursor.max(base);
+        self.time_cursor = self.time_cursor.max(base);
+        if self.entries.is_empty() {
+            self.to_send.clear();
+            self.repeated.clear();
+        }
+    }
+
+    /// Removes everything before `ack`; `delivered` is called for newly delivered segments.
     pub(crate) fn acknowledge(&mut self, ack: u64, mut delivered: impl FnMut(&Sent)) {
+        let mut base = self.base;
         while let Some(front) = self.entries.front_mut() {
             if front.end() > ack {
                 if front.start < ack {
@@ -139,29 +212,24 @@ impl Scoreboard {
                 }
                 break;
             }
-            let entry = *front;
-            self.entries.pop_front();
-            if entry.sacked {
+            self.repeats -= u32::from(front.retransmitted);
+            if front.sacked {
                 self.sacked -= 1;
-                if self.base >= self.count_cursor {
+                if base >= self.count_cursor {
                     self.sacked_above -= 1;
                 }
             } else {
-                if entry.lost {
+                if front.lost {
                     self.lost -= 1;
                 } else {
-                    self.pipe -= u64::from(entry.len);
+                    self.pipe -= u64::from(front.len);
                 }
-                delivered(&entry);
+                delivered(front);
             }
-            self.base += 1;
+            self.entries.pop_front();
+            base += 1;
         }
-        self.count_cursor = self.count_cursor.max(self.base);
-        self.time_cursor = self.time_cursor.max(self.base);
-        if self.entries.is_empty() {
-            self.to_send.clear();
-            self.repeated.clear();
-        }
+        self.forward_to(base);
     }
 
     /// The index of the first entry that starts at or after `offset`.
@@ -465,6 +533,7 @@ impl Scoreboard {
             self.lost -= 1;
             self.pipe += u64::from(e.len);
         }
+        self.repeats += u32::from(!e.retransmitted);
         e.retransmitted = true;
         e.was_lost = false;
         self.transmissions += 1;
@@ -513,9 +582,10 @@ impl Scoreboard {
         // Indices have moved: rebuild what refers to them.
         self.to_send.clear();
         (self.count_cursor, self.time_cursor) = (self.base, self.base);
-        (self.sacked, self.lost) = (0, 0);
+        (self.sacked, self.lost, self.repeats) = (0, 0, 0);
         for (i, e) in self.entries.iter().enumerate() {
             self.sacked += u32::from(e.sacked);
+            self.repeats += u32::from(e.retransmitted);
             if e.lost {
                 self.lost += 1;
                 self.to_send.push(Reverse(self.base + i as u64));

@@ -2,6 +2,7 @@
 
 mod forward;
 mod growth;
+mod plain;
 mod probes_and_windows;
 mod reordering;
 
