@@ -113,10 +113,36 @@ impl RateSampler {
         if self.delivered > self.app_limited {
             self.app_limited = Bytes::ZERO; // the bubble is acknowledged and gone
         }
-        let Newest {
-            state,
-            retransmission,
-        } = self.newest.take()?;
+        let newest = self.newest.take()?;
+        self.sample(&newest.state, newest.retransmission, min_rtt)
+    }
+
+    /// [`RateSampler::on_delivered`] and [`RateSampler::finish`] of an acknowledgement of `bytes` in segments that were sent
+    /// once each; `state` is that of the last one sent.
+    #[inline]
+    pub fn on_acknowledged(
+        &mut self,
+        now: Instant,
+        state: &SendState,
+        bytes: Bytes,
+        min_rtt: Option<Duration>,
+    ) -> Option<RateSample> {
+        self.delivered += bytes;
+        self.delivered_at = now;
+        self.first_sent_at = state.sent_at;
+        if self.delivered > self.app_limited {
+            self.app_limited = Bytes::ZERO;
+        }
+        self.sample(state, false, min_rtt)
+    }
+
+    #[inline]
+    fn sample(
+        &self,
+        state: &SendState,
+        retransmission: bool,
+        min_rtt: Option<Duration>,
+    ) -> Option<RateSample> {
         let send_elapsed = state.sent_at - state.first_sent_at;
         let ack_elapsed = self.delivered_at - state.delivered_at;
         let interval = send_elapsed.max(ack_elapsed);

@@ -83,6 +83,14 @@ impl SendBuffer {
     #[inline]
     pub fn release(&mut self, offset: u64) {
         self.start = offset.clamp(self.start, self.end);
+        let whole = |run: &Run| run.at + run.len <= self.start;
+        if self.runs.front().is_some_and(whole) {
+            self.release_runs();
+        }
+    }
+
+    #[inline(never)]
+    fn release_runs(&mut self) {
         while let Some(run) = self.runs.front() {
             if run.at + run.len > self.start {
                 break;

@@ -2,12 +2,12 @@
 
 use gargalo_units::{Ecn, Instant};
 use gargalo_wire::mptcp::MptcpOption;
-use gargalo_wire::tcp::{Flags, Payload, Segment};
+use gargalo_wire::tcp::{Flags, Options, Payload, Segment};
 
 use super::{Endpoint, Urgent};
 use crate::ecn::Changed;
 use crate::receiver::Piece;
-use crate::sender::AckFacts;
+use crate::sender::{AckFacts, AckOutcome};
 use crate::{Error, Event, State};
 
 /// The validity of an acknowledgement field.
@@ -52,19 +52,10 @@ impl Endpoint {
             self.on_unacceptable(now, segment, offset, ecn);
             return;
         }
-        if flags.intersects(Flags::RST | Flags::SYN) {
-            if flags.contains(Flags::RST) {
-                self.on_reset(now, offset);
-            } else {
-                self.on_late_syn(now, &segment, offset, ecn);
-            }
-            return;
-        }
-        // RFC 9293 §3.10.7.4, fifth: a segment without ACK is dropped.
-        if !flags.contains(Flags::ACK) {
-            return;
-        }
-        if self.state == State::SynReceived && !self.on_handshake_ack(now, &segment) {
+        let kind = flags & (Flags::RST | Flags::SYN | Flags::ACK);
+        if (kind != Flags::ACK || self.state == State::SynReceived)
+            && !self.admits(now, &segment, offset, ecn)
+        {
             return;
         }
         if !self.on_ack(now, &segment, offset) {
@@ -83,9 +74,30 @@ impl Endpoint {
         }
         self.timers.heard = now;
         self.unreachable = false;
-        if !segment.payload.is_empty() || flags.contains(Flags::FIN) {
-            self.on_text(now, offset, segment.payload, flags, ecn);
+        let Segment {
+            options, payload, ..
+        } = segment;
+        discard(options);
+        if !payload.is_empty() || flags.contains(Flags::FIN) {
+            self.on_text(now, offset, payload, flags, ecn);
         }
+    }
+
+    /// Whether a segment in the window that opens or resets, or that arrives before the connection is open, is processed
+    /// further.
+    #[inline(never)]
+    fn admits(&mut self, now: Instant, segment: &Segment, offset: i64, ecn: Ecn) -> bool {
+        if segment.flags.intersects(Flags::RST | Flags::SYN) {
+            if segment.flags.contains(Flags::RST) {
+                self.on_reset(now, offset);
+            } else {
+                self.on_late_syn(now, segment, offset, ecn);
+            }
+            return false;
+        }
+        // RFC 9293 §3.10.7.4, fifth: a segment without ACK is dropped.
+        segment.flags.contains(Flags::ACK)
+            && (self.state != State::SynReceived || self.on_handshake_ack(now, segment))
     }
 
     /// Protection against wrapped sequence numbers (RFC 7323 §5). Resets are exempt: they are validated by their
@@ -290,6 +302,36 @@ impl Endpoint {
 
     #[inline(never)]
     fn tell_sender(&mut self, now: Instant, segment: &Segment, told: ValidAck) {
+        let window = self.usable_window();
+        let acked = told.ack.saturating_sub(self.una);
+        let Some(sender) = &mut self.sender else {
+            return;
+        };
+        let plain = !told.ece && segment.options.sack.is_empty() && sender.takes_plain(told.ack);
+        let outcome = if plain {
+            sender.on_plain_ack(now, told.ack, window)
+        } else {
+            self.tell_all(now, segment, told)
+        };
+        if outcome.rtt.is_some() {
+            self.rtt_sample = outcome.rtt;
+        }
+        if acked > 0 {
+            self.una = told.ack;
+            self.buffer.release(told.ack);
+            if self.write_blocked {
+                self.write_blocked = false;
+                self.events.push(Event::Writable);
+            }
+        }
+        if outcome.fin_acked {
+            self.on_fin_acked(now);
+        }
+    }
+
+    /// Passes on everything that an acknowledgement says.
+    #[inline(never)]
+    fn tell_all(&mut self, now: Instant, segment: &Segment, told: ValidAck) -> AckOutcome {
         let ValidAck { ack, ece, pure } = told;
         let mut blocks = [(0, 0); 4];
         let (sacks, dsack) = if segment.options.sack.is_empty() {
@@ -297,7 +339,6 @@ impl Endpoint {
         } else {
             self.sort_blocks(segment, ack, &mut blocks)
         };
-        let acked = ack.saturating_sub(self.una);
         let echo = segment
             .options
             .timestamps
@@ -314,29 +355,14 @@ impl Endpoint {
             ece,
             pure,
         };
-        let Some(sender) = &mut self.sender else {
-            return;
-        };
-        let outcome = sender.on_ack(&facts);
-        if outcome.rtt.is_some() {
-            self.rtt_sample = outcome.rtt;
-        }
-        if acked > 0 {
-            self.una = ack;
-            self.buffer.release(ack);
-            if self.write_blocked {
-                self.write_blocked = false;
-                self.events.push(Event::Writable);
-            }
-        }
-        if outcome.fin_acked {
-            self.on_fin_acked(now);
+        match &mut self.sender {
+            Some(sender) => sender.on_ack(&facts),
+            None => AckOutcome::default(),
         }
     }
 
     /// Splits the SACK option into a duplicate report (RFC 2883 §4: the first block, when it lies
     /// below the acknowledgement or inside the second block) and the rest, as offsets. Invalid blocks are left out.
-    #[inline(never)]
     fn sort_blocks(
         &self,
         segment: &Segment,
@@ -377,7 +403,7 @@ impl Endpoint {
     }
 
     /// Text and FIN of an acceptable segment.
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_text(
         &mut self,
         now: Instant,
@@ -437,6 +463,14 @@ impl Endpoint {
             self.counts.challenges += 1;
             self.receiver.demand_ack();
         }
+    }
+}
+
+/// Drops options. Most own nothing, which is not worth a call.
+#[inline]
+fn discard(options: Options) {
+    if options.extra.is_none() && options.mptcp.is_none() {
+        std::mem::forget(options);
     }
 }
 

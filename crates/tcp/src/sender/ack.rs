@@ -1,6 +1,6 @@
 //! Processing of acknowledgements by the sender.
 
-use gargalo_cc::{Acked, Cause, Lost};
+use gargalo_cc::{Acked, Cause, Lost, RateSample};
 use gargalo_units::{Bytes, Duration, Instant};
 
 use super::scoreboard::{DUP_THRESH, Sent};
@@ -37,23 +37,12 @@ struct Growth {
 }
 
 impl Sender {
-    /// Processes an acknowledgement.
+    /// Whether [`Sender::on_plain_ack`] processes an acknowledgement that advances the left edge to `ack` and reports
+    /// neither SACK blocks nor congestion: nothing is being repaired, probed or answered, and all that is in flight was sent
+    /// after what has been delivered.
     #[inline]
-    pub(crate) fn on_ack(&mut self, facts: &AckFacts<'_>) -> AckOutcome {
-        if self.is_plain(facts) {
-            self.on_plain_ack(facts)
-        } else {
-            self.on_any_ack(facts)
-        }
-    }
-
-    /// Whether an acknowledgement only advances the left edge, while nothing is being repaired, probed or answered.
-    #[inline]
-    pub(super) fn is_plain(&self, facts: &AckFacts<'_>) -> bool {
-        facts.ack > self.una
-            && facts.sacks.is_empty()
-            && facts.dsack.is_none()
-            && !facts.ece
+    pub(crate) fn takes_plain(&self, ack: u64) -> bool {
+        ack > self.una
             && self.phase == Phase::Open
             && self.board.is_plain()
             && self.board.front().is_some_and(|s| self.rack.awaits(s))
@@ -62,20 +51,31 @@ impl Sender {
             && self.search.is_none()
     }
 
-    /// What [`Sender::on_any_ack`] comes to for such an acknowledgement: all that it covers is delivered by it, nothing is
+    /// What [`Sender::on_ack`] comes to for such an acknowledgement: all that it covers is delivered by it, nothing is
     /// lost, and no episode begins or ends.
     #[inline]
-    fn on_plain_ack(&mut self, facts: &AckFacts<'_>) -> AckOutcome {
-        let now = facts.now;
+    pub(crate) fn on_plain_ack(&mut self, now: Instant, ack: u64, window: u64) -> AckOutcome {
         let flight_before = self.pipe();
         let shorter = self.awaits_shorter_timer();
-        let acked = facts.ack - self.una;
-        let delivery = self.deliver_plain(facts);
-        self.una = facts.ack;
-        self.on_window(facts.window);
-        if let Some(rtt) = delivery.rtt {
-            self.rtt.on_sample(rtt);
-        }
+        let bytes = ack - self.una;
+        let mut delivery = Delivery {
+            bytes,
+            in_order: bytes,
+            ..Delivery::default()
+        };
+        let mut sample = None;
+        let (rtt, rack, sampler) = (&mut self.rtt, &mut self.rack, &mut self.sampler);
+        self.board.acknowledge_plain(ack, |run| {
+            let state = &run.last.state;
+            let took = now - state.sent_at;
+            rtt.on_sample(took);
+            rack.on_run(&run, ack, took);
+            sample = sampler.on_acknowledged(now, state, Bytes::new(bytes), rtt.min());
+            delivery.newest_sent = Some(state.sent_at);
+            delivery.rtt = Some(took);
+        });
+        self.una = ack;
+        self.on_window(window);
         self.unanswered = 0;
         self.consecutive_timeouts = 0;
         self.duplicates.acks = 0;
@@ -83,10 +83,10 @@ impl Sender {
         self.buffer_full = false;
         self.timers.reorder = Instant::MAX;
         let growth = Growth {
-            acknowledged: acked,
+            acknowledged: bytes,
             withheld: false,
         };
-        self.report(facts, &delivery, flight_before, growth);
+        self.report((now, false), &delivery, sample, flight_before, growth);
         self.rearm(now, true, true, shorter);
         AckOutcome {
             fin_acked: self.finished && self.una > self.end,
@@ -94,8 +94,9 @@ impl Sender {
         }
     }
 
+    /// Processes an acknowledgement.
     #[inline(never)]
-    pub(super) fn on_any_ack(&mut self, facts: &AckFacts<'_>) -> AckOutcome {
+    pub(crate) fn on_ack(&mut self, facts: &AckFacts<'_>) -> AckOutcome {
         let now = facts.now;
         let flight = self.flight();
         let flight_before = flight.pipe;
@@ -184,7 +185,8 @@ impl Sender {
             acknowledged,
             withheld: (ended && !self.settings.grows_at_end) || self.withholds_growth(advanced),
         };
-        self.report(facts, &delivery, flight_before, growth);
+        let sample = self.sampler.finish(self.rtt.min());
+        self.report((now, facts.ece), &delivery, sample, flight_before, growth);
         if let Some(prr) = &mut self.prr {
             // RFC 9937 §6: without SACK a duplicate acknowledgement stands for a segment, which must
             // not count again when it is acknowledged.
@@ -208,27 +210,6 @@ impl Sender {
             self.tlp.in_flight = None; // the probe was a duplicate: nothing was lost (RFC 8985 §7.4)
         }
         self.undo.on_dsack(right)
-    }
-
-    /// [`Sender::deliver`] for [`Sender::on_plain_ack`].
-    #[inline]
-    fn deliver_plain(&mut self, facts: &AckFacts<'_>) -> Delivery {
-        let now = facts.now;
-        let Some(run) = self.board.acknowledge_plain(facts.ack) else {
-            return Delivery::default();
-        };
-        let (bytes, state) = (run.len(), &run.last.state);
-        self.sampler
-            .on_delivered(now, state, Bytes::new(bytes), false);
-        self.rack.on_run(now, &run);
-        Delivery {
-            bytes,
-            in_order: bytes,
-            newest_sent: Some(state.sent_at),
-            rtt: Some(now - state.sent_at),
-            resent_at: None,
-            original: false,
-        }
     }
 
     /// Updates the scoreboard and collects the newly delivered data.
@@ -517,12 +498,12 @@ impl Sender {
     /// Reports the acknowledgement to the controller.
     fn report(
         &mut self,
-        facts: &AckFacts<'_>,
+        (now, ece): (Instant, bool),
         delivery: &Delivery,
+        sample: Option<RateSample>,
         flight_before: u64,
         growth: Growth,
     ) {
-        let sample = self.sampler.finish(self.rtt.min());
         if let Some(s) = &sample {
             // Application-limited samples are used only if they exceed the current estimate
             // (delivery-rate-estimation §3.5).
@@ -546,10 +527,10 @@ impl Sender {
             || (self.controller.in_slow_start()
                 && self.controller.cwnd().get() < 2 * self.limited.most_in_flight);
         let acked = Acked {
-            now: facts.now,
+            now,
             bytes: Bytes::new(delivery.bytes),
             acknowledged: Bytes::new(growth.acknowledged),
-            ce_bytes: Bytes::new(if facts.ece { delivery.bytes } else { 0 }),
+            ce_bytes: Bytes::new(if ece { delivery.bytes } else { 0 }),
             rtt: delivery.rtt,
             sent_at: delivery.newest_sent,
             in_flight_before: Bytes::new(flight_before),

@@ -74,31 +74,22 @@ impl Rack {
         }
     }
 
-    /// The same for segments that were each sent once, in order.
+    /// The same for all before `ack`, when nothing sent after it has been delivered before.
     #[inline]
-    pub(crate) fn on_run(&mut self, now: Instant, run: &Run) {
+    pub(crate) fn on_run(&mut self, run: &Run<'_>, ack: u64, rtt: Duration) {
         if run.end < self.highest {
             self.reordering_seen = true;
             self.on_late(run.start);
         }
-        self.highest = self.highest.max(run.last.end());
-        if self.has_passed(&run.last) {
-            return;
-        }
+        self.highest = self.highest.max(ack);
         self.newest = (run.last.state.sent_at, run.last.order);
-        self.rtt = now - run.last.state.sent_at;
+        self.rtt = rtt;
     }
 
-    /// Whether this segment or one that was sent after it has been delivered.
-    #[inline]
-    fn has_passed(&self, sent: &Sent) -> bool {
-        self.newest >= (sent.state.sent_at, sent.order)
-    }
-
-    /// Whether nothing that was sent after this segment has been delivered: then neither it nor any later one can be due.
+    /// Whether neither this segment nor one that was sent after it has been delivered: then none of them can be due.
     #[inline]
     pub(crate) fn awaits(&self, sent: &Sent) -> bool {
-        !self.has_passed(sent)
+        self.newest < (sent.state.sent_at, sent.order)
     }
 
     /// An original that begins at `start` arrived after later data. The extent has the segment itself, so that the

@@ -271,7 +271,7 @@ impl Sender {
     }
 
     /// Sends `len` bytes of new data, and a FIN.
-    #[inline]
+    #[inline(always)]
     fn send_piece(&mut self, now: Instant, pipe: u64, (len, fin): (u32, bool)) -> SendOrder {
         let offset = self.nxt;
         let span = len + u32::from(fin);
@@ -300,7 +300,7 @@ impl Sender {
 
     fn resend(&mut self, now: Instant, index: u64, sent: super::scoreboard::Sent) -> SendOrder {
         let pipe = self.pipe();
-        let state = self.on_send(now, sent.len, pipe, true);
+        let state = self.on_send_again(now, sent.len, pipe, true);
         self.board.resent(index, state);
         self.undo.on_resent(now);
         self.counts.retransmitted_packets += 1;
@@ -319,8 +319,14 @@ impl Sender {
         }
     }
 
+    /// [`Sender::on_send`] of what is seldom sent.
+    #[inline(never)]
+    fn on_send_again(&mut self, now: Instant, len: u32, pipe: u64, again: bool) -> SendState {
+        self.on_send(now, len, pipe, again)
+    }
+
     /// Updates all counters and states when `len` offsets are sent.
-    #[inline]
+    #[inline(always)]
     fn on_send(&mut self, now: Instant, len: u32, pipe: u64, retransmission: bool) -> SendState {
         let bytes = Bytes::new(u64::from(len));
         let in_flight = Bytes::new(pipe);
@@ -414,7 +420,7 @@ impl Sender {
         let len = usable.min(self.end.saturating_sub(self.nxt)) as u32;
         if len > 0 {
             let offset = self.nxt;
-            let state = self.on_send(now, len, 0, false);
+            let state = self.on_send_again(now, len, 0, false);
             self.board.push(offset, len, false, state);
             self.nxt += u64::from(len);
             self.small_end = self.nxt;

@@ -1,5 +1,5 @@
 use std::fmt;
-use std::ops::BitOr;
+use std::ops::{BitAnd, BitOr};
 
 use gargalo_units::Seq;
 
@@ -57,6 +57,13 @@ impl BitOr for Flags {
     #[inline]
     fn bitor(self, o: Self) -> Self {
         Self(self.0 | o.0)
+    }
+}
+impl BitAnd for Flags {
+    type Output = Self;
+    #[inline]
+    fn bitand(self, o: Self) -> Self {
+        Self(self.0 & o.0)
     }
 }
 impl fmt::Debug for Flags {

@@ -49,21 +49,13 @@ impl Sent {
     }
 }
 
-/// Segments that were acknowledged together, each sent once and in order.
+/// Segments that are acknowledged together, each sent once and in order.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
+pub(crate) struct Run<'a> {
     /// First offset and end of the first.
     pub start: u64,
     pub end: u64,
-    pub last: Sent,
-}
-
-impl Run {
-    /// Offsets it covers.
-    #[inline]
-    pub(crate) fn len(&self) -> u64 {
-        self.last.end() - self.start
-    }
+    pub last: &'a Sent,
 }
 
 /// The segments in flight.
@@ -147,10 +139,13 @@ impl Scoreboard {
         });
     }
 
-    /// While [`Self::is_plain`]: removes everything before `ack` and returns what it was.
+    /// While [`Self::is_plain`]: removes everything before `ack`, which is first passed to `delivered`. An acknowledgement
+    /// of a part of a segment keeps the rest.
     #[inline]
-    pub(crate) fn acknowledge_plain(&mut self, ack: u64) -> Option<Run> {
-        let first = self.entries.front()?;
+    pub(crate) fn acknowledge_plain(&mut self, ack: u64, delivered: impl FnOnce(Run<'_>)) {
+        let Some(first) = self.entries.front() else {
+            return;
+        };
         let (start, end) = (first.start, first.end().min(ack));
         let mut last = first;
         let mut n = 0;
@@ -160,22 +155,18 @@ impl Scoreboard {
             last = e;
             n += 1;
         }
-        let mut last = *last;
-        let rest = last.end().saturating_sub(ack);
-        if rest > 0 {
-            // A part of a segment was acknowledged: keep the rest.
+        delivered(Run { start, end, last });
+        self.pipe -= ack - start;
+        if last.end() > ack {
             n -= 1;
-            last.len -= rest as u32;
             let kept = &mut self.entries[n];
+            kept.len = (kept.end() - ack) as u32;
             kept.start = ack;
-            kept.len = rest as u32;
         }
-        self.pipe -= last.end() - start;
         for _ in 0..n {
             self.entries.pop_front();
         }
         self.forward_to(self.base + n as u64);
-        Some(Run { start, end, last })
     }
 
     /// The first entry is `base` from now on.

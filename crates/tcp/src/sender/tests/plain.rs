@@ -133,10 +133,14 @@ impl Twins {
             pure: true,
         };
         let [first, second] = &mut self.rigs;
-        self.plain += u32::from(first.sender.is_plain(&facts));
+        let plain = blocks.is_empty() && !ece && first.sender.takes_plain(facts.ack);
+        self.plain += u32::from(plain);
         let outcomes = (
-            first.sender.on_ack(&facts),
-            second.sender.on_any_ack(&facts),
+            match plain {
+                true => first.sender.on_plain_ack(self.now, facts.ack, facts.window),
+                false => first.sender.on_ack(&facts),
+            },
+            second.sender.on_ack(&facts),
         );
         assert_eq!(format!("{:?}", outcomes.0), format!("{:?}", outcomes.1));
         self.send();
