@@ -147,7 +147,7 @@ lint: setup ## formatting, clippy, ruff, mypy
 docs: reference ## the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 "$(BIN)/mkdocs" build --strict --quiet
 
-reference: setup ## regenerates what is derived from the scenario model and the results tables
+reference: setup ## regenerates what is derived from the scenario model, results tables, commands and docstrings
 	"$(BIN)/python" -m gargalo._generate
 
 # ONLY=name redraws one algorithm.

@@ -22,8 +22,10 @@ from conftest import ROOT, TINY, command, environment
 from gargalo import cli_text, sweeps
 from gargalo.cli import COMMANDS, app
 from gargalo.fitting import Column, show_table
+from gargalo.reporting.model import ClaimRow
 from gargalo.screen import Screen
 from gargalo.summary import FLOWS, LINKS, show
+from scorecards import scorecard
 from sweep_helpers import MINI
 
 if TYPE_CHECKING:
@@ -185,6 +187,43 @@ def test_a_comparison_fits(width, sweep):
     check(text, width)
     assert "difference" in text.split("Not shown")[0]
     assert "verdict" in text.split("Not shown")[0]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_scorecard_fits(width, capsys):
+    from gargalo.cli_evaluate import show as show_card
+
+    card = scorecard()
+    whole = shown(lambda c: show_card(card, [], ROOT, compared=False, out=c), width, terminal=False)
+    text = shown(lambda c: show_card(card, [], ROOT, compared=False, out=c), width)
+    capsys.readouterr()
+    check(text, width)
+    for name in card.references:
+        assert name in whole.splitlines()[1]
+    for result in card.results:
+        assert result.criterion.id in text
+        assert all(words(o.figure.name) in words(text) for o in result.outcomes)
+    _, left_out = told_and_left_out(text)
+    assert left_out <= set(card.references)
+    assert width < 200 or not left_out
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_claims_of_a_study_fit(width):
+    from gargalo.cli_study import show as show_claims
+
+    text = "A claim of the paper that is longer than a narrow terminal, [with brackets] in it."
+    claims = [
+        ClaimRow("a", text, "reproduced"),
+        ClaimRow("b", text, "contradicted", reading="read"),
+    ]
+    told = shown(lambda c: show_claims(claims, c), width)
+    check(told, width)
+    assert "reproduced" in told
+    assert "contradicted (read)" in words(told)
+    assert "[with brackets]" in words(told)
+    piped = shown(lambda c: show_claims(claims, c), 60, terminal=False)
+    assert piped.count(text) == 2
 
 
 def in_terminal(folder: Path, width: int, *arguments: object) -> tuple[int, str]:

@@ -270,10 +270,8 @@ def load_plugin(path: Path) -> None:
 
 def memory(limit: str | None) -> int | None:
     """Read an amount of memory."""
-    from gargalo.running import memory_bytes
-
     try:
-        return memory_bytes(limit)
+        return None if limit is None else _core.memory_bytes(limit)
     except ValueError as e:
         fail(f"--memory-limit {limit}: {e}")
 

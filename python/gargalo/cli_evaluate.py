@@ -32,6 +32,9 @@ from gargalo.cli_help import command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
+    from rich.text import Text
+
     from gargalo.evaluation.model import Verdict
     from gargalo.evaluation.records import Change
     from gargalo.evaluation.running import Scorecard
@@ -312,14 +315,21 @@ def write(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
             (at / cell.file).write_text(cell.text, encoding="utf-8")
 
 
-def show(card: Scorecard, changes: list[Change], folder: Path, *, compared: bool) -> None:
+def show(
+    card: Scorecard,
+    changes: list[Change],
+    folder: Path,
+    *,
+    compared: bool,
+    out: Console | None = None,
+) -> None:
     """Print a scorecard."""
     from rich.text import Text
 
     from gargalo.fitting import Column, show_table
     from gargalo.screen import Screen
 
-    out = Screen(highlight=False)
+    out = out or Screen(highlight=False)
     out.print(
         f"[bold]{card.algorithm}[/], profile {card.profile.name}, {card.profile.repeat} runs of each cell"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
@@ -23,6 +24,13 @@ from gargalo.cli_common import (
     workers_option,
 )
 from gargalo.cli_help import command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+
+    from gargalo.reporting.model import ClaimRow
 
 
 @command(
@@ -81,7 +89,6 @@ def study(
 ) -> None:
     """Do what is missing of a study, decide its claims, write one HTML report."""
     from gargalo import judging, studies
-    from gargalo.reporting.model import VERDICTS
     from gargalo.screen import Screen, err
     from gargalo.sweeps.progress import display
 
@@ -111,19 +118,32 @@ def study(
     if as_json:
         print(to_json(outcome.to_json(), indent=1))
     else:
-        from rich.table import Table
-
-        table = Table(box=None, show_header=False, pad_edge=False)
-        for claim in outcome.claims:
-            shown = []
-            for found in claim.judgements():
-                mark = VERDICTS[found.verdict]
-                where = f" ({found.reading})" if found.reading else ""
-                shown.append(f"[{mark.style}]{mark.sign} {found.verdict}[/]{where}")
-            table.add_row("\n".join(shown), claim.text, end_section=True)
-        Screen(highlight=False).print(table)
+        show(outcome.claims, Screen(highlight=False))
         print(outcome.page)
     tell_failures(outcome.sweep)
     unmet = strict and any(c.verdict != "reproduced" for c in outcome.claims)
     if outcome.sweep.failures or grave or unmet:
         raise Exit(FAILED)
+
+
+def show(claims: Iterable[ClaimRow], console: Console) -> None:
+    """Print claims with their verdicts."""
+    from rich.text import Text
+
+    from gargalo.fitting import Column, show_table
+    from gargalo.reporting.model import VERDICTS
+
+    rows = []
+    for claim in claims:
+        told = Text()
+        for found in claim.judgements():
+            mark = VERDICTS[found.verdict]
+            where = f" ({found.reading})" if found.reading else ""
+            told.append("\n" if told else "")
+            told.append(f"{mark.sign} {found.verdict}", style=mark.style).append(where)
+        rows.append([told, Text(claim.text)])
+    columns = [
+        Column("verdict", justify="left", least=16),
+        Column("claim", justify="left", least=24),
+    ]
+    show_table(None, columns, rows, console)

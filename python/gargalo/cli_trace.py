@@ -12,6 +12,7 @@ from click.exceptions import Exit
 from gargalo import _core
 from gargalo.cli_common import PATH, STDIN, fail, json_option, refuse_another
 from gargalo.cli_help import Group
+from gargalo.cli_text import definitions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,13 +79,16 @@ def info(
     if as_json:
         print(json.dumps({"file": str(file), **facts}))
         return
-    print(f"opportunities  {facts['opportunities']} of 1500 bytes")
-    print(f"duration       {facts['duration_s']:.3f} s, then it repeats")
-    print(f"longest gap    {facts['longest_gap_s'] * 1e3:.0f} ms")
-    print(f"mean rate      {facts['rate_mean_bps'] / 1e6:.3f} Mbit/s")
     parts = ("min", "p5", "p25", "p50", "p75", "p95", "max")
     rates = "  ".join(f"{p} {facts[f'rate_{p}_bps'] / 1e6:.2f}" for p in parts)
-    print(f"1 s bins       {rates} (Mbit/s)")
+    told = [
+        ("opportunities", f"{facts['opportunities']} of 1500 bytes"),
+        ("duration", f"{facts['duration_s']:.3f} s, then it repeats"),
+        ("longest gap", f"{facts['longest_gap_s'] * 1e3:.0f} ms"),
+        ("mean rate", f"{facts['rate_mean_bps'] / 1e6:.3f} Mbit/s"),
+        ("1 s bins", f"{rates} (Mbit/s)"),
+    ]
+    print(definitions(told))
 
 
 @trace.command(

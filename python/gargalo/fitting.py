@@ -123,7 +123,7 @@ def _table(
         title=None if title is None else Text(title, style="bold"),
         title_justify="left",
         box=frame,
-        collapse_padding=True,
+        collapse_padding=frame is not None,
         pad_edge=False,
     )
     for i in shown:
