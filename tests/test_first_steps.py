@@ -205,9 +205,29 @@ def test_a_sweep_and_a_trace_are_read_from_standard_input(here):
     assert done.stdout.startswith("stdin: 1 cells, 1 runs")
     wrong = call("sweep", "-", "--dry-run", given=text.replace("scenario", "scenari"))
     assert wrong.exit_code == 2
-    assert wrong.stderr.startswith("error: <stdin>: ")
+    assert wrong.stderr.startswith('error: <stdin>:1:1: unknown key "scenari"; did you mean')
     trace = call("trace", "generate", "-", "--duration", "1s").stdout
     assert "opportunities" in call("trace", "info", "-", given=trace).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "caret"),
+    [
+        ('scenario = "x.toml"\nrepeat = 0\n', "2:1: repeat = 0: write how many", "2 | repeat = 0\n  | ^\n"),
+        ('scenario = "x.toml"\n[axes\n', "2:6: this is not TOML: Expected", "2 | [axes\n  |      ^\n"),
+        ('scenario = "x.toml"\n[sett]\n', '2:2: unknown key "sett"', "2 | [sett]\n  |  ^\n"),
+        ('scenario = "x.toml"\n\taxes = 3\n', "2:2: axes must be a table", "2 | \taxes = 3\n  | \t^\n"),
+        ("repeat = 2\n[axes]\n", " no scenario: write scenario =", ""),
+        ("", " no scenario: write scenario =", ""),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_sweep_has_its_place(text, place, caret):
+    done = call("sweep", "-", "--json", given=text)
+    assert done.exit_code == 2
+    assert f"error: <stdin>:{place}" in done.stderr
+    assert done.stderr.endswith(caret)
+    told = json.loads(done.stdout)["error"]["diagnostics"]
+    assert [d["line"] for d in told] == ([2] if caret else [])
 
 
 # --- what there is

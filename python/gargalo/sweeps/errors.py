@@ -18,13 +18,17 @@ class SweepError(ValueError):
     """A sweep is wrong: its file, an axis, a label; nothing has run and nothing was written.
 
     Attributes:
-        diagnostics: What the engine says of a cell's scenario, if that is what is wrong.
+        diagnostics: What the engine says of a cell's scenario, if that is what is wrong; or the place in the sweep's file.
+        key: The key of the sweep's file that is wrong, if it is one.
 
     """
 
-    def __init__(self, text: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+    def __init__(
+        self, text: str, diagnostics: Sequence[Diagnostic] = (), key: str | None = None
+    ) -> None:
         super().__init__(text)
         self.diagnostics = tuple(diagnostics)
+        self.key = key
 
 
 class StoreError(RuntimeError):

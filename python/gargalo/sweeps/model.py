@@ -82,18 +82,22 @@ class SweepFile:
         try:
             return cls.of(tomllib.loads(text), path)
         except tomllib.TOMLDecodeError as e:
-            msg = f"{path}: this is not TOML: {e}"
-            raise SweepError(msg) from None
+            what, place = str(e), re.search(r" ?\(at line (\d+), column (\d+)\)", str(e))
+            at = (int(place[1]), int(place[2])) if place else (len(text.splitlines()) or 1, 1)
+            told = what.replace(place[0], "") if place else what
+            raise _placed(f"this is not TOML: {told}", text, path, at) from None
         except SweepError as e:
-            msg = f"{path}: {e}"
-            raise SweepError(msg) from None
+            if e.diagnostics:
+                msg = f"{path}: {e}"
+                raise SweepError(msg, e.diagnostics) from None
+            raise _placed(str(e), text, path, _line_of(e.key, text), e.key) from None
 
     @classmethod
     def of(cls, table: Mapping[str, Any], path: Path) -> SweepFile:
         """Check the table of a sweep file."""
         for key in table:
             if key not in KEYS:
-                raise SweepError(_unknown(key, table))
+                raise SweepError(_unknown(key, table), key=key)
         scenario = table.get("scenario")
         if isinstance(scenario, str):
             scenario = path.parent / scenario
@@ -103,21 +107,21 @@ class SweepFile:
             msg = (
                 'no scenario: write scenario = "FILE.toml", beside this file, or a table [scenario]'
             )
-            raise SweepError(msg)
+            raise SweepError(msg, key="scenario")
         repeat, seed, keep = table.get("repeat", 1), table.get("seed"), table.get("keep", ["flows"])
         if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
             msg = f"repeat = {repeat!r}: write how many runs each cell has, 1 or more"
-            raise SweepError(msg)
+            raise SweepError(msg, key="repeat")
         if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
             msg = f"seed = {seed!r}: write an integer, 0 or more"
-            raise SweepError(msg)
+            raise SweepError(msg, key="seed")
         if not isinstance(keep, list):
             msg = f'keep = {keep!r}: write a list of tables, like ["flows"]'
-            raise SweepError(msg)
+            raise SweepError(msg, key="keep")
         for key in ("set", "axes"):
             if not isinstance(table.get(key, {}), dict):
                 msg = f"{key} must be a table: [{key}]"
-                raise SweepError(msg)
+                raise SweepError(msg, key=key)
         name = table.get("name", path.stem.strip("<>"))
         if (
             not isinstance(name, str)
@@ -125,17 +129,17 @@ class SweepFile:
             or _core.bad_name(name) is not None
         ):
             msg = f"name = {name!r}: use letters, digits, - and _, 128 bytes at most"
-            raise SweepError(msg)
+            raise SweepError(msg, key="name")
         measure = table.get("measure")
         if measure is not None and not isinstance(measure, str):
             msg = f'measure = {measure!r}: write "module:function"'
-            raise SweepError(msg)
+            raise SweepError(msg, key="measure")
         jitter = table.get("start_jitter")
         if jitter is not None and not isinstance(jitter, str):
             msg = (
                 f'start_jitter = {jitter!r}: write a time or round trips, like "20ms", "1RTT", "0s"'
             )
-            raise SweepError(msg)
+            raise SweepError(msg, key="start_jitter")
         return cls(
             start_jitter=jitter,
             name=name,
@@ -168,6 +172,32 @@ class SweepFile:
             world=world,
             start_jitter=self.start_jitter,
         )
+
+
+def _line_of(key: str | None, text: str) -> tuple[int, int] | None:
+    """Return line and column of a key at the top of a text, from 1; None if it is not there."""
+    if key is None:
+        return None
+    own = re.compile(rf"\s*\[?\s*(?P<key>{re.escape(key)})\b\s*[=.\]]")
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := own.match(line):
+            return number, found.start("key") + 1
+    return None
+
+
+def _placed(
+    message: str, text: str, path: Path, place: tuple[int, int] | None, key: str | None = None
+) -> SweepError:
+    """Return an error of a sweep's file that shows the line and a caret, where there is one."""
+    if place is None:
+        return SweepError(f"{path}: {message}", key=key)
+    line, column = place
+    found = _core.Diagnostic(message, path=key, file=str(path), line=line, column=column)
+    shown = [*text.splitlines(), ""][line - 1]
+    margin = " " * len(str(line))
+    caret = "".join("\t" if c == "\t" else " " for c in shown[: column - 1])
+    picture = f"{line} | {shown}\n{margin} | {caret}^"
+    return SweepError(f"{path}:{line}:{column}: {message}\n{picture}", [found], key)
 
 
 def _unknown(key: str, table: Mapping[str, Any]) -> str:
