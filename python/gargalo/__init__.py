@@ -46,6 +46,7 @@ from gargalo.worlds import Capability, capabilities
 
 if TYPE_CHECKING:
     from gargalo import evaluation as evaluation
+    from gargalo import explaining as explaining
     from gargalo import metrics as metrics
     from gargalo import reporting as reporting
     from gargalo import scenario_types as scenario_types
@@ -100,7 +101,15 @@ __all__ = [
 
 
 # Loaded when they are used: a single run must not wait for them.
-_MODULES = ("evaluation", "metrics", "reporting", "scenario_types", "studies", "sweeps")
+_MODULES = (
+    "evaluation",
+    "explaining",
+    "metrics",
+    "reporting",
+    "scenario_types",
+    "studies",
+    "sweeps",
+)
 _OF_SWEEPS = ("Job", "Sweep", "sweep")
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SECTIONS = {
     "A scenario": {
         "run": "cli_run:run",
+        "explain": "cli_explain:explain",
         "new": "cli_new:new",
         "example": "cli_new:example",
         "resolve": "cli_list:resolve",

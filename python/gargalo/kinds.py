@@ -56,7 +56,7 @@ CAPTURE = Kind("capture", "a packet capture", "open it in Wireshark")
 RUN = Kind(
     "run",
     "the results of a run",
-    "gargalo report {} makes a page of it, gargalo plot {} a picture; gargalo run {}/scenario.toml does the run again",
+    "gargalo report {} makes a page of it, gargalo plot {} a picture, gargalo explain {} tells what happened; gargalo run {}/scenario.toml does the run again",
 )
 STORE = Kind("store", "the store of a sweep", "gargalo report {} makes a page of it")
 STUDIED = Kind("study results", "the results of a study", "gargalo report {} makes a page of it")
