@@ -213,18 +213,18 @@ def test_a_sweep_and_a_trace_are_read_from_standard_input(here):
 @pytest.mark.parametrize(
     ("text", "place", "caret"),
     [
-        ('scenario = "x.toml"\nrepeat = 0\n', "2:1: repeat = 0: write how many", "2 | repeat = 0\n  | ^\n"),
-        ('scenario = "x.toml"\n[axes\n', "2:6: this is not TOML: Expected", "2 | [axes\n  |      ^\n"),
-        ('scenario = "x.toml"\n[sett]\n', '2:2: unknown key "sett"', "2 | [sett]\n  |  ^\n"),
-        ('scenario = "x.toml"\n\taxes = 3\n', "2:2: axes must be a table", "2 | \taxes = 3\n  | \t^\n"),
-        ("repeat = 2\n[axes]\n", " no scenario: write scenario =", ""),
-        ("", " no scenario: write scenario =", ""),
+        ('scenario = "x.toml"\nrepeat = 0\n', ":2:1: repeat = 0: write how many", "2 | repeat = 0\n  | ^\n"),
+        ('scenario = "x.toml"\n[axes\n', " is not TOML\n", "╰────\n"),
+        ('scenario = "x.toml"\n[sett]\n', ':2:2: unknown key "sett"', "2 | [sett]\n  |  ^\n"),
+        ('scenario = "x.toml"\n\taxes = 3\n', ":2:2: axes must be a table", "2 | \taxes = 3\n  | \t^\n"),
+        ("repeat = 2\n[axes]\n", ": no scenario: write scenario =", ""),
+        ("", ": no scenario: write scenario =", ""),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_sweep_has_its_place(text, place, caret):
     done = call("sweep", "-", "--json", given=text)
     assert done.exit_code == 2
-    assert f"error: <stdin>:{place}" in done.stderr
+    assert f"error: <stdin>{place}" in done.stderr
     assert done.stderr.endswith(caret)
     told = json.loads(done.stdout)["error"]["diagnostics"]
     assert [d["line"] for d in told] == ([2] if caret else [])
@@ -270,6 +270,7 @@ def places(tmp_path_factory) -> Path:
         (folder / name / clue).write_text("{}")
     (folder / "results" / "flows.parquet").write_bytes(b"")
     (folder / "empty").mkdir()
+    (folder / "with-a-trace.toml").write_text(TINY.replace('"5Mbit/s"', '{ trace = "none" }'))
     return folder
 
 
@@ -337,6 +338,14 @@ MISTAKES = [
     ),
     ("run race.toml --set duration", "write --set KEY=VALUE"),
     ("run race.toml --set durration=5s", "did you mean `duration`?"),
+    ("run race.toml --set flows.0.congestion=bbr", 'note: "congestion" is a key of transport.tcp'),
+    ("run race.toml --set topology.simple.rate=1Mbit/s", 'note: "rate" is a key of link'),
+    ("run race.toml --set delay=5ms", 'note: "delay" is a key of topology.simple.link'),
+    ("run race.toml --set flows.0.queue=red", 'note: "queue" is a key of topology.simple.link'),
+    (
+        "run with-a-trace.toml",
+        "note: gargalo trace generate FILE makes a trace; gargalo example NAME",
+    ),
     ("run race.toml --capture-payload", "add --capture LINK; links: link"),
     ("run race.toml --sead 2", "--seed"),
     ("run race.toml --output empty", "empty exists; choose another --output or add --overwrite"),

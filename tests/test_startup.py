@@ -63,5 +63,5 @@ def test_a_command_loads_no_library_that_it_does_not_use(arguments, without, tmp
 
 
 def test_the_package_loads_what_a_run_needs_and_no_more():
-    without = {*NEVER, *FRONTS, *SCREEN, "click", "rich_click", "gargalo.setup"}
+    without = {*NEVER, *FRONTS, *SCREEN, "click", "gargalo.setup"}
     assert loaded("import sys\nimport gargalo") & without == set()

@@ -186,6 +186,10 @@ def refuse(error: _core.ScenarioError, *, colored: bool = False) -> NoReturn:
         print(text, file=sys.stderr)  # A screen would replace the engine's colours.
     else:
         say(text)
+    from gargalo.hints import hints
+
+    for hint in hints(error.diagnostics):
+        say(f"note: {hint}")
     leave(sentence(error), BAD_INPUT, error.diagnostics)
 
 

@@ -82,14 +82,8 @@ class SweepFile:
         try:
             return cls.of(tomllib.loads(text), path)
         except tomllib.TOMLDecodeError as e:
-            what, place = str(e), re.search(r" ?\(at line (\d+), column (\d+)\)", str(e))
-            at = (int(place[1]), int(place[2])) if place else (len(text.splitlines()) or 1, 1)
-            told = what.replace(place[0], "") if place else what
-            raise _placed(f"this is not TOML: {told}", text, path, at) from None
+            raise _not_toml(e, text, path) from None
         except SweepError as e:
-            if e.diagnostics:
-                msg = f"{path}: {e}"
-                raise SweepError(msg, e.diagnostics) from None
             raise _placed(str(e), text, path, _line_of(e.key, text), e.key) from None
 
     @classmethod
@@ -172,6 +166,16 @@ class SweepFile:
             world=world,
             start_jitter=self.start_jitter,
         )
+
+
+def _not_toml(error: Exception, text: str, path: Path) -> SweepError:
+    """Return the error of a text that is not TOML: the engine's, which shows the place, if it agrees."""
+    try:
+        _core.setup(text, path, [], {})
+    except _core.ScenarioError as e:
+        if all(d.path is None for d in e.diagnostics):
+            return SweepError(f"{path} is not TOML\n{e}".rstrip("\n"), e.diagnostics)
+    return SweepError(f"{path}: this is not TOML: {error}")
 
 
 def _line_of(key: str | None, text: str) -> tuple[int, int] | None:
