@@ -8,6 +8,7 @@ import shlex
 import statistics
 import struct
 import textwrap
+from dataclasses import replace
 from itertools import pairwise
 
 import gargalo as package
@@ -27,6 +28,18 @@ EXAMPLES = {
     "request": {"duration": "6s"},
     "parking-lot": {"duration": "6s"},
 }
+
+
+def test_losses_without_events_are_told():
+    run = package.run(TINY)
+    kernel = replace(
+        run, _table=lambda name: run.events.clear() if name == "events" else getattr(run, name)
+    )
+    lost = run.flows["lost_packets"][0]
+    assert lost > 0
+    (s,) = explain(kernel).of("losses", 0)
+    assert f"lost {lost} packets of" in s.text
+    assert "no events that tell when" in s.text
 
 
 @pytest.fixture(scope="module", params=EXAMPLES)

@@ -130,6 +130,14 @@ def test_a_part_of_a_run(made):
         "lines"
     ]
     assert line["time_s"] == pytest.approx([1.0, 1.1, 1.2, 1.3, 1.4, 1.5])
+    # Between two steps holds what the first began, also where no event is in the part.
+    whole = data(made / "cubic", "--metric", "losses", "--flow", "upload")["lines"][0]
+    gaps = [b - a for a, b in zip(whole["time_s"], whole["time_s"][1:], strict=False)]
+    k = gaps.index(max(gaps))
+    start, end = (whole["time_s"][k] + max(gaps) * f for f in (0.25, 0.75))
+    part = ["--from", f"{start:.6f}s", "--until", f"{end:.6f}s"]
+    (quiet,) = data(made / "cubic", "--metric", "losses", "--flow", "upload", *part)["lines"]
+    assert quiet["values"] == [whole["values"][k]] * 2
 
 
 @pytest.mark.parametrize(

@@ -318,10 +318,16 @@ def cropped(chart: Chart, span: tuple[float, float]) -> Chart:
     """Return the part of a picture between two instants."""
     from dataclasses import replace
 
+    from gargalo.pictures.runs import clipped
+
     first, last = span
     lines = []
     for line in chart.lines:
-        # A line of steps has what holds at the beginning of the part.
+        if line.step and line.x[0] <= last and line.x[-1] >= first:
+            lines.append(
+                clipped(line, first, last)
+            )  # What holds between two steps holds here, too.
+            continue
         inside = (line.x >= first) & (line.x <= last)
         if inside.any():
             lines.append(replace(line, x=line.x[inside], y=line.y[inside]))

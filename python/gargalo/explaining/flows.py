@@ -301,9 +301,11 @@ def losses(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sen
     lost = events.filter(pl.col("kind") == "loss").with_columns(amount("loss"))
     cuts = events.filter(pl.col("kind").is_in(["recovery", "ecn"]))
     if lost.is_empty() and cuts.is_empty():
-        if row["lost_packets"] == 0:
-            text = f"{name} lost no packet of {row['sent_packets']}."
-            yield Sentence("losses", text, flow=row["id"], figures={"lost_packets": 0})
+        n = row["lost_packets"]
+        text = f"{name} lost no packet of {row['sent_packets']}."
+        if n:  # The kernel's stack reports none.
+            text = f"{name} lost {counted(n, 'packet')} of {row['sent_packets']}; there are no events that tell when."
+        yield Sentence("losses", text, flow=row["id"], figures={"lost_packets": n})
         return
     if not lost.is_empty():
         yield _lost(row, name, lost)

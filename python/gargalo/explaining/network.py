@@ -39,13 +39,14 @@ def whole(run: Run) -> Iterator[Sentence]:
     flows = counted(run.flows.height, "flow")
     text = f"{run.info.get('name')}, seed {run.info.get('seed')}: {flows} in {instant(end)}."
     yield Sentence("run", text, 0.0, end, figures={"flows": run.flows.height, "virtual_s": end})
-    during = window(s)
+    # Results of older versions have no window.
+    during = window(s) or "over the run"
     if s.get("bottleneck") and s.get("utilization") is not None:
         name, used = s["bottleneck"], s["utilization"]
         link = next(x for x in run.links if f"{x['name']} {x['direction']}" == name)
         text = f"The most used link was {name}: {percent(used)} of {rate(link['capacity_bps'])}, {during}."
         yield Sentence(
-            "run", text, s["measured_from_s"], s["measured_until_s"],
+            "run", text, s.get("measured_from_s"), s.get("measured_until_s"),
             figures={"link": name, "utilization": used, "capacity_bps": link["capacity_bps"]},
         )  # fmt: skip
     if s.get("goodput_bps") is not None and run.flows.height:
@@ -53,7 +54,9 @@ def whole(run: Run) -> Iterator[Sentence]:
         even = "" if jain is None or run.flows.height < 2 else f"; Jain's index is {jain:.3f}"
         text = f"All flows together delivered {rate(s['goodput_bps'])}, {during}{even}."
         figures = {"goodput_bps": s["goodput_bps"], "jain_index": jain}
-        yield Sentence("run", text, s["measured_from_s"], s["measured_until_s"], figures=figures)
+        yield Sentence(
+            "run", text, s.get("measured_from_s"), s.get("measured_until_s"), figures=figures
+        )
     groups = (s.get("background") or {}).get("groups", [])
     if groups:
         n = sum(g["flows"] for g in groups)
@@ -167,8 +170,9 @@ def _queue(run: Run, way: tuple[str, str], start: float, end: float) -> Iterator
     else:
         text = (
             f"{period(start, end).capitalize()} the queue of {name} stood at {span(middle)} in the median of the samples "
-            f"(5% to 95%: {span(low)} to {span(high)}; at most {span(most)}), and no packet waited in {percent(empty)} of them"
+            f"(5% to 95%: {span(low)} to {span(high)}; at most {span(most)})"
         )
+        text += f"; no packet waited in {percent(empty)} of them" if empty else ""
     for n, what in ((dropped, "dropped"), (marked, "marked")):
         if n:
             text += f"; the link {what} {counted(n, 'packet')}"
@@ -205,6 +209,9 @@ def missing(run: Run) -> Iterator[Sentence]:
             yield Sentence("missing", text, figures={"option": key})
     tcp = (run.flows["transport"] == "tcp").any()
     if not run.flow_samples.is_empty() and run.gauges.is_empty() and tcp:
-        every = f"{span(record.interval_s)}" if record.interval_s else "the sampling interval"
-        text = f"Phases are known to {every} only: --set record.gauges=true records the instants at which they change."
-        yield Sentence("missing", text, figures={"option": "record.gauges"})
+        every = span(record.interval_s) if record.interval_s else "the sampling interval"
+        text = f"Phases are known to {every} only"
+        # The lab has no gauges.
+        if run.info.get("world") != "lab":
+            text += ": --set record.gauges=true records the instants at which they change"
+        yield Sentence("missing", f"{text}.", figures={"option": "record.gauges"})
