@@ -88,6 +88,10 @@ def test_bins_begin_with_the_measured_window():
     chart = runs.goodput(run, 0.2)
     assert np.any(np.isclose(chart.lines[0].x - 0.1, 1.05))
     assert chart.window == (1.05, 3.0)
+    assert "grey is the measured window, 1.05 s to 3 s" in chart.remarks
+    assert run.plot.goodput().axes[0].get_title(loc="left").endswith("1.05 s to 3 s")
+    (figure, *_) = reporting.report_of_run(run).figures
+    assert "grey is the measured window" in figure.caption
 
 
 def test_widths_of_bins_are_round_numbers_and_multiples_of_the_interval():

@@ -127,13 +127,15 @@ def plot(
     chart = read(directories, metric, flows, links, labels, bin_s)
     if span is not None:
         chart = cropped(chart, span)
+    if plain:
+        chart = chart.without_window()
     if target is not None:
         write(chart, target, width_in, height_in, plain=plain)
     if as_json:
         print(to_json(data(chart)))
     elif target is not None:
         if plain:
-            print(f"{'; '.join([chart.title, *chart.notes])}.")
+            print(f"{'; '.join([chart.title, *chart.remarks])}.")
         print(target)
 
 
@@ -376,5 +378,5 @@ def data(chart: Chart) -> dict[str, Any]:
         "unit": chart.unit,
         "lines": points(chart.lines),
         "references": points(chart.references),
-        "notes": list(chart.notes),
+        "notes": list(chart.remarks),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,6 +55,18 @@ class Chart:
     """The measured part of the run, if it is not all of it."""
     span: tuple[float, float] | None = field(default=None)
     """What the horizontal axis shows; by default what the lines need."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, and what is shaded."""
+        if self.window is None:
+            return self.notes
+        start, end = self.window
+        return (*self.notes, f"grey is the measured window, {start:g} s to {end:g} s")
+
+    def without_window(self) -> Chart:
+        """Return the picture without the measured window."""
+        return replace(self, window=None)
 
     @property
     def y_title(self) -> str:

@@ -27,6 +27,8 @@ DASHES: dict[str, Any] = {
 MARKERS = dict(zip(DASHES, "osD^Xv", strict=True))
 """Of a line with one point."""
 WIDTH_IN, HEIGHT_IN = 8.0, 4.0
+LEAST_IN = 2.3
+"""Height of a narrow picture without room for the legend."""
 DPI = 130
 FONT_PT = 10.0
 LETTER = 0.56
@@ -67,9 +69,9 @@ def draw(
         columns = _columns(chart, width_in, small)
         entries = len(chart.lines) + len(chart.references)
         rows = -(-entries // columns)
-        notes = _wrapped("; ".join(chart.notes), width_in, small)
+        notes = _wrapped("; ".join(chart.remarks), width_in, small)
         if height_in is None:
-            base = width_in * HEIGHT_IN / WIDTH_IN
+            base = max(width_in * HEIGHT_IN / WIDTH_IN, LEAST_IN)
             height_in = base + 1.45 * small / 72 * (max(rows - 1, 0) + max(notes.count("\n"), 0))
         figure = Picture(figsize=(width_in, height_in), layout="constrained")
         axes = figure.add_subplot()

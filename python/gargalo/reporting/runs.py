@@ -130,7 +130,7 @@ def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
 
 def block(chart: Chart, text: str, group: str) -> FigureBlock:
     """Return a picture as a figure of the page; its notes are part of the caption."""
-    caption = f"{'; '.join([text, *chart.notes])}."
+    caption = f"{'; '.join([text, *chart.remarks])}."
     return FigureBlock(chart.title, caption, charts.drawn(chart), group, restyle=False)
 
 
