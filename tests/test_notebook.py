@@ -6,6 +6,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from gargalo import notebook, sweeps
 from gargalo.plots import Picture, Plots
 from gargalo.reporting.model import ClaimRow
 from gargalo.studies import Outcome
+from scorecards import scorecard
 
 WRONG = "<script>alert(1)</script> & [bold]"
 VOID = {"br", "polyline"}
@@ -138,6 +140,21 @@ def test_a_study_shows_its_verdicts():
     assert "1 runs failed" in shown.text
     assert WRONG in shown.text
     assert "contradicted" in shown.text
+
+
+def test_a_scorecard_shows_verdicts_figures_and_faults():
+    card = scorecard()
+    shown = parsed(card)
+    assert shown.text.startswith("vegas profile quick, 3 runs of each cell")
+    for result in card.results:
+        assert result.criterion.id in shown.text
+        assert all(outcome.figure.name in shown.text for outcome in result.outcomes)
+        assert all(fault in shown.text for fault in result.faults)
+    assert all(name in shown.text for name in card.references)
+    assert "more rows" not in shown.text
+    broken = parsed(replace(card, broken=WRONG))
+    assert WRONG in broken.text
+    assert "table" not in broken.tags
 
 
 def test_a_run_is_one_line_in_a_console(run):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gargalo.evaluation.model import Verdict
+    from gargalo.evaluation.running import Scorecard
     from gargalo.fitting import Column
     from gargalo.results import Run
     from gargalo.scenario import Scenario
@@ -32,8 +34,10 @@ def cell(value: str) -> str:
     return value if isinstance(value, Html) else escape(value)
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], what: str) -> str:
-    """Write a table of at most `MOST_ROWS` rows; `what` are its rows."""
+def table(
+    columns: Sequence[Column], rows: Iterable[Sequence[str]], what: str, *, most: int = MOST_ROWS
+) -> str:
+    """Write a table of at most so many rows; `what` are its rows."""
     side = [f"text-align:{c.justify};padding:0 0.6em" for c in columns]
     head = "".join(
         f'<th style="{s}">{cell(c.name)}</th>' for c, s in zip(columns, side, strict=True)
@@ -43,9 +47,9 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], what: str) -
         "<tr>"
         + "".join(f'<td style="{s}">{cell(v)}</td>' for v, s in zip(row, side, strict=True))
         + "</tr>"
-        for row in rows[:MOST_ROWS]
+        for row in rows[:most]
     )
-    more = len(rows) - MOST_ROWS
+    more = len(rows) - most
     rest = f"<p>… and {more} more {escape(what)}</p>" if more > 0 else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
@@ -159,3 +163,37 @@ def of_outcome(outcome: Outcome) -> str:
     failed = len(outcome.sweep.failures)
     notes = [f"{failed} runs failed"] if failed else []
     return page(outcome.study.name, facts, table(columns, rows, "claims"), notes=notes)
+
+
+def of_scorecard(card: Scorecard) -> str:
+    """Write a scorecard: each criterion with its verdict, its figures beside those of the references, its faults."""
+    from gargalo.evaluation.model import VERDICTS
+    from gargalo.fitting import Column
+    from gargalo.reporting.quantities import measured
+
+    def signed(verdict: Verdict, text: str) -> str:
+        return f"{VERDICTS[verdict].sign} {text}"
+
+    facts = f"profile {card.profile.name}, {card.profile.repeat} runs of each cell"
+    if card.broken:
+        return page(card.algorithm, facts, notes=[card.broken])
+    names = ["criterion", card.algorithm, *card.references]
+    columns = [Column(name, justify="left") for name in names]
+    rows: list[list[str]] = []
+    for result in card.results:
+        c = result.criterion
+        rows.append(
+            [
+                Html(f"<b>{escape(c.id)}</b> {escape(c.section)}"),
+                signed(result.verdict, result.verdict),
+            ]
+        )
+        for outcome in result.outcomes:
+            unit = outcome.figure.unit
+            others = [measured(outcome.references[r].mean, unit) for r in card.references]
+            own = signed(outcome.verdict, measured(outcome.own.mean, unit))
+            rows.append([f"\u2003{outcome.figure.name}", own, *others])
+        rows += [[f"\u2003{case.id}", case.verdict] for case in result.cases]
+    rows = [[*row, *[""] * (len(columns) - len(row))] for row in rows]
+    notes = [f"{r.criterion.id}: {fault}" for r in card.results for fault in r.faults]
+    return page(card.algorithm, facts, table(columns, rows, "rows", most=10_000), notes=notes)

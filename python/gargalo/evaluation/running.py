@@ -59,6 +59,12 @@ class Scorecard:
     findings: Sequence[audit.Finding] = ()
     """What the auditor found in its runs and those of the references."""
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        from gargalo import notebook
+
+        return notebook.of_scorecard(self)
+
     @property
     def faults(self) -> dict[str, Sequence[str]]:
         """What is wrong, by criterion."""
