@@ -1,6 +1,8 @@
 //! A bulk transfer without content between two ends in memory: what a core does to a data packet and its
 //! share of acknowledgements, both ends and a simple link. Five subflows of 200 Mbit/s, one of 1 Gbit/s, and
 //! plain TCP over the same 1 Gbit/s for comparison, whose time per packet the others are told in.
+//!
+//! For a profiler: `COUNT="five 200000"` sends so many packets over five subflows (or `one`, `tcp`) and ends.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -294,7 +296,26 @@ fn measure<E: End>(bench: &mut Bench<E>, iterations: u64) -> StdDuration {
     start.elapsed()
 }
 
+/// Sends the packets that COUNT says, if it is set.
+fn count() -> bool {
+    let Ok(text) = std::env::var("COUNT") else {
+        return false;
+    };
+    let (what, packets) = text.split_once(' ').expect("what and how many packets");
+    let packets = packets.parse().expect("a number of packets");
+    match what {
+        "five" => multi(5, scheduler::DEFAULT).run(packets),
+        "one" => multi(1, scheduler::DEFAULT).run(packets),
+        "tcp" => plain().run(packets),
+        _ => panic!("{what} is none of five, one and tcp"),
+    }
+    true
+}
+
 fn transfer(c: &mut Criterion) {
+    if count() {
+        return;
+    }
     // Turn by turn, so that what else the machine does falls on all alike.
     let (mut five, mut one, mut tcp) = (
         multi(5, scheduler::DEFAULT),

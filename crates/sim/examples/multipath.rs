@@ -1,6 +1,7 @@
 //! Speed of the engine with Multipath TCP: five paths of 200 Mbit/s each and one subflow on each, beside
 //! five TCP flows on the same five paths; prints data packets per wall-clock second and the ratio.
-//! Arguments: congestion control, scheduler, path manager, virtual seconds, repetitions.
+//! Arguments: congestion control, scheduler, path manager, virtual seconds, repetitions, and `tcp` or `mptcp` to run
+//! only one of them, for a profiler.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -89,18 +90,30 @@ fn main() {
             changes: Vec::new(),
         }))
     };
+    let only = arg(5, "");
     for _ in 0..repetitions {
-        let many = report("tcp", seconds, || {
-            let flows = (0..PATHS).map(|i| {
-                let transport = tcp(&congestion, config.clone());
-                flow(u64::from(i), 2 * i, 2 * i + 1, transport, ENDLESS)
-            });
-            run(topology(PATHS), settings(1, seconds), flows.collect())
-        });
-        let one = report("mptcp", seconds, || {
-            let flows = vec![flow(0, 0, 1, multipath(), ENDLESS)];
-            run(topology(1), settings(1, seconds), flows)
-        });
-        println!("ratio {:.2}", one / many);
+        let flows_of_tcp = || {
+            report("tcp", seconds, || {
+                let flows = (0..PATHS).map(|i| {
+                    let transport = tcp(&congestion, config.clone());
+                    flow(u64::from(i), 2 * i, 2 * i + 1, transport, ENDLESS)
+                });
+                run(topology(PATHS), settings(1, seconds), flows.collect())
+            })
+        };
+        let mptcp = || {
+            report("mptcp", seconds, || {
+                let flows = vec![flow(0, 0, 1, multipath(), ENDLESS)];
+                run(topology(1), settings(1, seconds), flows)
+            })
+        };
+        match only.as_str() {
+            "tcp" => _ = flows_of_tcp(),
+            "mptcp" => _ = mptcp(),
+            _ => {
+                let many = flows_of_tcp();
+                println!("ratio {:.2}", mptcp() / many);
+            }
+        }
     }
 }
