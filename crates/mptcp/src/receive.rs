@@ -100,10 +100,16 @@ impl Receive {
         let len = chunk.len();
         let end = at.saturating_add(len as i64);
         let limit = self.fin.unwrap_or(u64::MAX).min(self.edge) as i64;
-        if at == self.next as i64 && self.waiting.is_empty() && end <= limit {
-            self.next += len;
-            self.keep(chunk);
-            return self.arrived(false);
+        if at == self.next as i64 && end <= limit {
+            let waits = !self.waiting.is_empty();
+            if !waits || self.waiting.first_before(end as u64).is_none() {
+                self.next += len;
+                self.keep(chunk);
+                if waits {
+                    self.take_waiting();
+                }
+                return self.arrived(waits);
+            }
         }
         self.take_other(at, chunk, limit)
     }
@@ -121,6 +127,9 @@ impl Receive {
             Chunk::Synthetic(n) => Payload::synthetic(n.min(u64::from(u32::MAX)) as u32),
         };
         let next = self.next as i64;
+        if at > next && at.saturating_add(len as i64) <= limit {
+            return self.store(at as u64, &payload);
+        }
         let cut = (next.saturating_sub(at)).clamp(0, len as i64) as u32;
         let keep = limit.saturating_sub(at).clamp(0, len as i64) as u32;
         self.duplicates += u64::from(cut) + (len - u64::from(keep));
@@ -131,20 +140,31 @@ impl Receive {
             };
         }
         let payload = payload.slice(cut, keep);
-        let at = (at + i64::from(cut)) as u64;
+        self.store((at + i64::from(cut)) as u64, &payload)
+    }
+
+    /// Stores data inside the window.
+    fn store(&mut self, at: u64, payload: &Payload) -> Arrived {
         if at > self.next && self.waiting.pieces() >= self.most_pieces {
             self.duplicates += u64::from(payload.len());
             return self.arrived(true);
         }
-        if let Some((from, to)) = self.waiting.insert(at, &payload).duplicate {
+        if let Some((from, to)) = self.waiting.insert(at, payload).duplicate {
             self.duplicates += to - from;
         }
+        if at == self.next {
+            self.take_waiting();
+        }
+        self.arrived(true)
+    }
+
+    /// Takes what has become contiguous.
+    fn take_waiting(&mut self) {
         let ready = &mut self.ready;
         self.next = self.waiting.drain(self.next, |c| match c {
             Chunk::Synthetic(n) => ready.push_synthetic(n),
             Chunk::Real(bytes) => ready.push_real(bytes),
         });
-        self.arrived(true)
     }
 
     fn arrived(&mut self, disorder: bool) -> Arrived {

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use gargalo_wire::tcp::Payload;
@@ -11,12 +11,13 @@ const RECENT: usize = 4;
 /// Data that arrived ahead of a hole.
 ///
 /// Ranges are disjoint and never touch; real bytes are kept beside them, so a range without
-/// content costs one map entry however long it is. Insertion is logarithmic in the number of
-/// holes.
+/// content costs one entry however long it is. They are in a sorted ring: it is searched in logarithmic time, and
+/// an insertion or removal moves the ranges on the nearer side. That is a few: holes are filled from the front,
+/// and new ones appear at the back.
 #[derive(Debug, Default)]
 pub struct Assembler {
-    /// start -> end.
-    ranges: BTreeMap<u64, u64>,
+    /// Start and end, sorted.
+    ranges: VecDeque<(u64, u64)>,
     /// Bytes in all ranges.
     len: u64,
     /// Real bytes by offset: disjoint, each inside a range.
@@ -49,19 +50,26 @@ impl Assembler {
     /// of now and, if some of it was there already, the first part that was (RFC 2883 §4).
     pub fn insert(&mut self, offset: u64, payload: &Payload) -> Inserted {
         let (from, to) = (offset, offset + u64::from(payload.len()));
-        if let Some(range) = self.extend(from, to) {
+        // Everything before `behind` begins at or before `to`, so the last of them is the first to meet.
+        let behind = self.ranges.partition_point(|r| r.0 <= to);
+        if behind > 0 && self.ranges[behind - 1].1 == from {
+            // The common case: the data continues a range and reaches no other.
+            let start = self.ranges[behind - 1].0;
+            self.ranges[behind - 1].1 = to;
             self.keep_real(payload, offset, from, to);
-            return Inserted {
-                range,
-                duplicate: None,
-            };
+            return self.inserted((start, to), to - from, None);
         }
-        // All ranges that overlap or touch: the last one that begins at or before `to`, and those
-        // before it that reach `from`.
+        let mut first = behind;
+        while first > 0 && self.ranges[first - 1].1 >= from {
+            first -= 1;
+        }
+        // Those that overlap or touch are from `first` to `behind`.
         let (mut start, mut end) = (from, to);
         let mut duplicate = None;
         let mut covered = from;
-        while let Some((s, e)) = self.touching(from, to, covered) {
+        let mut stored = 0;
+        for i in first..behind {
+            let (s, e) = self.ranges[i];
             self.keep_real(payload, offset, covered, s.min(to));
             let overlap = (s.max(from), e.min(to));
             if overlap.0 < overlap.1 && duplicate.is_none() {
@@ -70,47 +78,32 @@ impl Assembler {
             covered = covered.max(e);
             start = start.min(s);
             end = end.max(e);
-            self.ranges.remove(&s);
-            self.len -= e - s;
-            if covered > to {
-                break;
-            }
+            stored += e - s;
         }
         self.keep_real(payload, offset, covered, to);
-        self.ranges.insert(start, end);
-        self.len += end - start;
-        self.remember(start, end);
-        Inserted {
-            range: (start, end),
-            duplicate,
+        if first == behind {
+            self.ranges.insert(first, (start, end));
+        } else {
+            self.ranges[first] = (start, end);
+            if behind - first == 2 {
+                self.ranges.remove(first + 1);
+            } else {
+                self.ranges.drain(first + 1..behind);
+            }
         }
+        self.inserted((start, end), end - start - stored, duplicate)
     }
 
-    /// The common case: the data continues a range and reaches no other.
     #[inline]
-    fn extend(&mut self, from: u64, to: u64) -> Option<(u64, u64)> {
-        // Everything that begins before `to`, so the last of them is the only one it can meet.
-        let (s, e) = self.ranges.range_mut(..=to).next_back()?;
-        if *e != from {
-            return None;
-        }
-        *e = to;
-        let start = *s;
-        self.len += to - from;
-        self.remember(start, to);
-        Some((start, to))
-    }
-
-    /// The first remaining range that overlaps or touches `from..to` and ends at or after `covered`.
-    fn touching(&self, from: u64, to: u64, covered: u64) -> Option<(u64, u64)> {
-        let before = self.ranges.range(..=from).next_back();
-        if let Some((s, e)) = before
-            && *e >= from
-        {
-            return Some((*s, *e));
-        }
-        let after = self.ranges.range(covered.max(from)..=to).next();
-        after.map(|(s, e)| (*s, *e))
+    fn inserted(
+        &mut self,
+        range: (u64, u64),
+        added: u64,
+        duplicate: Option<(u64, u64)>,
+    ) -> Inserted {
+        self.len += added;
+        self.remember(range.0, range.1);
+        Inserted { range, duplicate }
     }
 
     /// Keeps the content of `from..to` if it is real.
@@ -155,12 +148,12 @@ impl Assembler {
     /// returns the new next offset.
     pub fn drain(&mut self, next: u64, mut out: impl FnMut(Chunk)) -> u64 {
         let mut at = next;
-        while let Some(entry) = self.ranges.first_entry() {
-            if *entry.key() > at {
+        let before = self.ranges.len();
+        while let Some(&(start, end)) = self.ranges.front() {
+            if start > at {
                 break;
             }
-            let start = *entry.key();
-            let end = entry.remove();
+            self.ranges.pop_front();
             self.len -= end - start;
             while let Some(piece) = self.real.first_entry() {
                 let s = *piece.key();
@@ -189,7 +182,7 @@ impl Assembler {
         }
         if self.ranges.is_empty() {
             self.recent_len = 0;
-        } else {
+        } else if self.ranges.len() < before {
             self.forget_before(at);
         }
         at
@@ -218,7 +211,7 @@ impl Assembler {
         if n == max || self.ranges.len() == n {
             return;
         }
-        for (&s, &e) in &self.ranges {
+        for &(s, e) in &self.ranges {
             if n == max {
                 break;
             }
@@ -231,18 +224,18 @@ impl Assembler {
 
     /// The first part of `..to` that is stored already.
     pub fn first_before(&self, to: u64) -> Option<(u64, u64)> {
-        let (s, e) = self.ranges.first_key_value()?;
-        (*s < to).then(|| (*s, (*e).min(to)))
+        let &(s, e) = self.ranges.front()?;
+        (s < to).then(|| (s, e.min(to)))
     }
 
     /// Offset after the last stored byte; 0 if there is none.
     pub fn end(&self) -> u64 {
-        self.ranges.last_key_value().map_or(0, |(_, e)| *e)
+        self.ranges.back().map_or(0, |r| r.1)
     }
 
     #[cfg(test)]
     fn all(&self) -> Vec<(u64, u64)> {
-        self.ranges.iter().map(|(s, e)| (*s, *e)).collect()
+        self.ranges.iter().copied().collect()
     }
 }
 
