@@ -488,6 +488,7 @@ fn decode_dss(r: &mut Reader<'_>) -> Option<Dss> {
 }
 
 impl Dss {
+    #[inline]
     fn len(&self) -> u32 {
         let ack = self.data_ack.map_or(0, DataNumber::len);
         let mapping = self.mapping.map_or(0, |m| {
@@ -562,6 +563,19 @@ impl List {
     /// Whether there is none.
     pub const fn is_empty(&self) -> bool {
         self.first.is_none()
+    }
+    /// The option of a list of one.
+    #[inline]
+    pub fn lone(&self) -> Option<&MptcpOption> {
+        self.first.as_ref().filter(|_| self.rest.is_empty())
+    }
+    /// Length on the wire with each option padded to whole words.
+    #[inline]
+    pub(crate) fn aligned_len(&self) -> u32 {
+        if let Some(MptcpOption::Dss(dss)) = self.lone() {
+            return dss.len().next_multiple_of(4);
+        }
+        self.iter().map(|o| o.len().next_multiple_of(4)).sum()
     }
     /// The first data sequence signal.
     pub fn dss(&self) -> Option<&Dss> {

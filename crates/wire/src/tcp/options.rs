@@ -141,15 +141,22 @@ impl Options {
     /// only when the options do not fit without SACK blocks either.
     #[inline]
     pub fn padded_len(&self) -> u32 {
-        if self.extra.is_none() && self.mptcp.is_none() {
+        if self.extra.is_none() {
             // Nearly every segment of a transfer.
             let (timestamps, n) = (self.timestamps.is_some(), self.sack.len() as u32);
-            return match (timestamps, n) {
-                (true, 0) => 12,
-                (true, n) => 16 + 8 * n.min(3),
-                (false, 0) => 0,
-                (false, n) => 4 + 8 * n,
-            };
+            match (&self.mptcp, timestamps, n) {
+                (None, true, 0) => return 12,
+                (None, true, n) => return 16 + 8 * n.min(3),
+                (None, false, 0) => return 0,
+                (None, false, n) => return 4 + 8 * n,
+                (Some(list), timestamps, 0) => {
+                    let len = list.aligned_len() + if timestamps { 12 } else { 0 };
+                    if len <= MAX_OPTIONS_LEN {
+                        return len;
+                    }
+                }
+                _ => {}
+            }
         }
         self.layout().len
     }
@@ -224,7 +231,7 @@ impl Options {
                 .sum::<u32>();
         }
         if let Some(m) = &self.mptcp {
-            n += m.iter().map(|o| words(o.len())).sum::<u32>();
+            n += m.aligned_len();
         }
         n
     }
