@@ -19,6 +19,19 @@ impl Addresses {
         }
     }
 
+    /// A number to tell most addresses apart by one comparison.
+    #[inline]
+    pub(crate) fn key(&self) -> u64 {
+        let of = |a: &SocketAddr| match a {
+            SocketAddr::V4(a) => u64::from(a.ip().to_bits()) | u64::from(a.port()) << 32,
+            SocketAddr::V6(a) => {
+                let ip = a.ip().to_bits();
+                ip as u64 ^ (ip >> 64) as u64 ^ u64::from(a.port()) << 32
+            }
+        };
+        of(&self.local).rotate_left(16) ^ of(&self.remote)
+    }
+
     /// Whether both addresses are of one IP version.
     pub(crate) fn is_consistent(local: IpAddr, remote: IpAddr) -> bool {
         local.is_ipv4() == remote.is_ipv4()

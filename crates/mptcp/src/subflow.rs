@@ -172,8 +172,6 @@ pub(crate) struct Subflow {
     pub(crate) last_pushed: Instant,
     /// When its pacer is ready; MAX if the pacer is not the limit.
     pub(crate) paced_until: Instant,
-    /// An event other than sending has happened since its view was updated.
-    pub(crate) changed: bool,
     /// The next timeout of its endpoint.
     pub(crate) deadline: Instant,
     /// When to retransmit the third packet of our join.
@@ -188,6 +186,13 @@ impl Subflow {
     #[inline]
     pub(crate) fn bit(&self) -> u64 {
         1 << self.slot
+    }
+
+    /// The next of its timers, without the pacer's.
+    #[inline]
+    pub(crate) fn wake(&self) -> Instant {
+        let own = self.confirm_at.min(self.ask_at).min(self.removed_at);
+        self.deadline.min(own)
     }
 
     pub(crate) fn is_backup(&self) -> bool {
@@ -252,6 +257,7 @@ impl Subflow {
             can_send,
             sent_packets: self.endpoint.sent_packets(),
             lost_packets: self.endpoint.lost_packets(),
+            version: 0, // set by the connection
         }
     }
 

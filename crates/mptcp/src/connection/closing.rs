@@ -214,6 +214,8 @@ impl Connection {
             self.reinject(now, i);
         }
         let s = self.subflows.remove(i);
+        self.changed &= !s.bit();
+        self.places.remove(i);
         self.views.remove(i);
         self.labels.remove(i);
         self.siblings.remove(i);

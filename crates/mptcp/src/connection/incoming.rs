@@ -18,9 +18,12 @@ const MOST_DISTANCE: i64 = 1 << 40;
 /// A path in a retransmission timeout is probed at growing intervals, up to this multiple of the first.
 const LONGEST_WAIT: u64 = 4;
 
+/// Received options whose memory is kept.
+const MOST_SPARE_OPTIONS: usize = 16;
+
 impl Connection {
     /// Processes a segment received for these addresses; `ecn` is the ECN field of its packet.
-    pub fn handle(&mut self, now: Instant, addresses: Addresses, segment: Segment, ecn: Ecn) {
+    pub fn handle(&mut self, now: Instant, addresses: Addresses, mut segment: Segment, ecn: Ecn) {
         let Some(i) = self.index_of(addresses) else {
             self.on_unknown_segment(now, addresses, segment, ecn);
             return;
@@ -54,11 +57,13 @@ impl Connection {
             fin: segment.flags.contains(Flags::FIN),
             acknowledges: s.endpoint.sent_position(segment.ack) > Some(s.endpoint.acknowledged()),
         };
-        let list = segment.options.mptcp.as_deref();
-        let plain = list.is_none();
-        let dss = list.and_then(List::dss).copied();
-        let signals = list.filter(|l| l.iter().any(|o| !matches!(o, MptcpOption::Dss(_))));
-        let signals = signals.cloned();
+        let is_lone_dss = |l: &List| matches!(l.lone(), Some(MptcpOption::Dss(_)));
+        // The endpoint looks for other options than DSS.
+        let options = match &segment.options.mptcp {
+            Some(list) if is_lone_dss(list) => segment.options.mptcp.take(),
+            other => other.clone(),
+        };
+        let plain = options.is_none();
         if facts.acknowledges || !segment.options.sack.is_empty() {
             self.show_siblings(i);
         }
@@ -73,16 +78,22 @@ impl Connection {
         if accepted {
             self.on_answer(now, i);
         }
-        if let Some(list) = signals {
-            self.on_signals(now, i, &list, accepted, &facts);
+        let others = options.as_ref().filter(|l| !is_lone_dss(l));
+        if let Some(list) = others {
+            self.on_signals(now, i, list, accepted, &facts);
         }
         if self.mode == Mode::Multipath && accepted && !facts.syn && !facts.reset {
-            if let Some(dss) = dss {
-                self.on_dss(now, i, &dss, facts.window);
+            if let Some(dss) = options.as_ref().and_then(|l| l.dss()) {
+                self.on_dss(now, i, dss, facts.window);
             }
             self.on_confirmation(now, i, plain, &facts, opened);
         } else if self.mode == Mode::Plain && facts.is_idle(plain) && accepted {
             self.on_plain_repetition(now, i);
+        }
+        if let Some(list) = options
+            && self.spare_options.len() < MOST_SPARE_OPTIONS
+        {
+            self.spare_options.push(list);
         }
         self.after(now, i);
     }
@@ -98,9 +109,9 @@ impl Connection {
         self.on_subflow_acked(now, i);
         self.watch_loss(now, i);
         // Its view is updated when it has sent everything it can.
-        self.subflows[i].changed = true;
-        self.any_changed = true;
-        self.active |= self.subflows[i].bit();
+        let bit = self.subflows[i].bit();
+        self.changed |= bit;
+        self.active |= bit;
         self.advance_close(now);
     }
 

@@ -22,6 +22,7 @@ use bytes::Bytes;
 use gargalo_cc::{ControllerFactory, Sibling};
 use gargalo_tcp::{Chunk, Error, State};
 use gargalo_units::{Duration, Ecn, Instant};
+use gargalo_wire::mptcp::List;
 use gargalo_wire::tcp::Segment;
 use rand_pcg::Pcg64;
 
@@ -111,15 +112,19 @@ pub struct Connection {
     /// An infinite mapping is announced with data up to this position of the initial subflow.
     infinite_until: u64,
     subflows: Vec<Subflow>,
+    /// What is looked for among them.
+    places: Vec<Place>,
     views: Vec<PathView>,
+    /// The latest version of a view.
+    view_version: u64,
     /// The names of their links.
     labels: Vec<Label>,
     siblings: Vec<Sibling>,
     next_id: u32,
     /// Subflows that may have data to send, by slot.
     active: u64,
-    /// A subflow may have changed since its view was updated.
-    any_changed: bool,
+    /// Subflows with another event than sending since their view was updated, by slot.
+    changed: u64,
     /// A copy may be pending on a subflow.
     has_copies: bool,
     /// Number of windows that were filled by data on a slower path.
@@ -145,6 +150,9 @@ pub struct Connection {
     over: bool,
     rng: Pcg64,
     stats: Stats,
+    /// Memory of received options, for those to send.
+    #[expect(clippy::vec_box, reason = "a segment takes the box")]
+    spare_options: Vec<Box<List>>,
 }
 
 impl Connection {
@@ -207,12 +215,14 @@ impl Connection {
             contiguous: true,
             infinite_until: 0,
             subflows: Vec::new(),
+            places: Vec::new(),
             views: Vec::new(),
+            view_version: 0,
             labels: Vec::new(),
             siblings: Vec::new(),
             next_id: 0,
             active: 0,
-            any_changed: true,
+            changed: 0,
             has_copies: false,
             blocked: 0,
             schedule_due: false,
@@ -231,6 +241,7 @@ impl Connection {
             over: false,
             rng: init.rng,
             stats: Stats::default(),
+            spare_options: Vec::new(),
             config,
         };
         // Names and parameters that later subflows need are checked now.
@@ -436,17 +447,24 @@ impl Connection {
         }
     }
 
+    #[inline]
     fn index_of(&self, addresses: Addresses) -> Option<usize> {
-        let same = |s: &Subflow| {
-            s.addresses.remote.port() == addresses.remote.port()
-                && s.addresses.local.port() == addresses.local.port()
-                && s.addresses == addresses
-        };
-        self.subflows.iter().position(same)
+        let key = addresses.key();
+        let first = self.places.iter().position(|p| p.key == key)?;
+        if self.subflows[first].addresses == addresses {
+            return Some(first);
+        }
+        self.subflows.iter().position(|s| s.addresses == addresses)
     }
 
+    #[inline]
     fn index_of_slot(&self, slot: u8) -> Option<usize> {
-        self.subflows.iter().position(|s| s.slot == slot)
+        // Until a subflow has ended, slots are indices.
+        let i = usize::from(slot);
+        match self.places.get(i) {
+            Some(p) if p.slot == slot => Some(i),
+            _ => self.places.iter().position(|p| p.slot == slot),
+        }
     }
 
     /// Announces a grown window on the path by which the peer receives it first, and on the one that was used last.
@@ -467,23 +485,22 @@ impl Connection {
     #[inline]
     fn update_view(&mut self, now: Instant, i: usize, idle: bool) {
         let (s, v) = (&mut self.subflows[i], &mut self.views[i]);
-        if !s.changed {
+        if self.changed & s.bit() == 0 {
             s.view_sent(now, v);
         } else if !idle || v.usable != s.is_usable() || v.backup != s.is_backup() {
             self.refresh(now, i);
             return;
         }
-        s.deadline = s.endpoint.poll_timeout().unwrap_or(Instant::MAX);
+        self.places[i].arm(s);
     }
 
     /// Updates the changed views before the scheduler is asked.
     #[inline]
     fn update_changed_views(&mut self, now: Instant) {
-        if !std::mem::take(&mut self.any_changed) {
-            return;
-        }
-        for i in 0..self.subflows.len() {
-            if self.subflows[i].changed {
+        while self.changed != 0 {
+            let slot = self.changed.trailing_zeros() as u8;
+            self.changed &= !(1 << slot);
+            if let Some(i) = self.index_of_slot(slot) {
                 self.refresh(now, i);
             }
         }
@@ -492,9 +509,13 @@ impl Connection {
     /// Updates the whole view of a subflow.
     fn refresh(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
-        s.changed = false;
-        self.views[i] = s.view(now);
-        s.deadline = s.endpoint.poll_timeout().unwrap_or(Instant::MAX);
+        self.changed &= !s.bit();
+        self.view_version += 1;
+        self.views[i] = PathView {
+            version: self.view_version,
+            ..s.view(now)
+        };
+        self.places[i].arm(s);
         if let Some(sibling) = s.endpoint.sibling() {
             self.siblings[i] = sibling;
         }
@@ -505,6 +526,36 @@ impl Connection {
         if self.subflows.len() > 1 {
             self.subflows[i].endpoint.set_siblings(&self.siblings, i);
         }
+    }
+}
+
+/// What is looked for among the subflows for every segment. It is apart from them so that they need not be read.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Of its addresses.
+    key: u64,
+    slot: u8,
+    /// The next of its timers, when it last had nothing more to send.
+    wake: Instant,
+    /// The same for [`Subflow::paced_until`].
+    paced_until: Instant,
+}
+
+impl Place {
+    fn new(s: &Subflow) -> Self {
+        Self {
+            key: s.addresses.key(),
+            slot: s.slot,
+            wake: Instant::MAX,
+            paced_until: Instant::MAX,
+        }
+    }
+
+    /// Reads the timers of its subflow.
+    #[inline]
+    fn arm(&mut self, s: &mut Subflow) {
+        s.deadline = s.endpoint.poll_timeout().unwrap_or(Instant::MAX);
+        (self.wake, self.paced_until) = (s.wake(), s.paced_until);
     }
 }
 

@@ -10,7 +10,7 @@ use gargalo_wire::tcp::{Flags, Options, Segment};
 use rand::Rng;
 use rand_pcg::Pcg64;
 
-use super::{Connection, Mode, Transmit};
+use super::{Connection, Mode, Place, Transmit};
 use crate::addresses::Addresses;
 use crate::crypto::Key;
 use crate::error::{ConfigError, ResetReason};
@@ -170,7 +170,6 @@ impl Connection {
             lost_delivery_at: now,
             last_pushed: now,
             paced_until: Instant::MAX,
-            changed: true,
             deadline: Instant::MAX,
             confirm_at: Instant::MAX,
             answered_from: Instant::MAX,
@@ -178,6 +177,8 @@ impl Connection {
         };
         self.next_id += 1;
         self.active |= subflow.bit();
+        self.changed |= subflow.bit();
+        self.places.push(Place::new(&subflow));
         self.views.push(subflow.view(now));
         self.labels
             .push(self.address_table.names.label(subflow.addresses));

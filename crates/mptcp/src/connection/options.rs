@@ -17,7 +17,9 @@ impl Connection {
         let mut segment = t.segment;
         let option = self.option_for(i, &segment);
         if let Some(option) = option {
-            segment.options.mptcp = Some(Box::new(List::from(option)));
+            let mut list = self.spare_options.pop().unwrap_or_default();
+            *list = List::from(option);
+            segment.options.mptcp = Some(list);
             if !segment.options.sack.is_empty() {
                 segment.options.fit();
             }

@@ -31,6 +31,9 @@ impl Connection {
     /// Reads the in-order data of a subflow.
     #[inline]
     pub(super) fn drain(&mut self, now: Instant, i: usize) {
+        if self.subflows[i].endpoint.readable() == 0 {
+            return;
+        }
         let before = (self.receive.next(), self.receive.is_finished());
         let mut disorder = false;
         let mut readable = false;
@@ -117,15 +120,18 @@ impl Connection {
     /// Acknowledges data of slow paths on the fastest one, by which the acknowledgement arrives earlier: once per
     /// sixteenth of the window received since the last DATA_ACK on that path.
     fn ack_on_fastest(&mut self) {
+        let ack_threshold = self.receive.ack_threshold();
+        let next = self.receive.next();
+        let late = |s: &Subflow| next - s.told >= ack_threshold;
+        if !self.subflows.iter().any(late) {
+            return;
+        }
         let usable = |v: &&PathView| v.usable && !v.in_loss;
         let fastest = self.views.iter().filter(usable).min_by_key(|v| v.latency());
         let Some(id) = fastest.map(|v| v.id) else {
             return;
         };
-        let ack_threshold = self.receive.ack_threshold();
-        let next = self.receive.next();
-        let late = |s: &&mut Subflow| s.id == id && next - s.told >= ack_threshold;
-        if let Some(s) = self.subflows.iter_mut().find(late) {
+        if let Some(s) = self.subflows.iter_mut().find(|s| s.id == id && late(s)) {
             s.endpoint.demand_ack();
             self.active |= s.bit();
         }

@@ -48,8 +48,8 @@ impl Connection {
         if unsent == 0 || room == 0 {
             return false;
         }
-        for (v, s) in self.views.iter_mut().zip(&self.subflows) {
-            v.held = self.send.held_by(s.slot);
+        for (v, p) in self.views.iter_mut().zip(&self.places) {
+            v.held = self.send.held_by(p.slot);
         }
         let context = Context {
             now,
@@ -73,7 +73,7 @@ impl Connection {
                 }
             }
         };
-        let Some(view) = self.views.get(i).copied().filter(|v| v.can_send) else {
+        let Some(view) = self.views.get(i).filter(|v| v.can_send) else {
             return false;
         };
         let mut most = view.mss;
@@ -104,7 +104,7 @@ impl Connection {
         if self.timers.data == Instant::MAX {
             self.arm_data_timer(now);
         }
-        if self.subflows.len() > 1 {
+        if self.subflows.len() > 1 && (to_all || self.views.iter().any(|v| v.in_flight == 0)) {
             self.copy_to_others(now, i, data, len, to_all);
         }
         if self.send.unsent() == 0 {

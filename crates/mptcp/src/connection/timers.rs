@@ -75,13 +75,22 @@ impl Connection {
             .min(t.announce)
             .min(t.repeat)
             .min(t.opportunistic);
-        let waits = self.has_waiting();
-        for s in &self.subflows {
-            at = at.min(s.deadline).min(s.confirm_at).min(s.ask_at);
-            at = at.min(s.removed_at);
-            if waits {
-                at = at.min(s.paced_until);
-            }
+        if self.active == 0 {
+            at = self.places.iter().map(|p| p.wake).fold(at, Instant::min);
+        } else {
+            // Some were not asked for segments yet.
+            at = self
+                .subflows
+                .iter()
+                .map(Subflow::wake)
+                .fold(at, Instant::min);
+        }
+        if self.has_waiting() {
+            at = self
+                .places
+                .iter()
+                .map(|p| p.paced_until)
+                .fold(at, Instant::min);
         }
         (at < Instant::MAX).then_some(at)
     }
@@ -136,6 +145,7 @@ impl Connection {
         }
         if s.removed_at <= now {
             s.removed_at = Instant::MAX;
+            self.places[i].arm(s);
             self.reset_subflow(now, i, ResetReason::Unspecified);
         }
         let s = &mut self.subflows[i];

@@ -145,6 +145,7 @@ fn random_path(rng: &mut Pcg64, id: u32) -> PathView {
         can_send: rng.random_range(0..2) == 0,
         sent_packets: amount(rng),
         lost_packets: amount(rng),
+        version: 0,
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) fn path(id: u32, rtt_ms: u64, cwnd: u64, in_flight: u64) -> PathView 
         can_send: in_flight < cwnd || in_flight == 0,
         sent_packets: 1000,
         lost_packets: 0,
+        version: 0,
     }
 }
 

@@ -47,6 +47,9 @@ pub struct PathView {
     pub sent_packets: u64,
     /// Packets marked lost so far.
     pub lost_packets: u64,
+    /// Equal for two views of a connection only if they differ in nothing but `in_flight`, `queued`, `held`,
+    /// `can_send` and `sent_packets`, so that a scheduler may keep what follows from the rest; 0: unknown.
+    pub version: u64,
 }
 
 impl PathView {
@@ -89,10 +92,17 @@ impl<'a> Context<'a> {
     /// Paths that new data may use, with their index: open, not in loss, and backups only if there is no other
     /// path.
     pub fn candidates(&self) -> impl Iterator<Item = (usize, &'a PathView)> + Clone {
+        let is_candidate = self.candidate();
+        let paths = self.paths.iter().enumerate();
+        paths.filter(move |(_, p)| is_candidate(p))
+    }
+
+    /// Whether a path is one of the [candidates](Self::candidates).
+    #[inline]
+    pub(super) fn candidate(&self) -> impl Fn(&PathView) -> bool + Clone + use<> {
         let fit = |p: &PathView| p.usable && !p.in_loss;
         let regular = self.paths.iter().any(|p| fit(p) && !p.backup);
-        let paths = self.paths.iter().enumerate();
-        paths.filter(move |(_, p)| fit(p) && !(regular && p.backup))
+        move |p| fit(p) && !(regular && p.backup)
     }
 
     /// Those that can send now.

@@ -66,8 +66,8 @@ struct WindowAware {
     /// Lambda does not change again before this.
     settled_at: Instant,
     blocked: u64,
-    /// Predicted times of the current paths in seconds; infinite for those that are not candidates.
-    times: Vec<f64>,
+    /// The current paths, by index.
+    paths: Vec<Path>,
     /// Seconds that the fastest acknowledgement takes.
     back: f64,
 }
@@ -85,75 +85,108 @@ fn seconds(d: Option<Duration>) -> Option<f64> {
     d.map(|d| d.as_secs_f64().max(1e-9))
 }
 
-/// The delivery rate in bytes per second.
-fn delivered(p: &PathView) -> Option<f64> {
-    p.delivery_rate
-        .filter(|r| !r.is_zero())
-        .map(|r| r.bytes_per_sec())
+/// What follows from the measurements of a path, computed when they change: an acknowledgement changes them, sending
+/// does not. Times are in seconds, rates in bytes per second.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    /// [`PathView::version`].
+    version: u64,
+    mss: u64,
+    /// The round-trip time without correction.
+    measured: f64,
+    /// The delivery rate.
+    rate: Option<f64>,
+    /// Bounds of the corrected round-trip time.
+    least: f64,
+    most: f64,
+    /// Time that an acknowledgement takes: half of the minimum round-trip time.
+    returns: f64,
+    /// Bytes in flight, with one more segment, above which it is filled.
+    filled_above: f64,
+    /// What it could carry.
+    carries: f64,
+    srtt: Option<f64>,
+    /// The window, if it doubles in each round trip.
+    doubles: Option<f64>,
+    /// When a segment sent now arrives; infinite for a path that is not a candidate.
+    arrives: f64,
 }
 
-/// Whether `p` has a queue, so that its delivery rate is that of the bottleneck.
-fn has_queue(p: &PathView) -> bool {
-    let (Some(srtt), Some(least)) = (seconds(p.srtt), seconds(p.min_rtt)) else {
-        return false;
-    };
-    srtt > QUEUED * least
-}
+impl Path {
+    fn of(view: &PathView) -> Self {
+        let (srtt, min_rtt) = (seconds(view.srtt), seconds(view.min_rtt));
+        let rate = view.delivery_rate.filter(|r| !r.is_zero());
+        let rate = rate.map(|r| r.bytes_per_sec());
+        // With a queue the delivery rate is that of the bottleneck.
+        let has_queue = match (srtt, min_rtt) {
+            (Some(srtt), Some(least)) => srtt > QUEUED * least,
+            _ => false,
+        };
+        // A path without a sample counts as slow until a copy has probed it.
+        let latest = view.latest_rtt.or(view.srtt).unwrap_or(view.rto);
+        let measured = latest.as_secs_f64().max(1e-9);
+        let by_window = srtt.map_or(0.0, |rtt| view.cwnd as f64 / rtt);
+        let by_window = view
+            .pacing_rate
+            .map_or(by_window, |r| by_window.min(r.bytes_per_sec()));
+        Self {
+            version: view.version,
+            mss: view.mss,
+            measured,
+            rate,
+            least: min_rtt.unwrap_or(measured).min(measured),
+            most: if has_queue { 2.0 * measured } else { measured },
+            returns: min_rtt.or(srtt).unwrap_or(0.0) / 2.0,
+            filled_above: match (rate, min_rtt) {
+                (Some(rate), Some(least)) => FILLED * rate * least + (4 * view.mss) as f64,
+                _ => f64::INFINITY,
+            },
+            carries: match rate {
+                Some(rate) if has_queue => rate,
+                Some(rate) => rate.max(by_window),
+                None => by_window,
+            },
+            srtt,
+            doubles: (view.in_slow_start && !has_queue).then_some(view.cwnd as f64),
+            arrives: f64::INFINITY,
+        }
+    }
 
-/// Seconds from the sending of a segment on `p` to its arrival, if the return path takes half of the minimum
-/// round-trip time.
-fn arrives(p: &PathView) -> f64 {
-    predicted(p) - returns(p)
-}
+    /// Seconds until a segment sent now is acknowledged, with `bytes` in flight, the segment included.
+    #[inline]
+    fn predicted(&self, bytes: f64) -> f64 {
+        // Correction for data sent and data that left the queue since the latest acknowledgement. A delivery rate
+        // measured without a queue is the used rate, not the available one.
+        match self.rate {
+            Some(rate) => {
+                let takes = bytes / rate;
+                if takes < self.least {
+                    self.least
+                } else if takes > self.most {
+                    self.most
+                } else {
+                    takes
+                }
+            }
+            None => self.measured,
+        }
+    }
 
-/// Seconds that an acknowledgement takes on `p`.
-fn returns(p: &PathView) -> f64 {
-    seconds(p.min_rtt).or(seconds(p.srtt)).unwrap_or(0.0) / 2.0
-}
-
-/// Seconds until a segment sent now on `p` is acknowledged.
-fn predicted(p: &PathView) -> f64 {
-    // A path without a sample counts as slow until a copy has probed it.
-    let latest = p.latest_rtt.or(p.srtt).unwrap_or(p.rto);
-    let measured = latest.as_secs_f64().max(1e-9);
-    let Some(rate) = delivered(p) else {
-        return measured;
-    };
-    // Correction for data sent and data that left the queue since the latest acknowledgement. A delivery rate
-    // measured without a queue is the used rate, not the available one.
-    let takes = (p.in_flight + p.mss) as f64 / rate;
-    let most = if has_queue(p) {
-        2.0 * measured
-    } else {
-        measured
-    };
-    let least = seconds(p.min_rtt).unwrap_or(measured).min(measured);
-    takes.clamp(least, most)
-}
-
-/// Bytes per second that `p` could carry.
-fn carries(p: &PathView) -> f64 {
-    let by_window = seconds(p.srtt).map_or(0.0, |rtt| p.cwnd as f64 / rtt);
-    let by_window = p
-        .pacing_rate
-        .map_or(by_window, |r| by_window.min(r.bytes_per_sec()));
-    match delivered(p) {
-        Some(rate) if has_queue(p) => rate,
-        Some(rate) => rate.max(by_window),
-        None => by_window,
+    /// Bytes that it sends within `time` seconds.
+    #[inline]
+    fn sends_within(&self, time: f64) -> f64 {
+        match (self.srtt, self.doubles) {
+            (None, _) => 0.0,
+            (Some(rtt), Some(cwnd)) => cwnd * (libm::exp2((time / rtt).clamp(1.0, 16.0)) - 1.0),
+            (Some(_), None) => self.carries * time,
+        }
     }
 }
 
-/// Bytes that `p` sends within `time` seconds.
-fn sends_within(p: &PathView, time: f64) -> f64 {
-    let Some(rtt) = seconds(p.srtt) else {
-        return 0.0;
-    };
-    if p.in_slow_start && !has_queue(p) {
-        let rounds = time / rtt;
-        return p.cwnd as f64 * (libm::exp2(rounds.clamp(1.0, 16.0)) - 1.0);
-    }
-    carries(p) * time
+/// Bytes in flight after one more segment.
+#[inline]
+fn next_in_flight(p: &PathView) -> f64 {
+    (p.in_flight + p.mss) as f64
 }
 
 impl WindowAware {
@@ -165,7 +198,7 @@ impl WindowAware {
             lambda: params.lambda,
             settled_at: Instant::ZERO,
             blocked: 0,
-            times: Vec::new(),
+            paths: Vec::new(),
             back: 0.0,
         }
     }
@@ -184,26 +217,22 @@ impl WindowAware {
         self.settled_at = context.now + Duration::from_secs_f64(time.min(10.0));
     }
 
-    /// How long a segment on path `i` holds the window: until it has arrived and its acknowledgement has returned
-    /// on the fastest path.
-    fn holds(&self, i: usize) -> f64 {
-        self.times[i] + self.back
-    }
-
     /// Whether a segment on path `i` delays no other path.
     fn is_harmless(&self, i: usize, context: &Context<'_>) -> bool {
-        let (slow, time) = (&context.paths[i], self.times[i]);
-        let holds = self.holds(i);
+        let (slow, time) = (&self.paths[i], self.paths[i].arrives);
+        // It holds the window until it has arrived and its acknowledgement has returned on the fastest path.
+        let holds = time + self.back;
         let mut ahead = 0.0;
         let mut own = slow.mss as f64;
-        for (fast, takes) in context.paths.iter().zip(&self.times) {
-            if *takes >= time {
-                own += fast.held as f64;
+        for (view, fast) in context.paths.iter().zip(&self.paths) {
+            let takes = fast.arrives;
+            if takes >= time {
+                own += view.held as f64;
                 continue;
             }
-            ahead += sends_within(fast, holds);
+            ahead += fast.sends_within(holds);
             // The waiting data, against what f sends after its next round trip and before `time`.
-            if !context.more && sends_within(fast, time - takes) >= context.unsent as f64 {
+            if !context.more && fast.sends_within(time - takes) >= context.unsent as f64 {
                 return false;
             }
         }
@@ -212,7 +241,7 @@ impl WindowAware {
         }
         let window = context.window as f64;
         // The smaller the share of the faster paths, the less harm a block of one of them does.
-        let share = ahead / (ahead + sends_within(slow, holds)).max(1.0);
+        let share = ahead / (ahead + slow.sends_within(holds)).max(1.0);
         let care = 1.0 + (self.lambda - 1.0) * share;
         care * ahead + own <= window
     }
@@ -221,22 +250,15 @@ impl WindowAware {
     fn is_scarce(&self, context: &Context<'_>) -> bool {
         let mut all = 0.0;
         let mut longest: f64 = 0.0;
-        for (p, time) in context.paths.iter().zip(&self.times) {
-            if time.is_finite() {
-                all += carries(p);
-                longest = longest.max(time + self.back);
+        for path in self.paths.iter().filter(|p| p.arrives.is_finite()) {
+            all += path.carries;
+            let takes = path.arrives + self.back;
+            if takes > longest {
+                longest = takes;
             }
         }
         SCARCE * all * longest > context.window as f64
     }
-}
-
-/// Whether `p` carries so much that more data would only wait in a queue.
-fn is_filled(p: &PathView) -> bool {
-    let (Some(rate), Some(least)) = (delivered(p), seconds(p.min_rtt)) else {
-        return false;
-    };
-    (p.in_flight + p.mss) as f64 > FILLED * rate * least + (4 * p.mss) as f64
 }
 
 impl Scheduler for WindowAware {
@@ -245,36 +267,51 @@ impl Scheduler for WindowAware {
     }
 
     fn select(&mut self, context: &Context<'_>) -> Choice {
-        self.times.clear();
-        self.times.resize(context.paths.len(), f64::INFINITY);
-        self.back = f64::INFINITY;
-        let mut best: Option<usize> = None;
-        let mut unfilled: Option<usize> = None;
+        self.paths.truncate(context.paths.len());
+        for view in &context.paths[self.paths.len()..] {
+            self.paths.push(Path::of(view));
+        }
+        let mut back = f64::INFINITY;
+        let mut best: Option<(usize, f64)> = None;
+        let mut unfilled: Option<(usize, f64)> = None;
         let mut several = 0;
-        for (i, p) in context.candidates() {
-            let time = arrives(p);
-            self.times[i] = time;
-            self.back = self.back.min(returns(p));
+        let is_candidate = context.candidate();
+        for (i, (p, path)) in context.paths.iter().zip(&mut self.paths).enumerate() {
+            if !is_candidate(p) {
+                path.arrives = f64::INFINITY;
+                continue;
+            }
+            if path.version != p.version || p.version == 0 {
+                *path = Path::of(p);
+            }
+            let bytes = next_in_flight(p);
+            let time = path.predicted(bytes) - path.returns;
+            path.arrives = time;
+            if path.returns < back {
+                back = path.returns;
+            }
             several += 1;
             if !p.can_send {
                 continue;
             }
-            if best.is_none_or(|j| time < self.times[j]) {
-                best = Some(i);
+            if best.is_none_or(|b| time < b.1) {
+                best = Some((i, time));
             }
-            if unfilled.is_none_or(|j| time < self.times[j]) && !is_filled(p) {
-                unfilled = Some(i);
+            // A path that carries so much that more data would only wait in a queue is filled.
+            if unfilled.is_none_or(|b| time < b.1) && bytes <= path.filled_above {
+                unfilled = Some((i, time));
             }
         }
-        let Some(i) = best else {
+        self.back = back;
+        let Some((i, time)) = best else {
             return Choice::Wait;
         };
-        if let Some(j) = unfilled
+        if let Some((j, _)) = unfilled
             && self.is_harmless(j, context)
         {
             return Choice::Send(j);
         }
-        self.adapt(self.times[i], context);
+        self.adapt(time, context);
         // Data that would only wait in a queue is held back, to leave window for the other paths.
         if several > 1 && self.is_scarce(context) {
             return Choice::Wait;
@@ -292,6 +329,14 @@ mod tests {
     use super::super::testing::{MSS, context, path};
     use super::*;
     use gargalo_units::Rate;
+
+    fn sends_within(p: &PathView, time: f64) -> f64 {
+        Path::of(p).sends_within(time)
+    }
+
+    fn predicted(p: &PathView) -> f64 {
+        Path::of(p).predicted(next_in_flight(p))
+    }
 
     fn aware() -> WindowAware {
         WindowAware::new(WindowAwareParams {
