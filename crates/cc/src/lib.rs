@@ -56,6 +56,11 @@ use gargalo_units::{Bytes, Rate};
 pub trait Controller: Debug + Send + Sync {
     /// A packet was sent; [`Sent::idle`] tells of an idle period before it.
     fn on_send(&mut self, _sent: &Sent, _path: &Path<'_>) {}
+    /// Whether [`Controller::on_send`] is of use for every packet; `false`: only for those that end an idle period, and
+    /// the transport may leave out the others. Never changes.
+    fn watches_sends(&self) -> bool {
+        true
+    }
     /// Data was acknowledged (cumulatively or selectively).
     fn on_ack(&mut self, ack: &Acked, path: &Path<'_>);
     /// One segment was marked lost.

@@ -15,6 +15,9 @@ use crate::window::{Window, WindowParams};
 
 /// How an algorithm moves its window; only [`Policy::increase`] and [`Policy::decrease`] are needed.
 pub trait Policy: Clone + Debug + Send + Sync + 'static {
+    /// See [`Controller::watches_sends`].
+    const WATCHES_SENDS: bool = false;
+
     /// Congestion avoidance: `acked` bytes (never zero) that slow start has left over were
     /// acknowledged while cwnd limited the sender, outside of recovery.
     fn increase(&mut self, window: &mut Window, acked: Bytes, ack: &Acked, path: &Path<'_>);
@@ -33,7 +36,8 @@ pub trait Policy: Clone + Debug + Send + Sync + 'static {
         window.slow_start(ack)
     }
 
-    /// A packet leaves; `restarted`: after an idle period cwnd fell to the restart window.
+    /// A packet leaves; `restarted`: after an idle period cwnd fell to the restart window. Only packets that end an idle
+    /// period are sure to be told, unless [`Policy::WATCHES_SENDS`].
     fn on_send(&mut self, _window: &mut Window, _sent: &Sent, _restarted: bool) {}
 
     /// A segment was marked lost; comes before the congestion event, if there is one.
@@ -122,6 +126,10 @@ impl<P: Policy> Controller for WindowBased<P> {
     fn on_send(&mut self, sent: &Sent, _path: &Path<'_>) {
         let restarted = self.window.on_send(sent);
         self.policy.on_send(&mut self.window, sent, restarted);
+    }
+
+    fn watches_sends(&self) -> bool {
+        P::WATCHES_SENDS
     }
 
     #[inline]

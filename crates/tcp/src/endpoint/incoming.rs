@@ -380,9 +380,11 @@ impl Endpoint {
             if left >= right || right > self.sent {
                 continue;
             }
-            let second = wire.get(1).and_then(|(l, r)| at(*l).zip(at(*r)));
-            let inside = second.is_some_and(|(l, r)| l <= left && right <= r);
-            if i == 0 && (right <= ack || inside) {
+            let inside_second = || {
+                let second = wire.get(1).and_then(|(l, r)| at(*l).zip(at(*r)));
+                second.is_some_and(|(l, r)| l <= left && right <= r)
+            };
+            if i == 0 && (right <= ack || inside_second()) {
                 dsack = Some((left, right));
             } else if left >= ack && right > self.una {
                 out[n] = (left.max(self.una), right);

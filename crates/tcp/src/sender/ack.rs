@@ -245,15 +245,16 @@ impl Sender {
         if self.settings.recovery != Recovery::NewReno {
             // From the lowest block on: the option lists the latest block first, which must not look like
             // reordering.
+            let mut blocks = [(0, 0); 4];
+            let blocks = &mut blocks[..facts.sacks.len().min(4)];
+            blocks.copy_from_slice(&facts.sacks[..blocks.len()]);
+            blocks.sort_by_key(|b| b.0);
             let mut done = facts.ack;
-            while let Some((left, right)) = facts
-                .sacks
-                .iter()
-                .filter(|b| b.1 > done)
-                .min_by_key(|b| b.0)
-            {
-                board.sack(*left, *right, |s| note(&mut d, s));
-                done = *right;
+            for (left, right) in blocks {
+                if *right > done {
+                    board.sack(*left, *right, |s| note(&mut d, s));
+                    done = *right;
+                }
             }
         }
         d.resent_at = resent_at;

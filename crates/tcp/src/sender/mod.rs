@@ -101,6 +101,8 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Sender {
     controller: Box<dyn Controller>,
+    /// [`Controller::watches_sends`].
+    tells_sends: bool,
     sampler: RateSampler,
     pacer: Pacer,
     board: Scoreboard,
@@ -277,6 +279,7 @@ impl Sender {
         let mss = u32::from(mss.max(1));
         let quantum = Bytes::new(2 * u64::from(mss));
         Self {
+            tells_sends: controller.watches_sends(),
             controller,
             sampler: RateSampler::new(),
             pacer: Pacer::new(quantum),

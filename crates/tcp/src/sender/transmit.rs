@@ -39,7 +39,8 @@ impl Sender {
         let pipe = self.pipe();
         let window = self.window();
         let has_lost = self.board.has_lost();
-        if !has_lost && (!self.has_unsent() || self.holds_rest()) {
+        let plenty = self.unsent() >= 2 * u64::from(self.mss);
+        if !plenty && !has_lost && (!self.has_unsent() || self.holds_rest()) {
             return self.poll_rest(now, pipe, window);
         }
         // A full segment must fit; with nothing in flight the window never blocks.
@@ -57,7 +58,9 @@ impl Sender {
             self.note_limit(false, pipe);
             return None;
         }
-        if !has_lost && self.frto != Frto::SendNew && probe.is_none() && self.has_full_segments() {
+        // A full segment that another follows needs none of the rules of the last ones.
+        let simple = plenty && !has_lost && probe.is_none() && self.frto != Frto::SendNew;
+        if simple && self.peer.end.saturating_sub(self.nxt) >= mss && !self.withholds_new() {
             return Some(self.send_piece(now, pipe, (self.mss, false)));
         }
         self.poll_special(now, pipe, window, probe)
@@ -236,16 +239,6 @@ impl Sender {
             && (self.duplicates.bytes > 0 || self.board.sacked() > 0)
     }
 
-    /// Whether the next segment is a full one, the peer's window has room for it, and another follows: then it needs no
-    /// further rule.
-    #[inline]
-    fn has_full_segments(&self) -> bool {
-        let mss = u64::from(self.mss);
-        self.end.saturating_sub(self.nxt) >= 2 * mss
-            && self.peer.end.saturating_sub(self.nxt) >= mss
-            && !self.withholds_new()
-    }
-
     fn send_new(&mut self, now: Instant, pipe: u64, probe: Option<u32>) -> Option<SendOrder> {
         if self.withholds_new() {
             return None;
@@ -339,16 +332,18 @@ impl Sender {
             }),
         });
         let state = self.sampler.on_send(now, bytes, in_flight);
-        let event = Sent {
-            now,
-            bytes,
-            in_flight,
-            app_limited: self.sampler.is_app_limited(),
-            retransmission,
-            idle,
-        };
-        let (controller, path) = self.parts();
-        controller.on_send(&event, &path);
+        if self.tells_sends || idle.is_some() {
+            let event = Sent {
+                now,
+                bytes,
+                in_flight,
+                app_limited: self.sampler.is_app_limited(),
+                retransmission,
+                idle,
+            };
+            let (controller, path) = self.parts();
+            controller.on_send(&event, &path);
+        }
         if let Some(prr) = &mut self.prr {
             prr.on_send(u64::from(len));
         }

@@ -272,6 +272,10 @@ impl Controller for Copa {
         self.nearly_empty_at = sent.now;
     }
 
+    fn watches_sends(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, ack: &Acked, path: &Path<'_>) {
         if let Some(rtt) = ack.rtt {
             self.observe_rtt(ack.now, rtt, path.srtt.unwrap_or(rtt));

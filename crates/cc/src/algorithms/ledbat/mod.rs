@@ -136,6 +136,8 @@ impl Ledbat {
 }
 
 impl Policy for Ledbat {
+    const WATCHES_SENDS: bool = true;
+
     fn first_window(&self, given: Bytes, mss: Bytes) -> Bytes {
         if self.params.init_cwnd > 0.0 {
             mss.mul_f64(self.params.init_cwnd)

@@ -84,6 +84,10 @@ pub(crate) struct Scoreboard {
     repeated: VecDeque<(u64, Instant)>,
     /// The highest entry that was selectively acknowledged, plus one.
     forward: u64,
+    /// Blocks marked lately: an acknowledgement repeats those of the one before.
+    known: [(u64, u64); 4],
+    /// Which of them is replaced next.
+    oldest: u8,
 }
 
 impl Scoreboard {
@@ -242,6 +246,15 @@ impl Scoreboard {
     /// Marks offsets `left..right` as selectively acknowledged; `delivered` is called for newly delivered segments.
     #[inline]
     pub(crate) fn sack(&mut self, left: u64, right: u64, mut delivered: impl FnMut(&Sent)) {
+        if self.known.contains(&(left, right)) {
+            return;
+        }
+        let same = self.known.iter().position(|b| b.0 == left);
+        let at = same.unwrap_or_else(|| {
+            self.oldest = (self.oldest + 1) % 4;
+            usize::from(self.oldest)
+        });
+        self.known[at] = (left, right);
         let first = self.find(left);
         let mut i = first;
         while let Some(e) = self.entries.get_mut(i) {
@@ -424,6 +437,7 @@ impl Scoreboard {
     /// (RFC 2018 §8).
     pub(crate) fn mark_all_lost(&mut self, mut lost: impl FnMut(&Sent)) {
         let reneged = self.entries.front().is_some_and(|e| e.sacked);
+        self.known = Default::default();
         for i in 0..self.entries.len() {
             if reneged {
                 let e = &mut self.entries[i];
@@ -571,6 +585,7 @@ impl Scoreboard {
             }
         }
         // Indices have moved: rebuild what refers to them.
+        self.known = Default::default();
         self.to_send.clear();
         (self.count_cursor, self.time_cursor) = (self.base, self.base);
         (self.sacked, self.lost, self.repeats) = (0, 0, 0);
