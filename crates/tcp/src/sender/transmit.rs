@@ -58,8 +58,9 @@ impl Sender {
             self.note_limit(false, pipe);
             return None;
         }
-        // A full segment that another follows needs none of the rules of the last ones.
-        let simple = plenty && !has_lost && probe.is_none() && self.frto != Frto::SendNew;
+        // A full segment that another follows, here or in the layer above, needs none of the rules of the last ones.
+        let follows = plenty || (self.unsent() >= mss && self.more_follows && !self.finished);
+        let simple = follows && !has_lost && probe.is_none() && self.frto != Frto::SendNew;
         if simple && self.peer.end.saturating_sub(self.nxt) >= mss && !self.withholds_new() {
             return Some(self.send_piece(now, pipe, (self.mss, false)));
         }
