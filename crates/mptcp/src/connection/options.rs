@@ -1,6 +1,6 @@
 //! MPTCP options of segments to send (RFC 8684 §3.3).
 
-use gargalo_wire::mptcp::{CapableKeys, Dss, List, Mapping as WireMapping, MptcpOption};
+use gargalo_wire::mptcp::{CapableKeys, Dss, Mapping as WireMapping, MptcpOption};
 use gargalo_wire::tcp::{Flags, Segment};
 
 use super::reading::checksum;
@@ -18,7 +18,7 @@ impl Connection {
         let option = self.option_for(i, &segment);
         if let Some(option) = option {
             let mut list = self.spare_options.pop().unwrap_or_default();
-            *list = List::from(option);
+            list.replace(option);
             segment.options.mptcp = Some(list);
             if !segment.options.sack.is_empty() {
                 segment.options.fit();

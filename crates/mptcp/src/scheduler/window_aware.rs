@@ -500,6 +500,32 @@ mod tests {
     }
 
     #[test]
+    fn what_follows_from_measurements_is_computed_again_when_the_version_changes() {
+        let mut paths = unequal();
+        let mut s = aware();
+        for (i, p) in paths.iter_mut().enumerate() {
+            p.version = 1 + i as u64;
+        }
+        let mut select = |paths: &[PathView]| s.select(&context(paths));
+        assert_eq!(select(&paths), Choice::Send(0), "the fast one is full");
+        // What sending changes is read each time.
+        paths[1].can_send = true;
+        paths[1].in_flight = 0;
+        assert_eq!(select(&paths), Choice::Send(1));
+        // Then the first is the fast one, and after that the slow one, with a version and without one.
+        let slow = paths[1];
+        paths[0].in_flight = 0;
+        for (version, millis, expected) in [(3, 2, 0), (0, 300, 1)] {
+            let rtt = Some(Duration::from_millis(millis));
+            (paths[0].srtt, paths[0].latest_rtt, paths[0].min_rtt) = (rtt, rtt, rtt);
+            paths[0].version = version;
+            assert_eq!(select(&paths), Choice::Send(expected));
+        }
+        // A path that takes the place of another.
+        assert_eq!(select(&[slow]), Choice::Send(0));
+    }
+
+    #[test]
     fn blocked_windows_make_it_careful() {
         let paths = unequal();
         let mut c = context(&paths);

@@ -556,6 +556,12 @@ impl List {
             Some(_) => self.rest.push(option),
         }
     }
+    /// Makes this the only option.
+    #[inline]
+    pub fn replace(&mut self, option: MptcpOption) {
+        self.first = Some(option);
+        self.rest.clear();
+    }
     /// The options in order.
     pub fn iter(&self) -> impl Iterator<Item = &MptcpOption> {
         self.first.iter().chain(&self.rest)
