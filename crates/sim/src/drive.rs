@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, body: Body, ecn: Ecn, first_flow: Target) {
         let Some(flow) = self.flows.get_mut(body.flow) else {
             return;
@@ -418,19 +418,14 @@ impl World {
             content,
         };
         while let Some(out) = endpoint.poll_transmit(now) {
-            let segment = match &mut side.misbehaving {
-                None => out.segment,
-                Some(receiver) => {
-                    let mut instead = receiver.rewrite(out.segment);
-                    let Some(last) = instead.pop() else { continue };
-                    for segment in instead {
-                        let body = to(PacketContent::Tcp(segment));
-                        side.wire += self.net.transmit(now, out.ecn, hash, body);
-                    }
-                    last
+            if let Some(receiver) = &mut side.misbehaving {
+                for segment in receiver.rewrite(out.segment) {
+                    let body = to(PacketContent::Tcp(segment));
+                    side.wire += self.net.transmit(now, out.ecn, hash, body);
                 }
-            };
-            let body = to(PacketContent::Tcp(segment));
+                continue;
+            }
+            let body = to(PacketContent::Tcp(out.segment));
             side.wire += self.net.transmit(now, out.ecn, hash, body);
         }
         if sends {

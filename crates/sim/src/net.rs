@@ -396,7 +396,7 @@ impl Net {
     }
 
     /// Sees to it that a link has an event when something happens at its end.
-    #[inline]
+    #[inline(always)]
     fn arm(&mut self, direction: DirectionId) {
         let slot = &mut self.links[direction as usize];
         // An edge of the measured window is looked at when the event after it has been taken: the services between both
@@ -424,10 +424,10 @@ impl Net {
         if !slot.passes_through || !slot.landing.is_empty() {
             return None;
         }
-        let first = &slot.ahead.front()?.flight;
-        let (entry, packet) = (first.arrival(), *first.packet());
-        let next = self.hops[packet.payload.hop as usize + 2];
-        if next != HOST || slot.link.earliest_arrival(entry, packet.bytes) > now {
+        let first = slot.ahead.front()?;
+        let (entry, from) = first.order();
+        let next = self.hops[first.flight.packet().payload.hop as usize + 2];
+        if next != HOST || Moment::new(entry, self.first + from) > self.moment {
             return None;
         }
         let c = slot.ahead.pop_front()?;
