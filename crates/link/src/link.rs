@@ -224,6 +224,7 @@ impl<P: Copy> Link<P> {
     }
 
     /// Whether the departure of a packet is known when it enters, so that there is no [service](Self::next_service).
+    #[inline]
     pub fn is_scheduled(&self) -> bool {
         matches!(self.queue, Queue::Fast(_))
     }

@@ -47,14 +47,6 @@ impl Server {
     #[inline(always)]
     pub(crate) fn start(&mut self, now: Instant) -> Instant {
         match self {
-            Self::Constant(s) => s.start(now),
-            other => other.start_varying(now),
-        }
-    }
-
-    #[inline(never)]
-    fn start_varying(&mut self, now: Instant) -> Instant {
-        match self {
             Self::Unlimited { now: last } => {
                 *last = now;
                 now
@@ -80,14 +72,6 @@ impl Server {
     /// last byte has left.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, bytes: u32) -> Instant {
-        match self {
-            Self::Constant(s) => s.transmit(bytes),
-            other => other.transmit_varying(bytes),
-        }
-    }
-
-    #[inline(never)]
-    fn transmit_varying(&mut self, bytes: u32) -> Instant {
         match self {
             Self::Unlimited { now } => *now,
             Self::Constant(s) => s.transmit(bytes),

@@ -366,7 +366,7 @@ impl World {
         let Some(flow) = self.flows.get_mut(slot) else {
             return (None, false);
         };
-        let (id, hash) = (flow.id, flow.hash(index));
+        let (id, origin) = (flow.id, flow.origin(slot, index));
         let Flow { sides, talk, .. } = flow;
         let side = &mut sides[index];
         let Some(End::Tcp(endpoint)) = &mut side.end else {
@@ -409,24 +409,16 @@ impl World {
         if self.recorder.wants_gauges() {
             records.take(endpoint, &mut side.phase, &mut self.recorder, now);
         }
-        let to = |content| Body {
-            flow: slot,
-            generation: flow.generation,
-            side: 1 - index as u8,
-            interfaces: (0, 0),
-            route: side.route,
-            content,
-        };
         while let Some(out) = endpoint.poll_transmit(now) {
             if let Some(receiver) = &mut side.misbehaving {
                 for segment in receiver.rewrite(out.segment) {
-                    let body = to(PacketContent::Tcp(segment));
-                    side.wire += self.net.transmit(now, out.ecn, hash, body);
+                    let content = PacketContent::Tcp(segment);
+                    side.wire += origin.transmit(now, &mut self.net, out.ecn, content);
                 }
                 continue;
             }
-            let body = to(PacketContent::Tcp(out.segment));
-            side.wire += self.net.transmit(now, out.ecn, hash, body);
+            let content = PacketContent::Tcp(out.segment);
+            side.wire += origin.transmit(now, &mut self.net, out.ecn, content);
         }
         if sends {
             while let Some(rtt) = endpoint.take_rtt_sample() {

@@ -162,6 +162,32 @@ impl Side {
     }
 }
 
+/// What the packets of one end of a flow have in common; see [`Body`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    flow: u32,
+    generation: u32,
+    side: u8,
+    route: u32,
+    hash: u32,
+}
+
+impl Origin {
+    /// Sends a packet; returns its bytes on the wire.
+    #[inline]
+    pub(crate) fn transmit(self, now: Instant, net: &mut Net, ecn: Ecn, content: Content) -> u64 {
+        let body = Body {
+            flow: self.flow,
+            generation: self.generation,
+            side: self.side,
+            interfaces: (0, 0),
+            route: self.route,
+            content,
+        };
+        net.transmit(now, ecn, self.hash, body)
+    }
+}
+
 /// The page that a flow belongs to: index of the source and number of the page.
 pub(crate) type Parent = (u32, u32);
 
@@ -234,15 +260,20 @@ impl Flow {
         ecn: Ecn,
         content: Content,
     ) {
-        let body = Body {
+        let origin = self.origin(slot, side);
+        self.sides[side].wire += origin.transmit(now, net, ecn, content);
+    }
+
+    /// What the packets of one end have in common.
+    #[inline]
+    pub(crate) fn origin(&self, slot: u32, side: usize) -> Origin {
+        Origin {
             flow: slot,
             generation: self.generation,
             side: 1 - side as u8,
-            interfaces: (0, 0),
             route: self.sides[side].route,
-            content,
-        };
-        self.sides[side].wire += net.transmit(now, ecn, self.hash(side), body);
+            hash: self.hash(side),
+        }
     }
 
     /// The hash of the five-tuple of one direction, for fair queueing.

@@ -78,8 +78,6 @@ struct LinkSlot {
     landing: VecDeque<Flight<Handle>>,
     /// Packets that leave it do not overtake each other; else the link keeps them until they arrive.
     keeps_order: bool,
-    /// Packets leave it without a service.
-    is_scheduled: bool,
     /// What is put ahead into it can be let in when it arrives at its end, and not before.
     passes_through: bool,
 }
@@ -88,10 +86,9 @@ impl LinkSlot {
     /// When something happens at its end, at the earliest.
     #[inline]
     fn next_event(&mut self) -> Instant {
-        let next = match (self.keeps_order, self.is_scheduled) {
-            (true, true) => Instant::MAX,
-            (true, false) => self.link.next_service(),
-            (false, _) => self.link.next_event(),
+        let next = match self.keeps_order {
+            true => self.link.next_service(),
+            false => self.link.next_event(),
         };
         // Those ahead arrive after those that have left the queue.
         if let Some(first) = self.landing.front() {
@@ -142,7 +139,6 @@ impl Net {
             takes_ahead,
             landing: VecDeque::new(),
             keeps_order,
-            is_scheduled: link.is_scheduled(),
             link,
         });
     }
@@ -227,7 +223,7 @@ impl Net {
         self.catch_up(self.moment, direction);
         self.enter(now, direction, packet);
         let slot = &self.links[direction as usize];
-        let is_put_ahead = slot.keeps_order && slot.is_scheduled && slot.landing.is_empty();
+        let is_put_ahead = slot.keeps_order && slot.link.is_scheduled() && slot.landing.is_empty();
         if !is_put_ahead || !slot.ahead.is_empty() {
             self.arm(direction);
         }
@@ -237,7 +233,7 @@ impl Net {
     #[inline(always)]
     fn catch_up(&mut self, moment: Moment, direction: DirectionId) {
         let slot = &self.links[direction as usize];
-        if !slot.is_scheduled || !slot.ahead.is_empty() {
+        if !slot.link.is_scheduled() || !slot.ahead.is_empty() {
             self.make_up(moment, direction);
         }
     }
@@ -251,7 +247,7 @@ impl Net {
             }
             self.enter_first(direction);
         }
-        while !self.links[direction as usize].is_scheduled {
+        loop {
             let slot = &mut self.links[direction as usize];
             let service = slot.link.next_service();
             let never = service == Instant::MAX;
