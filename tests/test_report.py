@@ -404,6 +404,16 @@ def axes_of(report: reporting.Report) -> tuple[str, list[str]]:
     return figure.layout.xaxis.title.text or "", [t.name for t in figure.data]
 
 
+def test_plots_with_long_legends_and_many_names_are_higher():
+    names = [f"a line with a long name, {i}" for i in range(12)]
+    long = go.Figure([go.Scatter(x=[1], y=[2], name=n) for n in names])
+    many = go.Figure(go.Scatter(x=[1] * 30, y=[f"cell {i}" for i in range(30)], name="one"))
+    blocks = [reporting.FigureBlock("a", "", long), reporting.FigureBlock("b", "", many)]
+    page = without_library(reporting.html(reporting.Report("r", figures=blocks)))
+    found = re.findall(r'class="plot".*?--letters: (\d+); --rows: (\d+)', page)
+    assert found == [(str(sum(len(n) + 9 for n in names)), "0"), ("12", "16")]
+
+
 def test_axes_of_any_kind():
     def made(**axes: list[object]) -> reporting.Report:
         found = report_of_runs(runs(**axes), list(axes), title="t")

@@ -79,6 +79,10 @@ def test_equal_stacks_reproduce_every_claim(quick):
         "ours, simulated against kernel",
         "ours, lab against ours, simulated",
     }
+    for f in figures(context):
+        # Ratios, of equal stacks 1; differences of shares are in the tables.
+        assert {round(x, 6) for t in f.figure.data for x in t.x} == {1.0}
+        assert len({y for t in f.figure.data for y in t.y}) > 20, "the names of the cells"
     assert table(context, LAB, SIM)["ratio or difference"].null_count() == 0
     assert len(tables(context)) == 2 + len(STUDY.experiments)
 

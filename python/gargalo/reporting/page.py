@@ -89,7 +89,7 @@ def html(report: Report) -> str:
         palette=palette,
         groups=groups if len(groups) > 1 else [],
         figures=[
-            (i, b, alt(b), legend_letters(data))
+            (i, b, alt(b), legend_letters(data), category_rows(data))
             for i, (b, data) in enumerate(zip(report.figures, figures, strict=True))
         ],
         tables=[(i, b, view(b, palette.names)) for i, b in enumerate(report.tables)],
@@ -106,6 +106,16 @@ def legend_letters(figure: Mapping[str, Any]) -> int:
     """Return how many letters the legend of a figure has room for: a plot with a long one is higher."""
     shown = {str(t["name"]) for t in figure["data"] if t.get("name") and t.get("showlegend", True)}
     return sum(len(name) + ENTRY_LETTERS for name in shown)
+
+
+ROWS = 14
+"""Categories that a plot of the usual height has room for."""
+
+
+def category_rows(figure: Mapping[str, Any]) -> int:
+    """Return how many names of a vertical axis a figure has beyond those that fit: it is higher by them."""
+    names = {y for t in figure["data"] for y in t.get("y") or () if isinstance(y, str)}
+    return max(len(names) - ROWS, 0)
 
 
 def styled(figure: dict[str, Any], block: FigureBlock, palette: Palette) -> dict[str, Any]:

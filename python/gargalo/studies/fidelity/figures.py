@@ -9,7 +9,7 @@ import polars as pl
 
 from gargalo.reporting.model import TableBlock
 from gargalo.studies.drawing import Figures, cell_tables
-from gargalo.studies.fidelity.cells import COMPARED, PLACE, table
+from gargalo.studies.fidelity.cells import COMPARED, PLACE, SHARES, table
 from gargalo.studies.fidelity.experiments import EXPERIMENTS
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ def title(over: Stack, under: Stack) -> str:
 
 
 def drawn(context: Context, over: Stack, under: Stack) -> go.Figure:
-    """Draw the ratio of every cell of single flows."""
+    """Draw the ratio of every cell of single flows; of the others the table has the difference of shares."""
     figure = go.Figure()
     rows = table(context, over, under)
     if rows.height == 0:
         return figure
-    rows = rows.filter(pl.col("experiment") != "pair").with_columns(
+    rows = rows.filter(~pl.col("experiment").is_in(SHARES)).with_columns(
         (pl.col("experiment") + ": " + pl.col("place")).alias("where")
     )
     for control, colour in COLOURS.items():
@@ -40,17 +40,18 @@ def drawn(context: Context, over: Stack, under: Stack) -> go.Figure:
         if mine.height:
             figure.add_trace(
                 go.Scatter(
-                    x=mine["where"].to_list(),
-                    y=mine["ratio or difference"].to_list(),
+                    x=mine["ratio or difference"].to_list(),
+                    y=mine["where"].to_list(),
                     mode="markers",
                     name=control,
                     marker={"color": colour},
                 )
             )
-    for y in (0.9, 0.95, 1.0, 1.05, 1.1):
-        figure.add_hline(y=y, line={"width": 1, "dash": "solid" if y == 1 else "dot"})
-    figure.update_layout(yaxis_title="ratio")
-    figure.update_xaxes(automargin=True)
+    for x in (0.9, 0.95, 1.0, 1.05, 1.1):
+        figure.add_vline(x=x, line={"width": 1, "dash": "solid" if x == 1 else "dot"})
+    figure.update_layout(xaxis_title="ratio")
+    # One below the other, the first above: the names of the cells are long.
+    figure.update_yaxes(autorange="reversed", automargin=True, dtick=1, tickfont={"size": 11})
     return figure
 
 

@@ -29,7 +29,9 @@ NO_LOSS = 2e-5
 
 def look(sender: Sender) -> dict[str, Any]:
     """Return colour by congestion control, dash by stack and pacing, symbol by world."""
-    dash = "solid" if sender.stack != OURS else "dash" if sender.paced else "dot"
+    dash = "dash" if sender.paced else "dot"
+    if sender.stack != OURS:
+        dash = "solid" if sender.stack == KERNEL else "longdash"
     if not sender.sack:
         dash = "dashdot"
     symbol = "circle" if sender.stack == KERNEL else "square" if sender.world == "lab" else "x"
@@ -56,7 +58,9 @@ def drawn(context: Context, experiment: str, senders: Sequence[Sender]) -> go.Fi
         style = look(sender)
         if factor == "trace":
             colour = {"color": style["line"]["color"]}
-            pattern = {"solid": "", "dash": "/", "dot": ".", "dashdot": "x"}[style["line"]["dash"]]
+            pattern = {"solid": "", "longdash": "-", "dash": "/", "dot": ".", "dashdot": "x"}[
+                style["line"]["dash"]
+            ]
             marker = {**colour, "pattern": {"shape": pattern}}
             figure.add_trace(bar(xs, found, title_of(sender), 1e-6, marker=marker))
         else:
