@@ -145,7 +145,7 @@ impl Receive {
 
     /// Stores data inside the window.
     fn store(&mut self, at: u64, payload: &Payload) -> Arrived {
-        if at > self.next && self.waiting.pieces() >= self.most_pieces {
+        if at > self.next && self.waiting.is_full(self.most_pieces) {
             self.duplicates += u64::from(payload.len());
             return self.arrived(true);
         }

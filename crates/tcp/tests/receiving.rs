@@ -320,6 +320,35 @@ fn an_offloaded_segment_of_several_mss_is_acknowledged_at_once() {
 }
 
 #[test]
+fn short_segments_out_of_order_are_kept_up_to_a_number() {
+    let mut lone = Lone::offering(
+        Config {
+            receive_buffer: Bytes::new(500_000),
+            ..config()
+        },
+        Extra {
+            window_scale: Some(3),
+            sack_permitted: true,
+            ..Extra::default()
+        },
+        Some(100),
+    );
+    // Single bytes with holes between them, each before all others; 65,536 of them are kept.
+    // The first is beyond the window of the SYN, which is not scaled; its answer opens the scaled one.
+    for at in (1..70_001).rev() {
+        let data = lone.segment(Flags::ACK, 2 * at, 1);
+        lone.end.handle(lone.now, data, Ecn::NotEct);
+        lone.sent_segments();
+    }
+    // What is in order is always taken.
+    let first = 2 * (70_000 - 65_536);
+    lone.data(0, first - 2);
+    assert_eq!(lone.read_all(), first as u64 - 2);
+    lone.data(first - 2, first);
+    assert_eq!(lone.read_all(), 3);
+}
+
+#[test]
 fn the_window_opens_by_segments_of_the_agreed_size() {
     // RFC 9293 §3.8.6.2.2: min(RCV.BUFF / 2, Eff.snd.MSS).
     let tiny = Extra {

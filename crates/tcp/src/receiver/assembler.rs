@@ -8,6 +8,10 @@ use crate::event::Chunk;
 /// How many ranges are kept in order of recency; a header has room for at most four blocks.
 const RECENT: usize = 4;
 
+/// How many ranges are kept. An insertion in the middle moves up to half of them, 512 KiB: a peer that sends single
+/// bytes in any order costs some ten microseconds for each at worst.
+const MOST_RANGES: usize = 1 << 16;
+
 /// Data that arrived ahead of a hole.
 ///
 /// Ranges are disjoint and never touch; real bytes are kept beside them, so a range without
@@ -40,10 +44,11 @@ impl Assembler {
         self.len
     }
 
-    /// Pieces of content in memory.
+    /// Whether nothing more may be inserted: `most_pieces` pieces of content are in memory, or as many ranges as an
+    /// insertion may move.
     #[inline]
-    pub fn pieces(&self) -> usize {
-        self.real.len()
+    pub fn is_full(&self, most_pieces: usize) -> bool {
+        self.real.len() >= most_pieces || self.ranges.len() >= MOST_RANGES
     }
 
     /// Stores `payload` at `offset`; the first copy of a byte wins. Returns the range it is part

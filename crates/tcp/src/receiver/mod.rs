@@ -268,7 +268,7 @@ impl Receiver {
                 });
             }
             received.readable = true;
-        } else if len > 0 && self.assembler.pieces() < self.most_pieces {
+        } else if len > 0 && !self.assembler.is_full(self.most_pieces) {
             let inserted = self.assembler.insert(offset, &piece.payload);
             duplicate = duplicate.or(inserted.duplicate);
         }
