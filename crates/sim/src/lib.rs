@@ -17,6 +17,7 @@ mod mptcp;
 mod net;
 mod packet;
 mod paths;
+mod pool;
 mod quic;
 mod recorder;
 mod standstill;

@@ -7,13 +7,14 @@
 
 use std::collections::VecDeque;
 
-use gargalo_flow::{DirectionId, Slab, Stripper};
+use gargalo_flow::{DirectionId, Stripper};
 use gargalo_link::{Delivery, Ecn, Flight, Link, Packet};
 use gargalo_units::{Duration, Instant};
 
 use crate::capture::Capture;
 use crate::event::{EventQueue, Target};
 use crate::packet::{Body, Content};
+use crate::pool::Pool;
 use gargalo_link::Strip;
 
 /// Marks the end of a route in [`Net::hops`].
@@ -110,7 +111,7 @@ pub struct Net {
     /// The event queue.
     pub queue: EventQueue,
     links: Vec<LinkSlot>,
-    packets: Slab<Body>,
+    packets: Pool,
     /// All routes one after another, each ended by [`HOST`].
     hops: Vec<DirectionId>,
     /// Where packets are captured, if asked for.
@@ -519,7 +520,7 @@ impl Net {
 
 /// Frees the content of a dropped packet; returns the flow of a datagram (TCP and QUIC detect their losses themselves,
 /// and so does a sender that misses reports).
-fn release(packets: &mut Slab<Body>, dropped: Packet<Handle>) -> Option<(u32, u32)> {
+fn release(packets: &mut Pool, dropped: Packet<Handle>) -> Option<(u32, u32)> {
     let body = packets.remove(dropped.payload.id)?;
     match body.content {
         Content::Udp(_) if body.side == 1 => Some((body.flow, body.generation)),

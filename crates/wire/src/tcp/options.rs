@@ -12,53 +12,60 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// Up to four SACK blocks (RFC 2018), left edge inclusive, right edge exclusive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SackBlocks {
+/// Up to four SACK blocks (RFC 2018), left edge inclusive, right edge exclusive. They are boxed: most segments have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks(Option<Box<Blocks>>);
+
+/// At least one block; those from `len` on are zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Blocks {
     blocks: [(Seq, Seq); 4],
     len: u8,
 }
 
 impl SackBlocks {
     /// No block.
-    pub const EMPTY: Self = Self {
-        blocks: [(Seq::new(0), Seq::new(0)); 4],
-        len: 0,
-    };
+    pub const EMPTY: Self = Self(None);
 
     /// Appends a block; `false` when there are four already.
     #[inline]
     pub fn push(&mut self, left: Seq, right: Seq) -> bool {
-        let i = usize::from(self.len);
+        let list = self.0.get_or_insert_default();
+        let i = usize::from(list.len);
         if i == 4 {
             return false;
         }
-        self.blocks[i] = (left, right);
-        self.len += 1;
+        list.blocks[i] = (left, right);
+        list.len += 1;
         true
     }
     /// The blocks in the order of the wire.
     #[inline]
     pub fn as_slice(&self) -> &[(Seq, Seq)] {
-        &self.blocks[..usize::from(self.len)]
+        match &self.0 {
+            None => &[],
+            Some(list) => &list.blocks[..usize::from(list.len)],
+        }
     }
     /// How many there are.
     #[inline]
-    pub const fn len(&self) -> usize {
-        self.len as usize
+    pub fn len(&self) -> usize {
+        self.as_slice().len()
     }
     /// Whether there is none.
     #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0.is_none()
     }
     /// Keeps the first `n`.
     #[inline]
     pub fn truncate(&mut self, n: usize) {
-        while self.len() > n {
-            self.len -= 1;
-            // Equality compares all four.
-            self.blocks[usize::from(self.len)] = Self::EMPTY.blocks[0];
+        if n == 0 {
+            self.0 = None;
+        } else if let Some(list) = &mut self.0 {
+            let kept = n.min(usize::from(list.len));
+            list.blocks[kept..].fill((Seq::new(0), Seq::new(0)));
+            list.len = kept as u8;
         }
     }
 }
@@ -66,7 +73,7 @@ impl SackBlocks {
 /// Room for options in a TCP header (RFC 9293 §3.1: data offset of at most 15 words).
 pub const MAX_OPTIONS_LEN: u32 = 40;
 
-/// The options of a segment. The two that most segments carry are inline, the rest is boxed.
+/// The options of a segment. The one that most segments carry is inline, the rest is boxed.
 ///
 /// # On the wire
 /// Options are laid out as Linux does: MSS; timestamps, together with SACK permitted in a SYN; window
