@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What each congestion control costs: data packets through the bottleneck per second of processor time.
+"""What each congestion control costs: data packets per second of processor time, through the bottleneck and offered to it.
 
     .venv/bin/python benches/congestion_speed.py [--rounds N] [--only NAME]
 
 All run on the same dumbbells (benches/scenarios), round by round in one process, so that whatever else the
-machine does meets all of them; printed are medians and the ratio to reno in the same round. The last lines
-are classes in Python: Reno as a window that grows with each acknowledgement (`increase`), which says its
+machine does meets all of them; printed are medians and the ratios to reno in the same round. A control that
+floods its path has many packets dropped there, which are work too: so packets are counted as they leave the bottleneck,
+and as they are offered to it. The last lines are classes in Python: Reno as a window that grows with each acknowledgement (`increase`), which says its
 growth once a round trip (`segments_per_round`), or which is told of acknowledgements once a round trip
 (`ack_interval`); and an additive increase that derives from `gargalo.Controller`, told each acknowledgement or
 once a round trip. `--python` runs these and reno alone.
@@ -98,8 +99,8 @@ CLASSES = {
 }
 
 
-def speed(workload: str, name: str) -> float:
-    """Run once; return packets per second of this thread's processor time."""
+def speed(workload: str, name: str) -> tuple[float, float]:
+    """Run once; return packets per second of this thread's processor time, through the bottleneck and offered to it."""
     began = time.thread_time()
     run = gargalo.run(
         SCENARIOS / f"{workload}.toml",
@@ -108,7 +109,23 @@ def speed(workload: str, name: str) -> float:
     )
     took = time.thread_time() - began
     up = next(k for k in run.links if (k["name"], k["direction"]) == ("bottleneck", "up"))
-    return float(up["sent_packets"]) / took
+    return float(up["sent_packets"]) / took, float(up["offered_packets"]) / took
+
+
+def show(workload: str, found: dict[str, list[tuple[float, float]]]) -> None:
+    """Print the medians of each control and of its ratios to reno, the fastest first."""
+
+    def middle(name: str, which: int) -> float:
+        return statistics.median(s[which] for s in found[name])
+
+    def of_reno(name: str, which: int) -> float:
+        both = zip(found[name], found["reno"], strict=True)
+        return statistics.median(a[which] / b[which] for a, b in both)
+
+    print(f"\n{workload}\n{'':>18}  packets/s  of reno   offered/s  of reno")
+    for name in sorted(found, key=lambda n: -middle(n, 0)):
+        sent, offered = f"{middle(name, 0):10,.0f}", f"{middle(name, 1):11,.0f}"
+        print(f"{name:>18} {sent} {of_reno(name, 0):8.2f} {offered} {of_reno(name, 1):8.2f}")
 
 
 def main() -> None:
@@ -122,16 +139,11 @@ def main() -> None:
     only = [*CLASSES] if args.python else args.only
     names = [n for n in names if n == "reno" or only is None or n in only]
     for workload in WORKLOADS:
-        found: dict[str, list[float]] = {n: [] for n in names}
+        found: dict[str, list[tuple[float, float]]] = {n: [] for n in names}
         for _ in range(args.rounds):
             for name in names:
                 found[name].append(speed(workload, name))
-        print(f"\n{workload}\n{'':>18}  packets/s  of reno")
-        for name in sorted(names, key=lambda n: -statistics.median(found[n])):
-            ratio = statistics.median(
-                a / b for a, b in zip(found[name], found["reno"], strict=True)
-            )
-            print(f"{name:>18} {statistics.median(found[name]):10,.0f} {ratio:7.2f}")
+        show(workload, found)
 
 
 if __name__ == "__main__":
