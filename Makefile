@@ -20,7 +20,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup demo test test-rust test-python capture-tools browser-tools lab-tools fuzz fuzz-corpus bench crosscheck lint docs reference pictures comparison scorecards fmt lock clean
+.PHONY: help setup dev demo test test-rust test-python capture-tools browser-tools lab-tools fuzz fuzz-corpus bench crosscheck lint docs reference pictures comparison scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -52,6 +52,14 @@ $(VENV)/.deps: requirements.lock
 	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
+# What tests, lint and documentation need, and the command does not.
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.deps
+	@echo "setup: installing what tests and documentation need"; \
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
+	@touch $@
+
+dev: setup $(VENV)/.dev
+
 $(VENV)/.gargalo: $(VENV)/.deps $(SOURCES)
 	@$(CHECK_RUST); \
 	echo "setup: building gargalo (the first time takes some minutes)"; \
@@ -73,7 +81,7 @@ test: test-rust test-python ## everything that can fail
 test-rust: setup
 	cargo test --workspace --locked --quiet
 
-test-python: setup capture-tools browser-tools lab-tools
+test-python: dev capture-tools browser-tools lab-tools
 	"$(BIN)/python" -m pytest --quiet --numprocesses 2 --dist loadgroup
 
 # Capture tests read files back with tshark if it is installed or can be installed; otherwise they are skipped with a reason.
@@ -137,14 +145,14 @@ crosscheck: setup ## the same congestion controls in ns-3 and here; rewrites doc
 	[ ! -d runs/studies/fidelity/quick/store ] || "$(BIN)/python" benches/crosscheck.py --fidelity runs/studies/fidelity/quick
 
 # Clippy shares the tests' profile: build scripts and macros are compiled once for both.
-lint: setup ## formatting, clippy, ruff, mypy
+lint: dev ## formatting, clippy, ruff, mypy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet $(PROFILE) -- -D warnings
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
 
-docs: reference ## the documentation as a site in site/
+docs: dev reference ## the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 "$(BIN)/mkdocs" build --strict --quiet
 
 reference: setup ## regenerates what is derived from the scenario model, results tables, commands and docstrings
@@ -161,14 +169,16 @@ comparison: setup ## measures every congestion control on six networks for the d
 scorecards: setup ## evaluates every congestion control by the criteria of RFC 9743 for the documentation
 	"$(BIN)/python" -m gargalo.evaluation.published docs
 
-fmt: setup ## format the code
+fmt: dev ## format the code
 	cargo fmt --all
 	"$(BIN)/ruff" check --fix --quiet .
 	"$(BIN)/ruff" format .
 
-lock: ## renew requirements.lock (needs uv)
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 --upgrade \
-		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements.lock
+COMPILE := uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet
+lock: ## renew requirements.lock and requirements-dev.lock (needs uv)
+	echo "maturin>=1.9.4,<2" | $(COMPILE) pyproject.toml - --extra all --upgrade -o requirements.lock
+	$(COMPILE) pyproject.toml --extra dev --constraints requirements.lock -o requirements-dev.lock \
+		$$(sed -nE 's/^([a-z0-9-]+)==.*/--no-emit-package \1/p' requirements.lock)
 
 clean: ## remove what was built; results in runs/ stay
 	cargo clean --quiet

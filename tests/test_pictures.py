@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from conftest import ROOT
 from gargalo import reporting
+from gargalo.names import flow_names
 from gargalo.pictures import runs
-from gargalo.pictures.names import flow_names
 from gargalo.pictures.runs import nice
 
 STEADY = """\

@@ -22,8 +22,18 @@ import click
 from click.exceptions import Exit
 
 from gargalo import _core
-from gargalo.cli_common import FAILED, INTERRUPTED, Output, OutputError, because, json_asked, say
+from gargalo.cli_common import (
+    FAILED,
+    INTERRUPTED,
+    Output,
+    OutputError,
+    because,
+    fail,
+    json_asked,
+    say,
+)
 from gargalo.cli_help import WIDEST, Group
+from gargalo.extras import MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +123,8 @@ class Commands(Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Exit(INTERRUPTED) from None
+        except MissingExtraError as e:
+            fail(str(e), FAILED)
 
 
 def version(_context: click.Context, _option: click.Parameter, value: bool) -> None:

@@ -66,6 +66,10 @@ def explain(
     as_json: bool,
 ) -> None:
     """Tell what happened in a run: starts, slow start, losses, shares, queues, limits, findings."""
+    from gargalo.cli_plot import flows_of
+    from gargalo.explaining import explain as tell
+    from gargalo.pictures.runs import names_of
+
     if what != STDIN and (what / "run.json").is_file():
         if changes or seed is not None or plugin:
             option = "--set" if changes else "--seed" if seed is not None else "--plugin"
@@ -75,10 +79,6 @@ def explain(
         made = results(what)
     else:
         made = simulated(what, changes, seed, plugin)
-    from gargalo.cli_plot import flows_of
-    from gargalo.explaining import explain as tell
-    from gargalo.pictures.runs import names_of
-
     chosen = flows_of(made, flows)
     if chosen is not None and not chosen:
         fail(

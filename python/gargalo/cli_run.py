@@ -222,10 +222,14 @@ def directory(made: Setup, output: Path | None, overwrite: bool, as_json: bool) 
 def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
     """Print the result, and write pictures beside the tables."""
     if done.directory is not None and plots:
-        from gargalo.plots import Plots
+        from gargalo.extras import MissingExtraError
 
         try:
+            from gargalo.plots import Plots
+
             Plots(done).save(done.directory)
+        except MissingExtraError as e:
+            say(f"note: no pictures: {e}")
         except (OSError, _core.RunError) as e:
             fail(f"pictures cannot be written: {e}; the results are in {done.directory}", FAILED)
     from gargalo.audit import told

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
+from gargalo.extras import need
+
+need("studies and evaluations", "numpy", "scipy", "plotly", "jinja2", "cloudpickle")
+
 from gargalo import _core, audit
 from gargalo.metrics import mean_interval
 from gargalo.metrics.intervals import POSITIVE

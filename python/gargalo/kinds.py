@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gargalo import _core
+from gargalo.extras import MissingExtraError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -203,8 +204,10 @@ def of_name(name: str) -> Found | None:
         return None
     if any(name in (a["name"], *a["aliases"]) for a in _core.congestion()):
         return Found(ALGORITHM, name)
-    from gargalo.studies import STUDIES
-
+    try:
+        from gargalo.studies import STUDIES
+    except MissingExtraError:
+        return None  # A hint less.
     return Found(STUDY, name) if name in STUDIES else None
 
 

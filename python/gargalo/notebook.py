@@ -100,7 +100,7 @@ def of_run(run: Run) -> str:
     from gargalo import summary
     from gargalo.audit import told
     from gargalo.fitting import Column
-    from gargalo.pictures.names import flow_names
+    from gargalo.names import flow_names
 
     flows = run.to_json().get("flows", [])
     ids = run.flows["id"].to_list() if len(flows) and "id" in run.flows.columns else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gargalo.fitting import NONE, Column, show_table
-from gargalo.pictures.names import flow_names
+from gargalo.names import flow_names, with_path
 from gargalo.progress import count
 
 if TYPE_CHECKING:
@@ -175,8 +175,6 @@ def _group(g: Mapping[str, Any]) -> list[str]:
 def _show_subflows(run: Run, console: Console, called: Mapping[int, str]) -> None:
     """Print what each path carried."""
     import polars as pl
-
-    from gargalo.metrics import with_path
 
     labels = run.flows.select(pl.col("id").alias("flow"), "end_s")
     rows = with_path(run.subflows).join(labels, on="flow", how="left", maintain_order="left")

@@ -5,6 +5,10 @@
 {}
 """
 
+from gargalo.extras import need
+
+need("studies and evaluations", "numpy", "scipy", "plotly", "jinja2", "cloudpickle")
+
 from gargalo.evaluation.criteria import CRITERIA
 from gargalo.evaluation.model import PROFILES, REFERENCES, YARDSTICK, Criterion, Figure, Result
 from gargalo.evaluation.questions import QUESTIONS

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from gargalo.extras import need
+
+need("explanations", "matplotlib", "numpy")
+
 from gargalo.explaining import flows, network
 from gargalo.explaining.model import Sentence, Story
 from gargalo.pictures.runs import names_of

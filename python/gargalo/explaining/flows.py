@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from gargalo.explaining.model import Sentence, counted, instant, listed, period, size
-from gargalo.metrics import path_shares, with_path
+from gargalo.metrics import path_shares
+from gargalo.names import with_path
 from gargalo.pictures.metrics import amount
 from gargalo.summary import percent, rate, span
 

@@ -8,6 +8,10 @@ returns what the docstrings say as a table, from which the page of the documenta
 0.5
 """
 
+from gargalo.extras import need
+
+need("metrics", "numpy")
+
 from gargalo.metrics.comparing import Difference, compare, difference, differences, holm
 from gargalo.metrics.completion import completion_times, size_class, slowdown
 from gargalo.metrics.convergence import (
@@ -35,7 +39,6 @@ from gargalo.metrics.multipath import (
     out_of_order_percentiles,
     path_bins,
     path_shares,
-    with_path,
 )
 from gargalo.metrics.power import normalized_power, power
 from gargalo.metrics.queueing import queue_delay_percentiles, standing_queue_delay
@@ -55,6 +58,7 @@ from gargalo.metrics.utilization import (
     loss_rate,
     response_rate,
 )
+from gargalo.names import with_path
 
 __all__ = [
     "Definition",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from gargalo.extras import need
 from gargalo.metrics import rank
 from gargalo.metrics._numbers import array, finite
 from gargalo.metrics.intervals import ANY, check_level
@@ -236,6 +237,7 @@ def _verdict(estimate: float, p: float, equivalent: float | None, level: float) 
 
 def _t_result(x: Values, y: Values, side: Side, paired: bool) -> Any:
     """Student's t test of pairs, or Welch's."""
+    need("tests and intervals", "scipy")
     from scipy import stats
 
     with warnings.catch_warnings():
@@ -275,6 +277,7 @@ def _t_test(x: Values, y: Values, side: Side, paired: bool) -> float:
 def _p_value(
     test: str, paired: bool, resamples: int, seed: int, x: Values, y: Values, side: Side
 ) -> float:
+    need("tests and intervals", "scipy")
     from scipy import stats
 
     if test == "welch":
@@ -321,6 +324,7 @@ def _effect(x: Values, y: Values, paired: bool) -> float | None:
 
 def _rank_effect(x: Values, y: Values, paired: bool) -> float | None:
     """Rank-biserial correlation: how much oftener A is above B than below, -1 to 1."""
+    need("tests and intervals", "scipy")
     from scipy import stats
 
     if not paired:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from gargalo.extras import need
 from gargalo.metrics._numbers import array, finite
 
 if TYPE_CHECKING:
@@ -186,6 +187,7 @@ def _logistic(x: float) -> float:
 @lru_cache(maxsize=256)
 def _quantile(level: float, n: int) -> float:
     """Return the quantile of Student's t that makes an interval of n values."""
+    need("tests and intervals", "scipy")
     from scipy.special import stdtrit
 
     return float(stdtrit(n - 1, (1 + level) / 2))
@@ -260,6 +262,7 @@ def _bootstrap(
 ) -> Any:
     import warnings
 
+    need("tests and intervals", "scipy")
     from scipy import stats
 
     with warnings.catch_warnings():

@@ -8,6 +8,7 @@ import polars as pl
 
 from gargalo.metrics._numbers import array, finite, name_of, quantile, within
 from gargalo.metrics.convergence import throughput_bins
+from gargalo.names import with_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,25 +21,6 @@ PATH_BINS = {
     "time_s": pl.Float64,
     "throughput_bps": pl.Float64,
 }
-
-
-def with_path(subflows: pl.DataFrame) -> pl.DataFrame:
-    """Name the path of each subflow in a column `path`.
-
-    That is the link by which its data leaves, and the one by which acknowledgements do if it is another,
-    and the gateway if there is one: `wifi`, `wifi / lte`, `wifi by r1`.
-    """
-    link = (
-        pl.when(pl.col("link") == pl.col("peer_link"))
-        .then("link")
-        .otherwise(pl.format("{} / {}", "link", "peer_link"))
-    )
-    gateway = (
-        pl.when(pl.col("gateway").is_null())
-        .then(pl.lit(""))
-        .otherwise(pl.format(" by {}", pl.col("gateway").fill_null("")))
-    )
-    return subflows.with_columns((link + gateway).alias("path"))
 
 
 def path_shares(subflows: pl.DataFrame) -> pl.DataFrame:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gargalo.extras import need
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ EXACT_PAIRED = 200
 
 def _normal(level: float) -> float:
     """Return the quantile of the normal distribution that makes an interval."""
+    need("tests and intervals", "scipy")
     from scipy.special import ndtri
 
     return float(ndtri((1 + level) / 2))

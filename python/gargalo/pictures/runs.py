@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gargalo.metrics import path_bins, throughput_bins, with_path
+from gargalo.metrics import path_bins, throughput_bins
+from gargalo.names import flow_names, with_path
 from gargalo.pictures.model import MOST_LINES, REFERENCE, Chart, Line, look
-from gargalo.pictures.names import flow_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

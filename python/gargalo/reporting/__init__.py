@@ -4,6 +4,10 @@
 >>> reporting.write(reporting.report_of_run("runs/cellular-race-1"), "report.html")
 """
 
+from gargalo.extras import need
+
+need("reports", "numpy", "scipy", "plotly", "jinja2")
+
 from gargalo.reporting.model import (
     ClaimRow,
     Evidence,

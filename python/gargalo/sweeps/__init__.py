@@ -13,6 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gargalo.extras import need
+
+need("sweeps", "numpy", "scipy", "cloudpickle")
+
 from gargalo.sweeps.axes import Axis, Point, axis
 from gargalo.sweeps.errors import (
     BadStoreError,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gargalo import _core
+from gargalo.extras import need
 from gargalo.running import override
 from gargalo.scenario import to_toml
 from gargalo.sweeps import work
@@ -242,6 +243,7 @@ def remote_version() -> str:
 
 
 def _connect(address: str) -> Client:
+    need("clusters", "distributed")
     import distributed
     from distributed.comm import registry
 

@@ -1,4 +1,4 @@
-"""Names by which flows can be told apart, without data frames: tables in the terminal need no more."""
+"""Names by which flows and paths can be told apart: tables in the terminal need no more."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    import polars as pl
 
 
 def flow_names(flows: Iterable[Mapping[str, Any]]) -> dict[int, str]:
@@ -31,3 +33,24 @@ def flow_names(flows: Iterable[Mapping[str, Any]]) -> dict[int, str]:
     # A label may look like a name that was made.
     again = Counter(names.values())
     return {i: name if again[name] == 1 else f"{name} [flow {i}]" for i, name in names.items()}
+
+
+def with_path(subflows: pl.DataFrame) -> pl.DataFrame:
+    """Name the path of each subflow in a column `path`.
+
+    That is the link by which its data leaves, and the one by which acknowledgements do if it is another,
+    and the gateway if there is one: `wifi`, `wifi / lte`, `wifi by r1`.
+    """
+    import polars as pl
+
+    link = (
+        pl.when(pl.col("link") == pl.col("peer_link"))
+        .then("link")
+        .otherwise(pl.format("{} / {}", "link", "peer_link"))
+    )
+    gateway = (
+        pl.when(pl.col("gateway").is_null())
+        .then(pl.lit(""))
+        .otherwise(pl.format(" by {}", pl.col("gateway").fill_null("")))
+    )
+    return subflows.with_columns((link + gateway).alias("path"))
