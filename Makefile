@@ -20,7 +20,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup dev demo test test-rust test-python capture-tools browser-tools lab-tools fuzz fuzz-corpus bench crosscheck lint docs reference pictures comparison scorecards fmt lock clean
+.PHONY: help setup dev demo dist try-wheel test test-rust test-python capture-tools browser-tools lab-tools fuzz fuzz-corpus bench crosscheck lint docs reference pictures comparison scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -136,6 +136,19 @@ fuzz-corpus: ## keeps what `make fuzz` found that covers more
 	done
 
 # HTSIM=DIR names a checkout of htsim's sources; without it, and without ns-3, their absence is reported.
+# A wheel for machines older than this one: zig has the symbols of old C libraries. `make setup` builds one for this machine alone.
+WHEEL_TARGET ?= $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+WHEEL_COMPATIBILITY ?= manylinux_2_17
+DIST := $(TARGET)/dist
+dist: $(VENV)/.deps ## a wheel that other machines can install, and the source archive, in target/dist (WHEEL_TARGET=, WHEEL_COMPATIBILITY=)
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-release.lock
+	rustup target add $(WHEEL_TARGET)
+	PATH="$(abspath $(BIN)):$$PATH" maturin build --release --locked --zig --target $(WHEEL_TARGET) --compatibility $(WHEEL_COMPATIBILITY) --interpreter "$(BIN)/python" --out $(DIST)
+	"$(BIN)/maturin" sdist --out $(DIST)
+
+try-wheel: ## install the wheel of `make dist` as a stranger would, and draw a first picture
+	"$(BIN)/python" tools/try_wheel.py $(DIST)
+
 bench: setup ## how fast: criterion, and the same scenarios in htsim (HTSIM=DIR) and ns-3 where they are
 	cargo bench --workspace --locked
 	"$(BIN)/python" benches/compare.py $(if $(HTSIM),--htsim "$(HTSIM)")
@@ -175,10 +188,12 @@ fmt: dev ## format the code
 	"$(BIN)/ruff" format .
 
 COMPILE := uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet
-lock: ## renew requirements.lock and requirements-dev.lock (needs uv)
+lock: ## renew the locks of Python packages (needs uv)
 	echo "maturin>=1.9.4,<2" | $(COMPILE) pyproject.toml - --extra all --upgrade -o requirements.lock
 	$(COMPILE) pyproject.toml --extra dev --constraints requirements.lock -o requirements-dev.lock \
 		$$(sed -nE 's/^([a-z0-9-]+)==.*/--no-emit-package \1/p' requirements.lock)
+	sed -i '/^$$/,$$d' requirements-dev.lock # A list of what was left out.
+	echo ziglang | $(COMPILE) - --upgrade -o requirements-release.lock
 
 clean: ## remove what was built; results in runs/ stay
 	cargo clean --quiet

@@ -1,0 +1,44 @@
+"""The workflow that builds wheels: it parses, covers what is promised, and calls what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parent.parent
+WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+JOBS = WORKFLOW["jobs"]
+
+
+def rows(job: str) -> list[dict[str, str]]:
+    return JOBS[job]["strategy"]["matrix"]["include"]
+
+
+def test_every_promised_system_has_a_wheel():
+    assert {(r["target"], r["compatibility"]) for r in rows("linux")} == {
+        (f"{machine}-unknown-linux-{libc}", level)
+        for machine in ("x86_64", "aarch64")
+        for libc, level in (("gnu", "manylinux_2_17"), ("musl", "musllinux_1_2"))
+    }
+    assert {r["target"] for r in rows("elsewhere")} == {
+        "aarch64-apple-darwin",
+        "x86_64-apple-darwin",
+        "x86_64-pc-windows-msvc",
+    }
+    assert set(JOBS["publish"]["needs"]) == set(JOBS) - {"publish"}
+    # YAML reads the key "on" as a truth value.
+    assert WORKFLOW[True]["push"]["tags"] == ["v*"]
+
+
+def test_steps_call_what_there_is():
+    steps = [s for job in JOBS.values() for s in job["steps"]]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    called = [w for s in steps for w in re.findall(r"make ([a-z-]+)", s.get("run", ""))]
+    assert called
+    assert set(called) <= targets
+    named = [w for s in steps for w in re.findall(r"[\w./-]+\.(?:py|lock)", s.get("run", ""))]
+    assert named
+    assert all((ROOT / n).is_file() for n in named)
+    assert all("uses" in s or "run" in s for s in steps)
