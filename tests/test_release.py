@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import yaml
@@ -42,3 +43,38 @@ def test_steps_call_what_there_is():
     assert named
     assert all((ROOT / n).is_file() for n in named)
     assert all("uses" in s or "run" in s for s in steps)
+
+
+PUBLISHED = [
+    "units",
+    "settings",
+    "wire",
+    "link",
+    "cc",
+    "tcp",
+    "mptcp",
+    "workload",
+    "trace",
+    "quic",
+    "flow",
+    "sim",
+]
+"""Crates that others can use: the simulator, and what it consists of."""
+
+
+def test_crates_can_be_published(tmp_path: Path):
+    for crate in PUBLISHED:
+        text = (ROOT / "crates" / crate / "README.md").read_text()
+        assert text.startswith(f"# gargalo-{crate}\n"), crate
+    chosen = [a for crate in PUBLISHED for a in ("-p", f"gargalo-{crate}")]
+    options = ["--no-verify", "--offline", "--locked", "--allow-dirty", "--target-dir", tmp_path]
+    done = subprocess.run(
+        ["cargo", "package", *options, *chosen],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr
+    assert len(list((tmp_path / "package").glob("*.crate"))) == len(PUBLISHED)

@@ -23,3 +23,7 @@ pub use parse::ParseError;
 pub use rate::Rate;
 pub use seq::{DataSeq, Seq};
 pub use time::{Duration, Instant};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
