@@ -25,7 +25,7 @@ PAGES = sorted(
     if p.name != "CHANGELOG.md"
 )
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-RUN = ("quickstart", "coming-from", "faq")
+RUN = ("quickstart", "coming-from", "faq", "cookbook")
 """Pages of which every command is run, in their order, in one directory."""
 REAL_TIME = re.compile(r"gargalo shell|--world lab")
 PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|…")
@@ -127,11 +127,12 @@ def work(page: str, folder: Path, *, real_time: bool) -> None:
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m gargalo "$@"\n')
     program.chmod(0o755)
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    python = Path(sys.executable).parent
+    path = os.pathsep.join([str(program.parent), str(python), os.environ["PATH"]])
     here = ROOT / "docs" / f"{page}.md"
     for language, text in blocks(here):
-        named = re.match(r"# ([\w.-]+\.toml)\n", text)
-        if language == "toml" and named:
+        named = re.match(r"# ([\w.-]+\.(?:toml|py))\n", text)
+        if language in ("toml", "python") and named:
             (folder / named[1]).write_text(text)
     done = 0
     for line in lines(here):
@@ -152,5 +153,6 @@ def test_the_commands_of_a_page_run(page, tmp_path):
 @needs_namespaces
 @needs("ip", "iperf3")
 @pytest.mark.xdist_group("real-time")
-def test_the_commands_of_a_page_run_in_real_time(tmp_path):
-    work("coming-from", tmp_path, real_time=True)
+@pytest.mark.parametrize("page", ["coming-from", "cookbook"])
+def test_the_commands_of_a_page_run_in_real_time(page, tmp_path):
+    work(page, tmp_path, real_time=True)
