@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import click
@@ -62,3 +63,53 @@ def test_the_citation_is_valid_and_of_this_version():
     page = (ROOT / "docs" / "cite.md").read_text(encoding="utf-8")
     assert f"version = {{{gargalo.__version__}}}" in page
     assert told["title"] in page
+
+
+def test_the_page_of_files_has_every_key(tmp_path):
+    """Of runs with all kinds of results, and no key that no run has."""
+    text = (ROOT / "docs/reference/results.md").read_text(encoding="utf-8")
+    parts = re.split(r"^#{2,3} (.+)\n", text, flags=re.MULTILINE)[1:]
+    told = {
+        name: [set(re.findall(r"^\| `([\w*]+)` \|", table, re.MULTILINE)) for table in re.split(r"^\| --- .*\n", body, flags=re.MULTILINE)[1:]]
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }  # fmt: skip
+
+    def plain(keys):
+        return {
+            re.sub(r"^(rtt|delay|completion|page)_(min|mean|p50|p95|p99|max)_s$", r"\1_*_s", k)
+            for k in keys
+        }
+
+    found = {}
+
+    def see(part, one):
+        found.setdefault(part, set()).update(one)
+
+    for example in ("background", "mptcp"):
+        run = gargalo.run(
+            ROOT / f"examples/{example}.toml", set={"duration": "6s"}, output=tmp_path / example
+        )
+        summary = json.loads((run.directory / "summary.json").read_text())
+        facts = json.loads((run.directory / "run.json").read_text())
+        see("summary.json", summary)
+        see("run.json", facts)
+        for group in summary["groups"].values():
+            see("groups", group)
+        for link in facts["links"]:
+            see("links", link)
+        for load in summary.get("background", {}).get("loads", []):
+            see("loads", load)
+        for group in summary.get("background", {}).get("groups", []):
+            see("background", plain(group))
+    assert found["summary.json"] == told["summary.json"][0]
+    assert found["groups"] == told["groups"][0]
+    assert found["loads"] == told["background"][0]
+    assert found["links"] == told["links"][0]
+    assert found["run.json"] == told["run.json"][0]
+    # Kinds of traffic that this mix does not have have more.
+    missing = told["background"][1] - found["background"]
+    assert found["background"] <= told["background"][1]
+    assert missing <= {
+        "mos_mean", "startup_mean_s", "rebuffering_mean_s", "rebufferings", "bitrate_switches", "bitrate_mean_bps",
+        "page_*_s", "pages", "sessions", "size_scale",
+    }  # fmt: skip
