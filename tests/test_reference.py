@@ -10,7 +10,9 @@ import gargalo
 import yaml
 from conftest import ROOT
 from gargalo import _reference
+from gargalo._generate import is_section, places
 from gargalo.cli import app
+from gargalo.model import Model
 from test_terminal import every_command
 
 
@@ -113,3 +115,13 @@ def test_the_page_of_files_has_every_key(tmp_path):
         "mos_mean", "startup_mean_s", "rebuffering_mean_s", "rebufferings", "bitrate_switches", "bitrate_mean_bps",
         "page_*_s", "pages", "sessions", "size_scale",
     }  # fmt: skip
+
+
+def test_every_part_of_a_scenario_has_its_place():
+    model = Model.load()
+    at = places(model)
+    parts = [name for name, node in model.definitions.items() if is_section(node)]
+    assert all(at[name] for name in parts)
+    assert "topology.simple.link.queue.codel" in at["CoDel"]
+    assert at["Flow"] == ["flows.0"]
+    assert "topology.dumbbell.bottleneck" in at["Link"]

@@ -10,14 +10,21 @@ import json
 import keyword
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, scripts
 from gargalo._reference import cell, commands_page, python_page
 from gargalo.model import Model, Node, first_sentence
 from gargalo.worlds import capabilities
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 ROOT = Path.cwd()
+MOST_PLACES = 3
+"""Of one part of a scenario, in its reference."""
+DEEPEST = 8
+"""Keys of a place."""
 SCHEDULERS = """\
 # Schedulers
 
@@ -115,9 +122,37 @@ def described(model: Model, node: Node) -> str:
     return str(own or (model.definitions.get(name, {}).get("description", "") if name else ""))
 
 
-def section(model: Model, title: str, node: Node) -> str:
+def places(model: Model) -> dict[str, list[str]]:
+    """Return where in a scenario each definition stands: dotted paths as `--set` takes them, the shortest first."""
+    found: dict[str, list[str]] = {}
+    todo: list[tuple[str, Node]] = [("", model.root)]
+    while todo:
+        path, node = todo.pop(0)
+        name = model.reference(node)
+        if name in model.definitions:
+            at = found.setdefault(name, [])
+            if path in at or path.count(".") > DEEPEST:
+                continue
+            at.append(path)
+            if len(at) > MOST_PLACES:
+                continue
+            node = model.definitions[name]
+        below = f"{path}." if path else ""
+        todo += [(f"{below}{k}", v) for k, v in node.get("properties", {}).items()]
+        if isinstance(node.get("additionalProperties"), dict):
+            todo.append((f"{below}NAME", node["additionalProperties"]))
+        if "items" in node:
+            todo.append((f"{below}0", node["items"]))
+        todo += [(path, n) for n in (*node.get("anyOf", []), *node.get("oneOf", []))]
+    return found
+
+
+def section(model: Model, title: str, node: Node, at: Sequence[str] = ()) -> str:
     """Write a part of the scenario reference."""
     text = f"## {title}\n\n{node.get('description', '')}\n\n"
+    if at:
+        shown = ", ".join(f"`{path}`" for path in at[:MOST_PLACES])
+        text += f"Place: {shown}{', …' if len(at) > MOST_PLACES else ''}\n\n"
     variants = Model.variants(node)
     if variants:
         text += "| one of | value | meaning |\n| --- | --- | --- |\n"
@@ -147,11 +182,14 @@ def scenario_page(model: Model) -> str:
         'A scenario is a TOML file. Quantities are strings with units (`"12Mbit/s"`, `"50ms"`, '
         '`"1500B"`, `"250 packets"`, `"1BDP"`, `"0.1%"`); a bare number where a unit is needed is an '
         "error. `gargalo schema` prints the JSON Schema this page is made from.\n\n"
+        "Each part names its places in a scenario as `--set` takes them: keys with dots between them, numbers from 0 for "
+        "entries of a list (`*` for all), `NAME` where names are free: `--set flows.0.transport.tcp.congestion=bbr`.\n\n"
     )
+    at = places(model)
     text += section(model, "Scenario", model.root)
     for name, node in model.definitions.items():
         if is_section(node):
-            text += section(model, name, node)
+            text += section(model, name, node, at.get(name, ()))
     return text.rstrip() + "\n"
 
 
