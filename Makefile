@@ -135,7 +135,6 @@ fuzz-corpus: ## keeps what `make fuzz` found that covers more
 		"$$fuzzer" -merge=1 fuzz/corpus/$$t $(FUZZ_NEW)/$$t; \
 	done
 
-# HTSIM=DIR names a checkout of htsim's sources; without it, and without ns-3, their absence is reported.
 # A wheel for machines older than this one: zig has the symbols of old C libraries. `make setup` builds one for this machine alone.
 WHEEL_TARGET ?= $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 WHEEL_COMPATIBILITY ?= manylinux_2_17
@@ -149,6 +148,7 @@ dist: $(VENV)/.deps ## a wheel that other machines can install, and the source a
 try-wheel: ## install the wheel of `make dist` as a stranger would, and draw a first picture
 	"$(BIN)/python" tools/try_wheel.py $(DIST)
 
+# HTSIM=DIR names a checkout of htsim's sources; without it, and without ns-3, their absence is reported.
 bench: setup ## how fast: criterion, and the same scenarios in htsim (HTSIM=DIR) and ns-3 where they are
 	cargo bench --workspace --locked
 	"$(BIN)/python" benches/compare.py $(if $(HTSIM),--htsim "$(HTSIM)")

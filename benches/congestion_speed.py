@@ -5,11 +5,11 @@
 
 All run on the same dumbbells (benches/scenarios), round by round in one process, so that whatever else the
 machine does meets all of them; printed are medians and the ratios to reno in the same round. A control that
-floods its path has many packets dropped there, which are work too: so packets are counted as they leave the bottleneck,
-and as they are offered to it. The last lines are classes in Python: Reno as a window that grows with each acknowledgement (`increase`), which says its
-growth once a round trip (`segments_per_round`), or which is told of acknowledgements once a round trip
-(`ack_interval`); and an additive increase that derives from `gargalo.Controller`, told each acknowledgement or
-once a round trip. `--python` runs these and reno alone.
+floods its path has many packets dropped there, which are work too: so packets are counted as they leave the
+bottleneck, and as they are offered to it. The last lines are classes in Python: Reno as a window that grows with
+each acknowledgement (`increase`), which says its growth once a round trip (`segments_per_round`), or which is told
+of acknowledgements once a round trip (`ack_interval`); and an additive increase that derives from
+`gargalo.Controller`, told each acknowledgement or once a round trip. `--python` runs these and reno alone.
 """
 
 from __future__ import annotations

@@ -7,14 +7,17 @@ import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import gargalo
 import pytest
+from conftest import ROOT
 from gargalo.extras import EXTRAS, ORDER, MissingExtraError, need
 from tomllib_compat import loads
 
-ROOT = Path(__file__).parent.parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
 PROJECT = loads((ROOT / "pyproject.toml").read_text())["project"]
 LARGEST_MB = 250
 BASE = f"""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
+from conftest import ROOT
 
-ROOT = Path(__file__).parent.parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
 JOBS = WORKFLOW["jobs"]
 

@@ -34,7 +34,7 @@ impl<T> Slab<T> {
     }
 
     /// Removes and returns the value at `i`.
-    #[inline(always)]
+    #[inline]
     pub fn remove(&mut self, i: u32) -> Option<T> {
         let value = self.slots.get_mut(i as usize)?.take();
         if value.is_some() {

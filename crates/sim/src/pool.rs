@@ -2,7 +2,7 @@
 
 use crate::packet::Body;
 
-/// Contents of a block: memory is reused when all of them are gone.
+/// Contents of a block. Its memory is used again when all of them are gone: a packet that stays long keeps that of a block.
 const BLOCK: usize = 32;
 
 /// Stores contents by handle. Packets leave a path in about the order in which they were sent; so contents stand in that
