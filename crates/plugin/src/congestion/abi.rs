@@ -1,0 +1,398 @@
+//! The structures of `gargalo_congestion.h`, field by field; the header documents them.
+
+use std::ffi::{c_char, c_void};
+
+/// The version of the interface.
+pub const ABI: u32 = 1;
+/// The exported function.
+pub const SYMBOL: &str = "gargalo_congestion_v1";
+/// A number that is missing, in records.
+pub const NONE: u64 = u64::MAX;
+/// A number that is missing, in [`State`].
+pub const UNSET: f64 = -1.0;
+
+/// What the host offers to one controller.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// Argument of [`Host::random`].
+    pub context: *mut c_void,
+    /// 64 random bits of the controller's stream.
+    pub random: unsafe extern "C" fn(*mut c_void) -> u64,
+    /// Cube root.
+    pub cbrt: extern "C" fn(f64) -> f64,
+    /// Exponential.
+    pub exp: extern "C" fn(f64) -> f64,
+    /// Natural logarithm.
+    pub log: extern "C" fn(f64) -> f64,
+    /// Power.
+    pub pow: extern "C" fn(f64, f64) -> f64,
+}
+
+/// How a path begins.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Init {
+    /// When the path is opened.
+    pub now_ns: u64,
+    /// Maximum segment size.
+    pub mss_bytes: u64,
+    /// The transport's initial window.
+    pub initial_window_bytes: u64,
+    /// Values of the parameters, as declared.
+    pub parameters: *const f64,
+    /// Valid as long as the controller.
+    pub host: *const Host,
+}
+
+/// Another path of the connection.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Sibling {
+    /// Settled window.
+    pub cwnd_bytes: u64,
+    /// Smoothed round-trip time, or [`NONE`].
+    pub srtt_ns: u64,
+    /// Least round-trip time, or [`NONE`].
+    pub min_rtt_ns: u64,
+    /// Maximum segment size.
+    pub mss_bytes: u64,
+    /// Acknowledged since the last loss.
+    pub since_loss_bytes: u64,
+    /// Acknowledged between the last two.
+    pub between_losses_bytes: u64,
+    /// Delivery rate.
+    pub rate_bytes_per_s: f64,
+    /// Established and not failed.
+    pub can_send: u64,
+}
+
+/// The path as it is at a call.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// Maximum segment size.
+    pub mss_bytes: u64,
+    /// Smoothed round-trip time, or [`NONE`].
+    pub srtt_ns: u64,
+    /// Latest round-trip time, or [`NONE`].
+    pub latest_rtt_ns: u64,
+    /// Least round-trip time, or [`NONE`].
+    pub min_rtt_ns: u64,
+    /// Bytes in flight.
+    pub in_flight_bytes: u64,
+    /// All paths of the connection.
+    pub siblings: *const Sibling,
+    /// How many.
+    pub sibling_count: u64,
+    /// Which of them this is.
+    pub index: u64,
+}
+
+/// A packet is about to be sent.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now_ns: u64,
+    /// Its payload.
+    pub bytes: u64,
+    /// In flight before it.
+    pub in_flight_bytes: u64,
+    /// Time since the last transmission, or [`NONE`].
+    pub idle_ns: u64,
+    /// Retransmission timeout, with `idle_ns`.
+    pub rto_ns: u64,
+    /// Window to restart from, or [`NONE`].
+    pub restart_window_bytes: u64,
+    /// Less to send than the window allows.
+    pub app_limited: u32,
+    /// A retransmission.
+    pub retransmission: u32,
+}
+
+/// A sample of the delivery rate.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateSample {
+    /// Delivered over the interval.
+    pub delivered_bytes: u64,
+    /// Lost over the interval.
+    pub lost_bytes: u64,
+    /// The longer of the next two.
+    pub interval_ns: u64,
+    /// Send phase.
+    pub send_elapsed_ns: u64,
+    /// Acknowledgement phase.
+    pub ack_elapsed_ns: u64,
+    /// Total delivered when the newest acknowledged segment was sent.
+    pub prior_delivered_bytes: u64,
+    /// Total delivered now.
+    pub total_delivered_bytes: u64,
+    /// In flight when that segment was sent.
+    pub tx_in_flight_bytes: u64,
+    /// The application limited the sender then.
+    pub app_limited: u32,
+    /// That segment was a retransmission.
+    pub retransmission: u32,
+}
+
+/// An acknowledgement.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    /// When.
+    pub now_ns: u64,
+    /// Newly delivered.
+    pub bytes: u64,
+    /// Acknowledged cumulatively.
+    pub acknowledged_bytes: u64,
+    /// Delivered with a mark.
+    pub ce_bytes: u64,
+    /// Round-trip sample, or [`NONE`].
+    pub rtt_ns: u64,
+    /// When the newest segment acknowledged was sent, or [`NONE`].
+    pub sent_at_ns: u64,
+    /// In flight before.
+    pub in_flight_before_bytes: u64,
+    /// In flight after.
+    pub in_flight_bytes: u64,
+    /// Valid with `has_sample`.
+    pub sample: RateSample,
+    /// Whether there is a sample.
+    pub has_sample: u32,
+    /// The window limited sending.
+    pub cwnd_limited: u32,
+    /// No window grows.
+    pub in_recovery: u32,
+    /// A round trip ended.
+    pub round_start: u32,
+}
+
+/// A segment was marked lost.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Lost {
+    /// When.
+    pub now_ns: u64,
+    /// Its payload.
+    pub bytes: u64,
+    /// In flight after the marking.
+    pub in_flight_bytes: u64,
+    /// When it was sent last.
+    pub sent_at_ns: u64,
+    /// Start of its sampling interval.
+    pub first_sent_at_ns: u64,
+    /// Total delivered then.
+    pub delivered_bytes: u64,
+    /// Latest delivery then.
+    pub delivered_at_ns: u64,
+    /// Total lost then.
+    pub lost_bytes: u64,
+    /// In flight then, with it.
+    pub tx_in_flight_bytes: u64,
+    /// The application limited the sender then.
+    pub app_limited: u32,
+    /// First loss of the round trip.
+    pub new_burst: u32,
+}
+
+/// Values of [`Congestion::cause`] and [`Spurious::cause`].
+pub mod cause {
+    /// Losses found by acknowledgements.
+    pub const LOSS: u32 = 0;
+    /// Congestion Experienced marks.
+    pub const ECN: u32 = 1;
+    /// Retransmission timeout.
+    pub const TIMEOUT: u32 = 2;
+}
+
+/// A congestion event.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Congestion {
+    /// When.
+    pub now_ns: u64,
+    /// Marked lost so far.
+    pub lost_bytes: u64,
+    /// In flight when it was found.
+    pub in_flight_bytes: u64,
+    /// See [`cause`].
+    pub cause: u32,
+    /// Timeouts in a row.
+    pub consecutive: u32,
+}
+
+/// The latest congestion event was spurious.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Spurious {
+    /// When that became known.
+    pub now_ns: u64,
+    /// See [`cause`].
+    pub cause: u32,
+    /// Timeouts in a row.
+    pub consecutive: u32,
+}
+
+/// Bit of [`State::flags`]: the window about doubles each round trip.
+pub const SLOW_START: u32 = 1;
+/// Bit of [`State::flags`]: the window is obeyed during recovery.
+pub const GOVERNS_RECOVERY: u32 = 2;
+
+/// The numbers of a controller.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    /// Congestion window.
+    pub cwnd_bytes: f64,
+    /// Slow-start threshold, or [`UNSET`].
+    pub ssthresh_bytes: f64,
+    /// Pacing rate, or [`UNSET`].
+    pub pacing_rate_bps: f64,
+    /// Largest burst, or [`UNSET`].
+    pub send_quantum_bytes: f64,
+    /// One word; a constant.
+    pub phase: *const c_char,
+    /// What has gone wrong, or null.
+    pub error: *const c_char,
+    /// [`SLOW_START`], [`GOVERNS_RECOVERY`].
+    pub flags: u32,
+    /// Unused.
+    pub reserved: u32,
+}
+
+/// Values of [`Parameter::kind`].
+pub mod kind {
+    /// A number.
+    pub const NUMBER: u32 = 0;
+    /// A whole number.
+    pub const INTEGER: u32 = 1;
+    /// 0 or 1.
+    pub const SWITCH: u32 = 2;
+    /// The index of a name.
+    pub const CHOICE: u32 = 3;
+    /// Nanoseconds.
+    pub const DURATION: u32 = 4;
+}
+
+/// A parameter of an algorithm.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Key in scenarios.
+    pub name: *const c_char,
+    /// One line about it.
+    pub doc: *const c_char,
+    /// Names separated by commas, or null.
+    pub choices: *const c_char,
+    /// Default.
+    pub default_value: f64,
+    /// Least value.
+    pub minimum: f64,
+    /// Greatest value.
+    pub maximum: f64,
+    /// See [`kind`].
+    pub kind: u32,
+    /// Unused.
+    pub reserved: u32,
+}
+
+/// Takes a gauge: context, name, value.
+pub type Gauge = unsafe extern "C" fn(*mut c_void, *const c_char, f64);
+
+/// Tells a controller of an event with a record `T`.
+pub type On<T> = unsafe extern "C" fn(*mut c_void, *const T, *const Path, *mut State);
+/// Tells a controller of an event with a number.
+pub type OnNumber = unsafe extern "C" fn(*mut c_void, u64, *const Path, *mut State);
+
+/// Bit of [`Algorithm::flags`]: each packet is told.
+pub const WATCHES_SENDS: u32 = 1;
+
+/// An algorithm.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Algorithm {
+    /// Name in scenarios.
+    pub name: *const c_char,
+    /// One line about it.
+    pub summary: *const c_char,
+    /// Where it is specified.
+    pub source: *const c_char,
+    /// Its parameters.
+    pub parameters: *const Parameter,
+    /// How many.
+    pub parameter_count: u32,
+    /// [`WATCHES_SENDS`].
+    pub flags: u32,
+    /// Argument of `create`.
+    pub data: *const c_void,
+    /// Makes a controller.
+    pub create: Option<unsafe extern "C" fn(*const c_void, *const Init, *mut State) -> *mut c_void>,
+    /// Frees it.
+    pub destroy: Option<unsafe extern "C" fn(*mut c_void)>,
+    /// Copies it.
+    pub clone: Option<unsafe extern "C" fn(*const c_void, *const Host) -> *mut c_void>,
+    /// Data was acknowledged.
+    pub on_ack: Option<On<Acked>>,
+    /// The window should shrink.
+    pub on_congestion: Option<On<Congestion>>,
+    /// A packet is about to leave.
+    pub on_send: Option<On<Sent>>,
+    /// A segment was marked lost.
+    pub on_loss: Option<On<Lost>>,
+    /// The latest event was spurious.
+    pub on_spurious: Option<On<Spurious>>,
+    /// Recovery has ended.
+    pub on_recovered: Option<OnNumber>,
+    /// The handshake is complete.
+    pub on_established: Option<OnNumber>,
+    /// The segment size changed.
+    pub on_mss: Option<unsafe extern "C" fn(*mut c_void, *const Path, *mut State)>,
+    /// Half of the window is to be given up.
+    pub halve: Option<unsafe extern "C" fn(*mut c_void, *mut State)>,
+    /// Tells the gauges.
+    pub gauges: Option<unsafe extern "C" fn(*const c_void, Gauge, *mut c_void)>,
+}
+
+/// What the exported function returns.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// [`ABI`].
+    pub abi: u32,
+    /// How many algorithms.
+    pub algorithm_count: u32,
+    /// The algorithms.
+    pub algorithms: *const Algorithm,
+    /// [`SIZES`].
+    pub sizes: [u32; 12],
+}
+
+// SAFETY: a table and what it points to are constants of a library that stays loaded.
+unsafe impl Sync for Table {}
+// SAFETY: as above.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Algorithm {}
+// SAFETY: as above.
+unsafe impl Send for Algorithm {}
+
+/// The exported function.
+pub type Entry = unsafe extern "C" fn() -> *const Table;
+
+/// The sizes of all structures, in the order of the header.
+pub const SIZES: [u32; 12] = [
+    size_of::<Host>() as u32,
+    size_of::<Init>() as u32,
+    size_of::<Sibling>() as u32,
+    size_of::<Path>() as u32,
+    size_of::<Sent>() as u32,
+    size_of::<RateSample>() as u32,
+    size_of::<Acked>() as u32,
+    size_of::<Lost>() as u32,
+    size_of::<Congestion>() as u32,
+    size_of::<Spurious>() as u32,
+    size_of::<State>() as u32,
+    (size_of::<Parameter>() + size_of::<Algorithm>()) as u32,
+];
