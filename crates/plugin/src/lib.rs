@@ -4,3 +4,4 @@
 //! written in Rust exports.
 
 pub mod congestion;
+pub mod stack;

@@ -1,0 +1,194 @@
+/* A QUIC implementation for Gargalo, as a shared library: version 1 of the interface.
+ *
+ * One object is one end of one connection. The library reads no clock, socket or random source of its own: every call
+ * has the time, datagrams are arguments and results, and random bytes come from the host. So it runs in virtual time as
+ * well as over real sockets, and the same seed gives the same bytes.
+ *
+ * Rules
+ * - The library exports `const struct gargalo_stack *gargalo_stack_v1(void)`. The table and its strings live as long as
+ *   the library.
+ * - Times are nanoseconds since the start of the run, and never decrease. Sizes are bytes, rates bits per second.
+ * - Calls for one object come one at a time, from any thread. Objects of several threads may exist at once.
+ * - After `datagram_in`, `timeout`, `write`, `open_stream`, `migrate` and `close` the host calls `datagram_out` until it
+ *   returns 0, then `next_timer`.
+ * - The host's functions may be called only during a call to the library, with the context of that object.
+ * - No exception or panic may leave a function.
+ *
+ * Copyright and licence: MIT OR Apache-2.0, as the project.
+ */
+#ifndef GARGALO_STACK_H
+#define GARGALO_STACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GARGALO_STACK_ABI 1
+
+/* No timer; and for sizes, rates and counters: the library does not tell. */
+#define GARGALO_NONE UINT64_MAX
+
+/* Features: what a scenario may ask of the library. Without the bit, the request is an error before the run. */
+#define GARGALO_STACK_ZERO_RTT (1u << 0)  /* early data with a session of an earlier connection (RFC 9001 §4.6) */
+#define GARGALO_STACK_RETRY (1u << 1)     /* as a server: address validation by Retry (RFC 9000 §8.1.2) */
+#define GARGALO_STACK_MIGRATION (1u << 2) /* as a client: a new local address (RFC 9000 §9) */
+#define GARGALO_STACK_ECN (1u << 3)       /* sends ECT(0) and reports marks (RFC 9000 §13.4) */
+#define GARGALO_STACK_QLOG (1u << 4)      /* writes qlog */
+#define GARGALO_STACK_NO_PACING (1u << 5) /* pacing can be switched off */
+#define GARGALO_STACK_MTU_DISCOVERY (1u << 6) /* searches for larger datagrams (RFC 8899) */
+
+/* Kinds of events; see `gargalo_stack_host.event`. */
+#define GARGALO_STACK_EARLY 1     /* client: early data may be written */
+#define GARGALO_STACK_CONNECTED 2 /* the handshake is complete */
+#define GARGALO_STACK_CLOSED 3    /* the connection has ended in order */
+#define GARGALO_STACK_FAILED 4    /* it has failed; the text says why, and has "timed out" if that is why */
+
+/* Early data of a connection; the value of a GARGALO_STACK_CONNECTED. */
+#define GARGALO_STACK_NO_EARLY_DATA 0
+#define GARGALO_STACK_EARLY_DATA_ACCEPTED 1
+#define GARGALO_STACK_EARLY_DATA_REJECTED 2
+
+struct gargalo_address {
+    uint8_t ip[16];    /* IPv4: the first four bytes */
+    uint16_t port;     /* in the byte order of the machine */
+    uint8_t ip_length; /* 4 or 16 */
+    uint8_t reserved[5];
+};
+
+/* Where a datagram comes from and goes to. */
+struct gargalo_path {
+    struct gargalo_address local;
+    struct gargalo_address remote;
+    uint8_t ecn; /* the two bits of the IP header (RFC 3168 §5): 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE */
+    uint8_t reserved[7];
+};
+
+/* Bytes that belong to the caller and are valid during the call. */
+struct gargalo_bytes {
+    const uint8_t *data;
+    size_t length;
+};
+
+/* What a scenario asks of one end. Valid during `create` only. */
+struct gargalo_stack_config {
+    uint64_t size; /* of this structure: later versions add fields at the end */
+    struct gargalo_address local;
+    struct gargalo_address remote;
+    const char *congestion;      /* one of `gargalo_stack.congestion` */
+    const char *server_name;     /* for SNI and the certificate */
+    const char *alpn;            /* the only application protocol */
+    struct gargalo_bytes certificate; /* DER, self-signed, Ed25519: a client trusts exactly this one */
+    struct gargalo_bytes private_key; /* DER, PKCS #8; empty for a client */
+    struct gargalo_bytes ticket_key;  /* 64 secret bytes: the same for all connections of a server until it restarts */
+    struct gargalo_bytes session;     /* client: what it gave to `session` in an earlier connection, or empty */
+    uint64_t initial_window;     /* congestion window */
+    uint64_t stream_window;      /* receive window of a stream */
+    uint64_t connection_window;  /* receive window of the connection */
+    uint64_t send_window;        /* capacity of the send buffer */
+    uint64_t idle_timeout;       /* ns */
+    uint64_t initial_rtt;        /* ns; before the first sample (RFC 9002 §6.2.2) */
+    uint64_t max_streams;        /* that the peer may have open at once */
+    uint32_t datagram_size;      /* UDP payload of a full packet */
+    uint32_t max_datagram_size;  /* greatest that discovery may find; equal to datagram_size: no discovery */
+    uint8_t is_server;
+    uint8_t early_data;          /* client: send early data if there is a session; server: accept it */
+    uint8_t retry;               /* server: answer the first Initial with a Retry */
+    uint8_t ecn;
+    uint8_t pacing;
+    uint8_t qlog;                /* call `qlog` */
+    uint8_t secrets;             /* call `secret` */
+    uint8_t notices;             /* call `notice` */
+};
+
+/* The host. The structure is valid as long as the object; every function takes `context` first. */
+struct gargalo_stack_host {
+    void *context;
+    /* Writes `length` random bytes of this object's own stream. */
+    void (*random)(void *context, uint8_t *out, size_t length);
+    /* Tells of an event. `value`: early data, for GARGALO_STACK_CONNECTED. `text`: UTF-8, or NULL. */
+    void (*event)(void *context, uint32_t kind, uint32_t value, const char *text);
+    /* Stream data has arrived, in order, each byte once; `fin`: the stream ends after it. It counts as read. */
+    void (*received)(void *context, uint64_t stream, const uint8_t *data, size_t length, int fin);
+    /* Client: a session to resume from later, as bytes of the library's own choice (ticket, transport parameters). */
+    void (*session)(void *context, const uint8_t *data, size_t length);
+    /* A line for an SSLKEYLOGFILE, without the end of line. */
+    void (*secret)(void *context, const char *line);
+    /* Bytes of a qlog file. */
+    void (*qlog)(void *context, const uint8_t *data, size_t length);
+    /* Something worth a row in the table of events: a word such as "loss", and details. */
+    void (*notice)(void *context, const char *kind, const char *detail);
+    /* A round-trip sample, ns. */
+    void (*rtt_sample)(void *context, uint64_t rtt);
+};
+
+/* Counters and state of the sender; GARGALO_NONE where the library does not tell. */
+struct gargalo_stack_stats {
+    uint64_t size;                  /* of this structure, set by the host */
+    uint64_t sent_packets;          /* ack-eliciting packets sent */
+    uint64_t sent_bytes;            /* stream data sent, retransmissions included */
+    uint64_t retransmitted_packets; /* packets with stream data that was sent before */
+    uint64_t lost_packets;          /* declared lost */
+    uint64_t timeouts;              /* probe timeouts */
+    uint64_t spurious;              /* losses found to be spurious */
+    uint64_t cwnd;                  /* congestion window */
+    uint64_t ssthresh;              /* GARGALO_NONE also while it is infinite */
+    uint64_t in_flight;
+    uint64_t srtt;                  /* ns; GARGALO_NONE before the first sample */
+    uint64_t pacing_rate;           /* bit/s */
+    uint64_t delivery_rate;         /* bit/s */
+    const char *phase;              /* state of the congestion control in one word, with static lifetime; or NULL */
+};
+
+struct gargalo_stack {
+    uint32_t abi;      /* GARGALO_STACK_ABI */
+    uint32_t features; /* bits of GARGALO_STACK_… */
+    uint64_t size;     /* of this structure */
+    const char *name;    /* `stack = "name"` in scenarios */
+    const char *version; /* of the implementation inside */
+    const char *const *congestion; /* names of its congestion controls, the default first; ends with NULL */
+
+    /* Creates one end; a client connects. NULL: failed, and `error` (of `room` bytes) has a sentence that ends with 0. */
+    void *(*create)(const struct gargalo_stack_config *config, const struct gargalo_stack_host *host, uint64_t now,
+                    char *error, size_t room);
+    /* Frees it; the host's functions may not be called. */
+    void (*destroy)(void *stack);
+
+    /* A datagram has arrived; it may be changed in place. */
+    void (*datagram_in)(void *stack, uint64_t now, const struct gargalo_path *path, uint8_t *data, size_t length);
+    /* Writes the next datagram that may be sent now; returns its length, 0 for none. `path` is to be filled. */
+    size_t (*datagram_out)(void *stack, uint64_t now, struct gargalo_path *path, uint8_t *out, size_t room);
+    /* When `timeout` must be called, pacing included; GARGALO_NONE: never. */
+    uint64_t (*next_timer)(void *stack);
+    void (*timeout)(void *stack, uint64_t now);
+
+    /* Opens a bidirectional stream; returns its number, or -1 if the peer's limit is reached. */
+    int64_t (*open_stream)(void *stack, uint64_t now);
+    /* Takes stream data; returns how many bytes were taken, as the send buffer has room. `fin`: the stream ends after the
+     * data, if all of it is taken. */
+    size_t (*write)(void *stack, uint64_t now, uint64_t stream, const uint8_t *data, size_t length, int fin);
+    /* Bytes that `write` would take on this stream now. */
+    size_t (*write_room)(void *stack, uint64_t stream);
+    /* Stream data and ends of streams that are written and not acknowledged: not 0 while there are any. NULL: the
+     * library does not tell. */
+    uint64_t (*unacknowledged)(void *stack);
+
+    /* The local address has changed. NULL without GARGALO_STACK_MIGRATION. */
+    void (*migrate)(void *stack, uint64_t now, const struct gargalo_address *local);
+    /* Closes the connection in order, without an error. */
+    void (*close)(void *stack, uint64_t now);
+    /* Whether the connection has ended and nothing more will be sent. */
+    int (*is_over)(void *stack);
+    void (*stats)(void *stack, struct gargalo_stack_stats *stats);
+};
+
+/* The function that the library exports. */
+const struct gargalo_stack *gargalo_stack_v1(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

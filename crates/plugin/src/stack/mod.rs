@@ -1,0 +1,3 @@
+//! QUIC stacks: the interface of `include/gargalo_stack.h`.
+
+pub mod abi;
