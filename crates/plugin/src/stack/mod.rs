@@ -1,3 +1,211 @@
-//! QUIC stacks: the interface of `include/gargalo_stack.h`.
+//! QUIC implementations: the interface of `include/gargalo_stack.h`, and what a library written in Rust exports.
+//!
+//! A type that implements [`Stack`] is one end of one connection; [`export_stack!`](crate::export_stack) makes the
+//! library's table of it. During a call the functions of [`host`] reach the host of that object. An implementation that
+//! reads the system's clock itself gets virtual time with [`virtual_clock!`](crate::virtual_clock).
 
 pub mod abi;
+pub mod export;
+pub mod host;
+mod virtual_clock;
+
+use std::ffi::CStr;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Calendar time at the start of a run, since the Unix epoch: 1 January 2025, 00:00 UTC.
+pub const CALENDAR_START: Duration = Duration::from_secs(1_735_689_600);
+
+/// What a library says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// `stack = "name"` in scenarios.
+    pub name: &'static str,
+    /// Version of the implementation inside.
+    pub version: &'static str,
+    /// Bits of [`abi::feature`].
+    pub features: u32,
+    /// Names of its congestion controls, the default first.
+    pub congestion: &'static [&'static str],
+    /// Whether [`Stack::unacknowledged`] tells.
+    pub tells_unacknowledged: bool,
+}
+
+/// One end of one connection. The header states when the host makes each call.
+///
+/// `now` is the time since the start of the run. A panic in any function ends the connection as failed.
+pub trait Stack: Sized + Send + 'static {
+    /// What the library says of itself.
+    const ABOUT: About;
+
+    /// Called once, before anything else and outside of any connection: for what the implementation does once in a
+    /// process, which must not draw from the random numbers of one connection.
+    fn prepare() {}
+
+    /// Creates one end; a client connects.
+    ///
+    /// # Errors
+    /// A sentence: why it is not possible.
+    fn create(config: &Config<'_>, now: Duration) -> Result<Self, String>;
+
+    /// A datagram has arrived; it may be changed in place.
+    fn datagram_in(&mut self, now: Duration, path: &Path, data: &mut [u8]);
+
+    /// Writes the next datagram that may be sent now.
+    fn datagram_out(&mut self, now: Duration, out: &mut [u8]) -> Option<(usize, Path)>;
+
+    /// When [`Stack::timeout`] must be called, pacing included.
+    fn next_timer(&mut self) -> Option<Duration>;
+
+    /// The time of a timer has come.
+    fn timeout(&mut self, now: Duration);
+
+    /// Opens a bidirectional stream; `None` if the peer's limit is reached.
+    fn open_stream(&mut self, now: Duration) -> Option<u64>;
+
+    /// Takes stream data and returns how many bytes; `fin`: the stream ends after them, if all are taken.
+    fn write(&mut self, now: Duration, stream: u64, data: &[u8], fin: bool) -> usize;
+
+    /// Bytes that [`Stack::write`] would take now.
+    fn write_room(&mut self, stream: u64) -> usize;
+
+    /// Stream data and ends of streams that are written and not acknowledged.
+    fn unacknowledged(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// The local address has changed; only called with [`abi::feature::MIGRATION`].
+    fn migrate(&mut self, _now: Duration, _local: SocketAddr) {}
+
+    /// Closes the connection in order.
+    fn close(&mut self, now: Duration);
+
+    /// Whether the connection has ended and nothing more will be sent.
+    fn is_over(&mut self) -> bool;
+
+    /// Counters and state of the sender.
+    fn stats(&mut self) -> Stats;
+}
+
+/// Where a datagram comes from and goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The address at this end.
+    pub local: SocketAddr,
+    /// The address at the other end.
+    pub remote: SocketAddr,
+    /// The two bits of the IP header (RFC 3168 §5).
+    pub ecn: u8,
+}
+
+/// What a scenario asks of one end.
+#[derive(Clone, Copy, Debug)]
+pub struct Config<'a> {
+    /// The address at this end.
+    pub local: SocketAddr,
+    /// The address at the other end.
+    pub remote: SocketAddr,
+    /// One of [`About::congestion`].
+    pub congestion: &'a str,
+    /// For SNI and the certificate.
+    pub server_name: &'a str,
+    /// The only application protocol.
+    pub alpn: &'a str,
+    /// DER, self-signed, Ed25519: a client trusts exactly this one.
+    pub certificate: &'a [u8],
+    /// DER, PKCS #8; empty for a client.
+    pub private_key: &'a [u8],
+    /// 64 secret bytes: the same for all connections of a server until it restarts.
+    pub ticket_key: &'a [u8],
+    /// Of a client: what it gave to [`host::session`] in an earlier connection, or empty.
+    pub session: &'a [u8],
+    /// Congestion window, bytes.
+    pub initial_window: u64,
+    /// Receive window of a stream, bytes.
+    pub stream_window: u64,
+    /// Receive window of the connection, bytes.
+    pub connection_window: u64,
+    /// Capacity of the send buffer, bytes.
+    pub send_window: u64,
+    /// Idle timeout.
+    pub idle_timeout: Duration,
+    /// Round-trip time before the first sample (RFC 9002 §6.2.2).
+    pub initial_rtt: Duration,
+    /// Streams that the peer may have open at once.
+    pub max_streams: u64,
+    /// UDP payload of a full packet, bytes.
+    pub datagram_size: u16,
+    /// Greatest that discovery may find; equal to `datagram_size`: no discovery.
+    pub max_datagram_size: u16,
+    /// Whether this end is the server.
+    pub is_server: bool,
+    /// Client: send early data if there is a session; server: accept it.
+    pub early_data: bool,
+    /// Server: answer the first Initial with a Retry.
+    pub retry: bool,
+    /// Use explicit congestion notification.
+    pub ecn: bool,
+    /// Pace packets.
+    pub pacing: bool,
+    /// Call [`host::qlog`].
+    pub qlog: bool,
+    /// Call [`host::secret`].
+    pub secrets: bool,
+    /// Call [`host::notice`].
+    pub notices: bool,
+}
+
+/// Something that has happened to the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// Client: early data may be written.
+    Early,
+    /// The handshake is complete.
+    Connected(EarlyData),
+    /// The connection has ended in order.
+    Closed,
+    /// It has failed: why, with the words "timed out" if that is why.
+    Failed(&'a str),
+}
+
+/// What became of early data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlyData {
+    /// None was offered.
+    None,
+    /// The server has accepted it.
+    Accepted,
+    /// The server has rejected it.
+    Rejected,
+}
+
+/// Counters and state of the sender; `None` where the implementation does not tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    /// Ack-eliciting packets sent.
+    pub sent_packets: Option<u64>,
+    /// Stream data sent, retransmissions included.
+    pub sent_bytes: Option<u64>,
+    /// Packets with stream data that was sent before.
+    pub retransmitted_packets: Option<u64>,
+    /// Packets declared lost.
+    pub lost_packets: Option<u64>,
+    /// Probe timeouts.
+    pub timeouts: Option<u64>,
+    /// Losses found to be spurious.
+    pub spurious: Option<u64>,
+    /// Congestion window, bytes.
+    pub cwnd: Option<u64>,
+    /// Slow-start threshold, bytes; `None` also while it is infinite.
+    pub ssthresh: Option<u64>,
+    /// Bytes in flight.
+    pub in_flight: Option<u64>,
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// Bits per second.
+    pub pacing_rate: Option<u64>,
+    /// Bits per second.
+    pub delivery_rate: Option<u64>,
+    /// State of the congestion control in one word.
+    pub phase: Option<&'static CStr>,
+}

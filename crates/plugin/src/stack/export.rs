@@ -1,0 +1,422 @@
+//! The functions of a library's table, for a type that implements [`Stack`].
+
+use std::any::Any;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use super::abi::{self, NONE, feature};
+use super::host::{self, Call};
+use super::{Config, Event, Path, Stack, Stats};
+
+/// Exports a type that implements [`Stack`] as the library's QUIC implementation.
+#[macro_export]
+macro_rules! export_stack {
+    ($stack:ty) => {
+        /// The library's table.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn gargalo_stack_v1() -> *const $crate::stack::abi::Table {
+            static TABLE: std::sync::OnceLock<$crate::stack::abi::Table> =
+                std::sync::OnceLock::new();
+            TABLE.get_or_init($crate::stack::export::table::<$stack>)
+        }
+    };
+}
+
+/// The table of a type; its strings are never freed. For [`export_stack!`](crate::export_stack).
+pub fn table<S: Stack>() -> abi::Table {
+    // A panic leaves it to the first connection to fail.
+    let _ = catch_unwind(S::prepare);
+    let about = S::ABOUT;
+    let text = |s: &str| CString::new(s).unwrap_or_default().into_raw().cast_const();
+    let mut names: Vec<*const c_char> = about.congestion.iter().map(|n| text(n)).collect();
+    names.push(std::ptr::null());
+    abi::Table {
+        abi: abi::ABI,
+        features: about.features,
+        size: size_of::<abi::Table>() as u64,
+        name: text(about.name),
+        version: text(about.version),
+        congestion: names.leak().as_ptr(),
+        create: Some(create::<S>),
+        destroy: Some(destroy::<S>),
+        datagram_in: Some(datagram_in::<S>),
+        datagram_out: Some(datagram_out::<S>),
+        next_timer: Some(next_timer::<S>),
+        timeout: Some(timeout::<S>),
+        open_stream: Some(open_stream::<S>),
+        write: Some(write::<S>),
+        write_room: Some(write_room::<S>),
+        unacknowledged: about.tells_unacknowledged.then_some(unacknowledged::<S>),
+        migrate: (about.features & feature::MIGRATION != 0).then_some(migrate::<S>),
+        close: Some(close::<S>),
+        is_over: Some(is_over::<S>),
+        stats: Some(stats::<S>),
+    }
+}
+
+/// What a pointer of the host's points to.
+struct Object<S> {
+    stack: S,
+    host: *const abi::Host,
+    now: Duration,
+    /// It has panicked: later calls do nothing.
+    broken: bool,
+}
+
+/// Calls the object's stack; `missing` is the result after a panic.
+///
+/// # Safety
+/// `object` must be of [`create`] with the same `S`, and not in use.
+unsafe fn call<S: Stack, R>(
+    object: *mut c_void,
+    now: Option<u64>,
+    missing: R,
+    work: impl FnOnce(&mut S, Duration) -> R,
+) -> R {
+    // SAFETY: the caller answers for the pointer.
+    let object = unsafe { &mut *object.cast::<Object<S>>() };
+    if object.broken {
+        return missing;
+    }
+    object.now = now.map_or(object.now, |t| object.now.max(Duration::from_nanos(t)));
+    let at = Call {
+        now: object.now,
+        host: NonNull::new(object.host.cast_mut()),
+    };
+    host::during(at, || {
+        let stack = &mut object.stack;
+        catch_unwind(AssertUnwindSafe(|| work(stack, at.now))).unwrap_or_else(|panic| {
+            object.broken = true;
+            host::event(Event::Failed(&panic_text(&*panic)));
+            missing
+        })
+    })
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("the library panicked: {}", text.unwrap_or("no message"))
+}
+
+unsafe extern "C" fn create<S: Stack>(
+    config: *const abi::Config,
+    host: *const abi::Host,
+    now: u64,
+    error: *mut c_char,
+    room: usize,
+) -> *mut c_void {
+    let now = Duration::from_nanos(now);
+    let at = Call {
+        now,
+        host: NonNull::new(host.cast_mut()),
+    };
+    let made = host::during(at, || {
+        catch_unwind(|| {
+            // SAFETY: the host gives a configuration that is valid during this call.
+            let config = unsafe { read_config(config) }?;
+            S::create(&config, now)
+        })
+        .unwrap_or_else(|panic| Err(panic_text(&*panic)))
+    });
+    match made {
+        Ok(stack) => Box::into_raw(Box::new(Object {
+            stack,
+            host,
+            now,
+            broken: false,
+        }))
+        .cast(),
+        Err(why) => {
+            let mut end = why.len().min(room.saturating_sub(1));
+            while !why.is_char_boundary(end) {
+                end -= 1;
+            }
+            if room > 0 {
+                // SAFETY: the host gives `room` bytes, and `end` is below.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(why.as_ptr(), error.cast(), end);
+                    *error.add(end) = 0;
+                }
+            }
+            std::ptr::null_mut()
+        }
+    }
+}
+
+unsafe extern "C" fn destroy<S: Stack>(object: *mut c_void) {
+    // SAFETY: the pointer is of `create`, and this is its last use.
+    let object = unsafe { Box::from_raw(object.cast::<Object<S>>()) };
+    let at = Call {
+        now: object.now,
+        host: None,
+    };
+    host::during(at, || {
+        // After a panic, and without a host to tell of another.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(object)));
+    });
+}
+
+unsafe extern "C" fn datagram_in<S: Stack>(
+    object: *mut c_void,
+    now: u64,
+    path: *const abi::Path,
+    data: *mut u8,
+    length: usize,
+) {
+    // SAFETY: the host's pointers are valid during this call, `data` for `length` bytes.
+    unsafe {
+        let (path, data) = (&*path, slice_mut(data, length));
+        call::<S, _>(object, Some(now), (), |stack, now| {
+            if let (Some(local), Some(remote)) = (from_abi(&path.local), from_abi(&path.remote)) {
+                let ecn = path.ecn;
+                stack.datagram_in(now, &Path { local, remote, ecn }, data);
+            }
+        });
+    }
+}
+
+unsafe extern "C" fn datagram_out<S: Stack>(
+    object: *mut c_void,
+    now: u64,
+    path: *mut abi::Path,
+    out: *mut u8,
+    room: usize,
+) -> usize {
+    // SAFETY: the host's pointers are valid during this call, `out` for `room` bytes.
+    unsafe {
+        let (path, out) = (&mut *path, slice_mut(out, room));
+        call::<S, _>(object, Some(now), 0, |stack, now| {
+            let Some((length, sent)) = stack.datagram_out(now, out) else {
+                return 0;
+            };
+            *path = abi::Path {
+                local: to_abi(sent.local),
+                remote: to_abi(sent.remote),
+                ecn: sent.ecn,
+                reserved: [0; 7],
+            };
+            length
+        })
+    }
+}
+
+unsafe extern "C" fn next_timer<S: Stack>(object: *mut c_void) -> u64 {
+    // SAFETY: the pointer is of `create`.
+    let at = unsafe { call::<S, _>(object, None, None, |stack, _| stack.next_timer()) };
+    at.map_or(NONE, nanos)
+}
+
+unsafe extern "C" fn timeout<S: Stack>(object: *mut c_void, now: u64) {
+    // SAFETY: as above.
+    unsafe { call::<S, _>(object, Some(now), (), |stack, now| stack.timeout(now)) }
+}
+
+unsafe extern "C" fn open_stream<S: Stack>(object: *mut c_void, now: u64) -> i64 {
+    // SAFETY: as above.
+    let id = unsafe { call::<S, _>(object, Some(now), None, |stack, now| stack.open_stream(now)) };
+    id.and_then(|id| i64::try_from(id).ok()).unwrap_or(-1)
+}
+
+unsafe extern "C" fn write<S: Stack>(
+    object: *mut c_void,
+    now: u64,
+    stream: u64,
+    data: *const u8,
+    length: usize,
+    fin: c_int,
+) -> usize {
+    // SAFETY: as above; `data` is valid for `length` bytes.
+    unsafe {
+        let data = slice(data, length);
+        call::<S, _>(object, Some(now), 0, |stack, now| {
+            stack.write(now, stream, data, fin != 0)
+        })
+    }
+}
+
+unsafe extern "C" fn write_room<S: Stack>(object: *mut c_void, stream: u64) -> usize {
+    // SAFETY: as above.
+    unsafe { call::<S, _>(object, None, 0, |stack_, _| stack_.write_room(stream)) }
+}
+
+unsafe extern "C" fn unacknowledged<S: Stack>(object: *mut c_void) -> u64 {
+    // SAFETY: as above.
+    let bytes = unsafe { call::<S, _>(object, None, None, |stack, _| stack.unacknowledged()) };
+    bytes.unwrap_or(NONE)
+}
+
+unsafe extern "C" fn migrate<S: Stack>(object: *mut c_void, now: u64, local: *const abi::Address) {
+    // SAFETY: as above; the address is valid during this call.
+    unsafe {
+        let local = from_abi(&*local);
+        call::<S, _>(object, Some(now), (), |stack, now| {
+            if let Some(local) = local {
+                stack.migrate(now, local);
+            }
+        });
+    }
+}
+
+unsafe extern "C" fn close<S: Stack>(object: *mut c_void, now: u64) {
+    // SAFETY: as above.
+    unsafe { call::<S, _>(object, Some(now), (), |stack, now| stack.close(now)) }
+}
+
+unsafe extern "C" fn is_over<S: Stack>(object: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    unsafe { call::<S, _>(object, None, true, |stack, _| stack.is_over()) }.into()
+}
+
+unsafe extern "C" fn stats<S: Stack>(object: *mut c_void, out: *mut abi::Stats) {
+    // SAFETY: as above; `out` is valid for the size that it states.
+    unsafe {
+        let told = call::<S, _>(object, None, Stats::default(), |stack, _| stack.stats());
+        let size = (*out).size;
+        let told = abi::Stats {
+            size,
+            ..to_abi_stats(&told)
+        };
+        let known = usize::try_from(size).unwrap_or(usize::MAX);
+        std::ptr::copy_nonoverlapping(
+            (&raw const told).cast::<u8>(),
+            out.cast::<u8>(),
+            known.min(size_of::<abi::Stats>()),
+        );
+    }
+}
+
+fn to_abi_stats(s: &Stats) -> abi::Stats {
+    abi::Stats {
+        sent_packets: s.sent_packets.unwrap_or(NONE),
+        sent_bytes: s.sent_bytes.unwrap_or(NONE),
+        retransmitted_packets: s.retransmitted_packets.unwrap_or(NONE),
+        lost_packets: s.lost_packets.unwrap_or(NONE),
+        timeouts: s.timeouts.unwrap_or(NONE),
+        spurious: s.spurious.unwrap_or(NONE),
+        cwnd: s.cwnd.unwrap_or(NONE),
+        ssthresh: s.ssthresh.unwrap_or(NONE),
+        in_flight: s.in_flight.unwrap_or(NONE),
+        srtt: s.srtt.map_or(NONE, nanos),
+        pacing_rate: s.pacing_rate.unwrap_or(NONE),
+        delivery_rate: s.delivery_rate.unwrap_or(NONE),
+        phase: s.phase.map_or(std::ptr::null(), CStr::as_ptr),
+        ..abi::Stats::default()
+    }
+}
+
+/// Nanoseconds; far times are the greatest that is not [`NONE`].
+pub(super) fn nanos(t: Duration) -> u64 {
+    u64::try_from(t.as_nanos()).map_or(NONE - 1, |n| n.min(NONE - 1))
+}
+
+/// The host's address; `None` if it is not valid.
+fn from_abi(a: &abi::Address) -> Option<SocketAddr> {
+    let ip = match a.ip_length {
+        4 => IpAddr::from(Ipv4Addr::new(a.ip[0], a.ip[1], a.ip[2], a.ip[3])),
+        16 => IpAddr::from(Ipv6Addr::from(a.ip)),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, a.port))
+}
+
+fn to_abi(a: SocketAddr) -> abi::Address {
+    let mut ip = [0; 16];
+    let ip_length = match a.ip() {
+        IpAddr::V4(v4) => {
+            ip[..4].copy_from_slice(&v4.octets());
+            4
+        }
+        IpAddr::V6(v6) => {
+            ip = v6.octets();
+            16
+        }
+    };
+    abi::Address {
+        ip,
+        port: a.port(),
+        ip_length,
+        reserved: [0; 5],
+    }
+}
+
+/// # Safety
+/// `data` must be null or valid for `length` bytes for `'a`.
+unsafe fn slice<'a>(data: *const u8, length: usize) -> &'a [u8] {
+    if data.is_null() || length == 0 {
+        return &[];
+    }
+    // SAFETY: the caller answers for it.
+    unsafe { std::slice::from_raw_parts(data, length) }
+}
+
+/// # Safety
+/// As for [`slice`], and nothing else uses the bytes.
+unsafe fn slice_mut<'a>(data: *mut u8, length: usize) -> &'a mut [u8] {
+    if data.is_null() || length == 0 {
+        return &mut [];
+    }
+    // SAFETY: the caller answers for it.
+    unsafe { std::slice::from_raw_parts_mut(data, length) }
+}
+
+/// # Safety
+/// The configuration and all that it points to must be valid for `'a`.
+unsafe fn read_config<'a>(config: *const abi::Config) -> Result<Config<'a>, String> {
+    // SAFETY: the caller answers for the pointers; the size comes first, so it is there in every version.
+    unsafe {
+        let size = (*config).size;
+        if size < size_of::<abi::Config>() as u64 {
+            return Err(format!("the host's configuration has only {size} bytes"));
+        }
+        let c = &*config;
+        let text = |what: &str, p: *const c_char| -> Result<&'a str, String> {
+            if p.is_null() {
+                return Err(format!("no {what} is given"));
+            }
+            CStr::from_ptr(p)
+                .to_str()
+                .map_err(|_| format!("the {what} is not valid UTF-8"))
+        };
+        let bytes = |b: abi::Bytes| slice(b.data, b.length);
+        let address = |what: &str, a: &abi::Address| {
+            from_abi(a).ok_or_else(|| format!("the {what} address is neither IPv4 nor IPv6"))
+        };
+        let datagram = |n: u32| {
+            u16::try_from(n).map_err(|_| format!("a datagram of {n} bytes is more than UDP has"))
+        };
+        Ok(Config {
+            local: address("local", &c.local)?,
+            remote: address("remote", &c.remote)?,
+            congestion: text("congestion control", c.congestion)?,
+            server_name: text("server name", c.server_name)?,
+            alpn: text("application protocol", c.alpn)?,
+            certificate: bytes(c.certificate),
+            private_key: bytes(c.private_key),
+            ticket_key: bytes(c.ticket_key),
+            session: bytes(c.session),
+            initial_window: c.initial_window,
+            stream_window: c.stream_window,
+            connection_window: c.connection_window,
+            send_window: c.send_window,
+            idle_timeout: Duration::from_nanos(c.idle_timeout),
+            initial_rtt: Duration::from_nanos(c.initial_rtt),
+            max_streams: c.max_streams,
+            datagram_size: datagram(c.datagram_size)?,
+            max_datagram_size: datagram(c.max_datagram_size)?,
+            is_server: c.is_server != 0,
+            early_data: c.early_data != 0,
+            retry: c.retry != 0,
+            ecn: c.ecn != 0,
+            pacing: c.pacing != 0,
+            qlog: c.qlog != 0,
+            secrets: c.secrets != 0,
+            notices: c.notices != 0,
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! What the host offers during a call: to the object that is called, on the thread that calls it.
+//!
+//! Outside of a call there is no time and no random number, and the functions that report do nothing.
+
+use std::cell::Cell;
+use std::ffi::CString;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use super::abi::{self, early, event};
+use super::{EarlyData, Event};
+
+/// A call to an object.
+#[derive(Clone, Copy)]
+pub(super) struct Call {
+    pub(super) now: Duration,
+    /// None while the object is freed.
+    pub(super) host: Option<NonNull<abi::Host>>,
+}
+
+thread_local! {
+    static CALL: Cell<Option<Call>> = const { Cell::new(None) };
+}
+
+/// Runs a call; afterwards the one around it, if any, goes on.
+pub(super) fn during<R>(call: Call, work: impl FnOnce() -> R) -> R {
+    struct Restore(Option<Call>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CALL.set(self.0);
+        }
+    }
+    let _restore = Restore(CALL.replace(Some(call)));
+    work()
+}
+
+/// The host, of which the reference must not outlive this call.
+fn host<R>(work: impl FnOnce(&abi::Host) -> R) -> Option<R> {
+    let pointer = CALL.get()?.host?;
+    // SAFETY: `export` sets the pointer for the time of a call only, and the host's structure lives as long as the
+    // object that is called.
+    Some(work(unsafe { pointer.as_ref() }))
+}
+
+/// Time of the call since the start of the run.
+pub fn now() -> Option<Duration> {
+    CALL.get().map(|call| call.now)
+}
+
+/// Fills `out` with random bytes of the object's own stream; returns false outside of a call.
+#[must_use]
+pub fn random(out: &mut [u8]) -> bool {
+    // SAFETY: the buffer has the length told.
+    host(|h| unsafe { (h.random)(h.context, out.as_mut_ptr(), out.len()) }).is_some()
+}
+
+/// Reports an event.
+pub fn event(event: Event<'_>) {
+    let (kind, value, text) = match event {
+        Event::Early => (event::EARLY, 0, None),
+        Event::Connected(data) => {
+            let value = match data {
+                EarlyData::None => early::NONE,
+                EarlyData::Accepted => early::ACCEPTED,
+                EarlyData::Rejected => early::REJECTED,
+            };
+            (event::CONNECTED, value, None)
+        }
+        Event::Closed => (event::CLOSED, 0, None),
+        Event::Failed(why) => (event::FAILED, 0, Some(c_string(why))),
+    };
+    let text = text.as_ref().map_or(std::ptr::null(), |t| t.as_ptr());
+    // SAFETY: the text is null or ends with 0, and lives until after the call.
+    host(|h| unsafe { (h.event)(h.context, kind, value, text) });
+}
+
+/// Stream data has arrived, in order, each byte once; `fin`: the stream ends after it.
+pub fn received(stream: u64, data: &[u8], fin: bool) {
+    // SAFETY: the data has the length told.
+    host(|h| unsafe { (h.received)(h.context, stream, data.as_ptr(), data.len(), fin.into()) });
+}
+
+/// Client: a session to resume from later, as bytes of the library's own choice.
+pub fn session(data: &[u8]) {
+    // SAFETY: as above.
+    host(|h| unsafe { (h.session)(h.context, data.as_ptr(), data.len()) });
+}
+
+/// A line for an `SSLKEYLOGFILE`, without the end of line.
+pub fn secret(line: &str) {
+    let line = c_string(line);
+    // SAFETY: the line ends with 0.
+    host(|h| unsafe { (h.secret)(h.context, line.as_ptr()) });
+}
+
+/// A line for an `SSLKEYLOGFILE` from its parts, as TLS libraries report them.
+pub fn secret_parts(label: &str, client_random: &[u8], value: &[u8]) {
+    secret(&format!("{label} {} {}", hex(client_random), hex(value)));
+}
+
+/// Bytes of a qlog file.
+pub fn qlog(data: &[u8]) {
+    // SAFETY: the data has the length told.
+    host(|h| unsafe { (h.qlog)(h.context, data.as_ptr(), data.len()) });
+}
+
+/// Something worth a row in the table of events: a word such as "loss", and details.
+pub fn notice(kind: &str, detail: &str) {
+    let (kind, detail) = (c_string(kind), c_string(detail));
+    // SAFETY: both end with 0.
+    host(|h| unsafe { (h.notice)(h.context, kind.as_ptr(), detail.as_ptr()) });
+}
+
+/// A round-trip sample.
+pub fn rtt_sample(rtt: Duration) {
+    // SAFETY: the context is the host's own.
+    host(|h| unsafe { (h.rtt_sample)(h.context, super::export::nanos(rtt)) });
+}
+
+/// [`qlog`] for what writes to a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QlogFile;
+
+impl std::io::Write for QlogFile {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        qlog(data);
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Text for C; it ends before the first zero byte, if it has one.
+fn c_string(text: &str) -> CString {
+    let text = text.split('\0').next().unwrap_or_default();
+    CString::new(text).unwrap_or_default()
+}
