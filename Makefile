@@ -145,7 +145,7 @@ dist: $(VENV)/.deps ## a wheel that other machines can install, and the source a
 	PATH="$(abspath $(BIN)):$$PATH" maturin build --release --locked --zig --target $(WHEEL_TARGET) --compatibility $(WHEEL_COMPATIBILITY) --interpreter "$(BIN)/python" --out $(DIST)
 	"$(BIN)/maturin" sdist --out $(DIST)
 
-try-wheel: ## install the wheel of `make dist` as a stranger would, and draw a first picture
+try-wheel: ## install the wheel of `make dist` as a stranger would, and use every command
 	"$(BIN)/python" tools/try_wheel.py $(DIST)
 
 # HTSIM=DIR names a checkout of htsim's sources; without it, and without ns-3, their absence is reported.

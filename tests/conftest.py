@@ -51,6 +51,7 @@ REAL_TIME = {
     "test_wire",
     "test_study_userspace_bbr",
     "test_multipath_results",
+    "test_try_wheel",
 }
 
 
