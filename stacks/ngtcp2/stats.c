@@ -1,0 +1,58 @@
+#include "stats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void stats_count(struct stats *stats, const struct streams *streams, const char *event, size_t length) {
+    unsigned long long offset, size;
+    long long id;
+    char line[8192];
+    int eliciting = 0, again = 0;
+    snprintf(line, sizeof line, "%.*s", (int)length, event);
+    stats->lost_packets += strstr(line, "\"recovery:packet_lost\"") != NULL;
+    if (!strstr(line, "\"transport:packet_sent\"")) return;
+    for (const char *frame = line; (frame = strstr(frame, "\"frame_type\":\""));) {
+        frame += strlen("\"frame_type\":\"");
+        eliciting |= strncmp(frame, "ack\"", 4) && strncmp(frame, "padding\"", 8) && strncmp(frame, "connection_close\"", 17);
+        if (sscanf(frame, "stream\",\"stream_id\":%lld,\"offset\":%llu,\"length\":%llu", &id, &offset, &size) != 3) continue;
+        struct stream *s = stream_find(streams, id);
+        stats->sent_bytes += size;
+        if (!s) continue;
+        again |= size && offset < s->highest;
+        if (s->highest < offset + size) s->highest = offset + size;
+    }
+    stats->sent_packets += (uint64_t)eliciting;
+    stats->retransmitted_packets += (uint64_t)again;
+}
+uint64_t stats_update(struct stats *stats, ngtcp2_conn *quic) {
+    ngtcp2_conn_stat was = stats->state, *is = &stats->state;
+    ngtcp2_conn_get_conn_stat(quic, is);
+    stats->timeouts += is->pto_count > was.pto_count;
+    if (is->min_rtt == UINT64_MAX) return 0;
+    return is->latest_rtt != was.latest_rtt || is->rttvar != was.rttvar || is->smoothed_rtt != was.smoothed_rtt ? is->latest_rtt : 0;
+}
+void stats_tell(const struct stats *stats, int pacing, ngtcp2_cc_algo algorithm, struct gargalo_stack_stats *out) {
+    const ngtcp2_conn_stat *s = &stats->state;
+    uint64_t size = out->size;
+    int known = s->cwnd > 0, sampled = known && s->min_rtt != UINT64_MAX; /* a server waits without any state */
+    /* As in ngtcp2_conn_update_pkt_tx_time, in bytes per nanosecond. */
+    double rate = s->pacing_rate > 0 ? s->pacing_rate : 1.25 * (double)s->cwnd / (double)(s->smoothed_rtt + !s->smoothed_rtt);
+    struct gargalo_stack_stats all = {
+        .size = size,
+        .sent_packets = stats->sent_packets,
+        .sent_bytes = stats->sent_bytes,
+        .retransmitted_packets = stats->retransmitted_packets,
+        .lost_packets = stats->lost_packets,
+        .timeouts = stats->timeouts,
+        .spurious = GARGALO_NONE,
+        .cwnd = known ? s->cwnd : GARGALO_NONE,
+        .ssthresh = known ? s->ssthresh : GARGALO_NONE,
+        .in_flight = s->bytes_in_flight,
+        .srtt = sampled ? s->smoothed_rtt : GARGALO_NONE,
+        .pacing_rate = pacing && known ? (uint64_t)(8e9 * rate) : GARGALO_NONE,
+        .delivery_rate = s->delivery_rate_sec ? 8 * s->delivery_rate_sec : GARGALO_NONE,
+    };
+    if (known && (algorithm == NGTCP2_CC_ALGO_RENO || algorithm == NGTCP2_CC_ALGO_CUBIC))
+        all.phase = s->cwnd < s->ssthresh ? "slow-start" : "congestion-avoidance";
+    memcpy(out, &all, size < sizeof all ? size : sizeof all);
+}

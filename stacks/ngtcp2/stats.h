@@ -1,0 +1,19 @@
+/* Counters and the state of the sender. ngtcp2 tells the state; what it counts it writes into its qlog only. */
+#ifndef STATS_H
+#define STATS_H
+
+#include "gargalo_stack.h"
+#include "streams.h"
+
+struct stats {
+    ngtcp2_conn_stat state;
+    uint64_t sent_packets, sent_bytes, retransmitted_packets, lost_packets, timeouts; /* as in gargalo_stack_stats */
+};
+
+/* Adds an event of qlog. */
+void stats_count(struct stats *stats, const struct streams *streams, const char *event, size_t length);
+/* Reads the state; returns a new round-trip sample, or 0. A sample that changes nothing in the state is not seen. */
+uint64_t stats_update(struct stats *stats, ngtcp2_conn *quic);
+void stats_tell(const struct stats *stats, int pacing, ngtcp2_cc_algo algorithm, struct gargalo_stack_stats *out);
+
+#endif
