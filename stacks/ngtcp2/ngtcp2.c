@@ -35,8 +35,7 @@ static void tell(struct conn *c, uint32_t kind, uint32_t value, const char *text
 /* After a call of ngtcp2 that may have changed the connection; `error` is its result. */
 static void after(struct conn *c, int error) {
     ngtcp2_connection_close_error by;
-    uint64_t rtt = stats_update(&c->stats, c->quic);
-    if (rtt) c->host->rtt_sample(c->host->context, rtt);
+    stats_update(&c->stats, c->quic, c->host, c->config.notices);
     if (!error || c->state != OPEN) return;
     ngtcp2_conn_get_connection_close_error(c->quic, &by);
     c->state = error == NGTCP2_ERR_IDLE_CLOSE || error == NGTCP2_ERR_DRAINING ? OVER : CLOSING;

@@ -24,12 +24,28 @@ void stats_count(struct stats *stats, const struct streams *streams, const char 
     stats->sent_packets += (uint64_t)eliciting;
     stats->retransmitted_packets += (uint64_t)again;
 }
-uint64_t stats_update(struct stats *stats, ngtcp2_conn *quic) {
+static void notice(const struct gargalo_stack_host *host, const char *kind, const char *format, uint64_t value) {
+    char detail[64];
+    snprintf(detail, sizeof detail, format, (unsigned long long)value);
+    host->notice(host->context, kind, detail);
+}
+void stats_update(struct stats *stats, ngtcp2_conn *quic, const struct gargalo_stack_host *host, int notices) {
     ngtcp2_conn_stat was = stats->state, *is = &stats->state;
+    size_t size = ngtcp2_conn_get_path_max_tx_udp_payload_size(quic);
     ngtcp2_conn_get_conn_stat(quic, is);
+    if (is->min_rtt != UINT64_MAX &&
+        (is->latest_rtt != was.latest_rtt || is->rttvar != was.rttvar || is->smoothed_rtt != was.smoothed_rtt))
+        host->rtt_sample(host->context, is->latest_rtt);
     stats->timeouts += is->pto_count > was.pto_count;
-    if (is->min_rtt == UINT64_MAX) return 0;
-    return is->latest_rtt != was.latest_rtt || is->rttvar != was.rttvar || is->smoothed_rtt != was.smoothed_rtt ? is->latest_rtt : 0;
+    if (notices && is->pto_count > was.pto_count) notice(host, "timeout", "consecutive=%llu", is->pto_count);
+    if (notices && stats->lost_packets > stats->noticed)
+        notice(host, "loss", "packets=%llu", stats->lost_packets - stats->noticed);
+    if (notices && is->congestion_recovery_start_ts != UINT64_MAX &&
+        is->congestion_recovery_start_ts != was.congestion_recovery_start_ts)
+        notice(host, "recovery", "cwnd_bytes=%llu", is->cwnd);
+    if (notices && stats->datagram_size && size != stats->datagram_size) notice(host, "mtu", "datagram_bytes=%llu", size);
+    stats->noticed = stats->lost_packets;
+    stats->datagram_size = size;
 }
 void stats_tell(const struct stats *stats, int pacing, ngtcp2_cc_algo algorithm, struct gargalo_stack_stats *out) {
     const ngtcp2_conn_stat *s = &stats->state;

@@ -7,13 +7,15 @@
 
 struct stats {
     ngtcp2_conn_stat state;
+    size_t datagram_size;
     uint64_t sent_packets, sent_bytes, retransmitted_packets, lost_packets, timeouts; /* as in gargalo_stack_stats */
+    uint64_t noticed; /* lost packets that the host knows of */
 };
 
 /* Adds an event of qlog. */
 void stats_count(struct stats *stats, const struct streams *streams, const char *event, size_t length);
-/* Reads the state; returns a new round-trip sample, or 0. A sample that changes nothing in the state is not seen. */
-uint64_t stats_update(struct stats *stats, ngtcp2_conn *quic);
+/* Reads the state and tells the host of changes. A round-trip sample that changes nothing in the state is not seen. */
+void stats_update(struct stats *stats, ngtcp2_conn *quic, const struct gargalo_stack_host *host, int notices);
 void stats_tell(const struct stats *stats, int pacing, ngtcp2_cc_algo algorithm, struct gargalo_stack_stats *out);
 
 #endif
