@@ -65,10 +65,9 @@ static int on_secret(gnutls_session_t session, const char *label, const gnutls_d
     host->secret(host->context, line);
     return 0;
 }
-/* The bytes of a session: when it expires, the server's transport parameters, and what GnuTLS keeps. */
+/* The bytes of a session: when it began and ends, the server's transport parameters, and what GnuTLS keeps. */
 struct kept {
-    uint64_t until;
-    uint64_t params_size;
+    uint64_t since, until, params_size;
     uint8_t params[PARAMS], session[8192];
 };
 static int on_ticket(gnutls_session_t session, unsigned type, unsigned when, unsigned in, const gnutls_datum_t *message) {
@@ -83,6 +82,7 @@ static int on_ticket(gnutls_session_t session, unsigned type, unsigned when, uns
     ngtcp2_ssize n = ngtcp2_encode_transport_params(kept.params, PARAMS, NGTCP2_TRANSPORT_PARAMS_TYPE_ENCRYPTED_EXTENSIONS,
                                                     ngtcp2_conn_get_remote_transport_params(*tls->quic));
     if (n < 0 || gnutls_session_get_data(session, kept.session, &size)) return 0;
+    kept.since = tls->now;
     kept.until = tls->now + tls->lifetime;
     kept.params_size = (uint64_t)n;
     tls->host->session(tls->host->context, (void *)&kept, sizeof kept - sizeof kept.session + size);
@@ -93,7 +93,8 @@ int tls_resume(struct tls *tls, struct gargalo_bytes session, ngtcp2_transport_p
     size_t head = sizeof kept - sizeof kept.session;
     if (session.length <= head || session.length > sizeof kept) return 0;
     memcpy(&kept, session.data, session.length);
-    return kept.until > tls->now && kept.params_size <= PARAMS && /* GnuTLS fails with an expired one */
+    /* GnuTLS fails with one that has expired, or is of a later time: of another run. */
+    return kept.since <= tls->now && tls->now < kept.until && kept.params_size <= PARAMS &&
            !ngtcp2_decode_transport_params(params, NGTCP2_TRANSPORT_PARAMS_TYPE_ENCRYPTED_EXTENSIONS, kept.params, kept.params_size) &&
            !gnutls_session_set_data(tls->session, kept.session, session.length - head);
 }
