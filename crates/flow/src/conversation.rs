@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use gargalo_quic::Known;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Ecn, Instant};
 use gargalo_workload::wire::WireBytes;
@@ -112,10 +113,12 @@ pub struct Totals {
     pub timeouts: u64,
     /// Congestion events undone as spurious.
     pub spurious: u64,
+    /// Which of them the stack tells; the others are 0.
+    pub known: Known,
 }
 
 macro_rules! totals_of {
-    ($($stats:ty),*) => { $(
+    ($($stats:ty: $known:expr),*) => { $(
         impl From<$stats> for Totals {
             fn from(s: $stats) -> Self {
                 Self {
@@ -125,12 +128,13 @@ macro_rules! totals_of {
                     lost_packets: s.lost_packets,
                     timeouts: s.timeouts,
                     spurious: s.spurious,
+                    known: $known(&s),
                 }
             }
         }
     )* };
 }
-totals_of!(gargalo_tcp::Stats, gargalo_quic::Stats);
+totals_of!(gargalo_tcp::Stats: |_| Known::default(), gargalo_quic::Stats: |s: &gargalo_quic::Stats| s.known);
 
 /// What a world adds to the result of a flow that has ended.
 #[derive(Debug)]
@@ -239,7 +243,7 @@ impl Conversation {
             flow,
             cwnd: Bytes::ZERO,
             ssthresh: None,
-            in_flight: Bytes::ZERO,
+            in_flight: Some(Bytes::ZERO),
             srtt: r.rtt,
             pacing_rate: Some(r.rate),
             delivery_rate: r.received,
@@ -543,6 +547,7 @@ impl Conversation {
             lost_packets: counts.lost_packets,
             timeouts: totals.timeouts,
             spurious_losses: totals.spurious,
+            known: totals.known,
             ce_marks: self.ce_marks,
             rtt,
             inside,

@@ -26,6 +26,7 @@ mod window;
 pub use capture::{CaptureEnds, CaptureInterfaces, CaptureSpec};
 pub use conversation::{Conversation, Ending, Outgoing, Totals};
 pub use gargalo_cc::{ControllerFactory, Registered};
+pub use gargalo_quic::Known;
 pub use gauges::{causes, gauges};
 pub use group::{Group, GroupId, Inside, Players};
 pub use misbehaviour::{MisbehavingReceiver, Misbehaviour};

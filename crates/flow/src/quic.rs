@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use gargalo_quic::{Chunk, Endpoint, Event, StreamId};
+use gargalo_quic::{Chunk, Event, Stack, StreamId};
 use gargalo_units::Instant;
 
 use crate::content;
@@ -13,7 +13,7 @@ use crate::conversation::Conversation;
 #[derive(Debug)]
 pub struct QuicEnd {
     /// The connection. The world handles its datagrams and its timer.
-    pub endpoint: Endpoint,
+    pub endpoint: Box<dyn Stack>,
     /// The side: side 0 opens the connection.
     side: usize,
     /// Streams over which a transfer is spread.
@@ -53,7 +53,12 @@ pub enum QuicEvent {
 impl QuicEnd {
     /// Creates the end of the flow with this number at a side; its transfers are spread over `streams` streams, and
     /// content is compared if `verify`.
-    pub fn new(endpoint: Endpoint, (flow, side): (u64, usize), streams: u32, verify: bool) -> Self {
+    pub fn new(
+        endpoint: Box<dyn Stack>,
+        (flow, side): (u64, usize),
+        streams: u32,
+        verify: bool,
+    ) -> Self {
         Self {
             endpoint,
             side,
@@ -101,14 +106,14 @@ impl QuicEnd {
             self.read(now, talk, &chunk);
         }
         while let Some(request) = talk.next_request() {
-            let Some(stream) = self.endpoint.open() else {
+            let Some(stream) = self.endpoint.open(now) else {
                 break;
             };
             talk.asked();
             self.queue(stream, request, true);
         }
-        self.spread(talk);
-        self.write(talk);
+        self.spread(now, talk);
+        self.write(now, talk);
         if !self.over && self.is_done(talk) {
             self.endpoint.close(now);
         }
@@ -157,7 +162,7 @@ impl QuicEnd {
     }
 
     /// Assigns what a byte stream wants to write to its stream or streams.
-    fn spread(&mut self, talk: &mut Conversation) {
+    fn spread(&mut self, now: Instant, talk: &mut Conversation) {
         let (bytes, close) = talk.wanted(self.side);
         if bytes == 0 && (self.closing || !close) {
             return;
@@ -166,7 +171,7 @@ impl QuicEnd {
             if self.side == 0 {
                 let n = if talk.is_bulk() { self.streams } else { 1 };
                 for _ in 0..n.max(1) {
-                    self.spread.extend(self.endpoint.open());
+                    self.spread.extend(self.endpoint.open(now));
                 }
             } else {
                 // A server responds on the stream of the request.
@@ -200,7 +205,7 @@ impl QuicEnd {
     }
 
     /// Writes as much as the transport accepts.
-    fn write(&mut self, talk: &mut Conversation) {
+    fn write(&mut self, now: Instant, talk: &mut Conversation) {
         let most = self.most();
         let mut i = 0;
         while let Some(o) = self.outgoing.get_mut(i) {
@@ -212,7 +217,7 @@ impl QuicEnd {
                 let key = self.key.map(|flow| key(flow, o.stream, self.side));
                 let data: Bytes = content::piece(key, o.at, n);
                 let offered = data.len();
-                let taken = self.endpoint.write(o.stream, data);
+                let taken = self.endpoint.write(now, o.stream, data);
                 o.at += taken as u64;
                 talk.wrote_later(self.side, taken as u64);
                 if o.left != u64::MAX {
@@ -223,7 +228,7 @@ impl QuicEnd {
                 }
             }
             if o.left == 0 && o.end {
-                self.endpoint.finish(o.stream);
+                self.endpoint.finish(now, o.stream);
                 self.outgoing.remove(i);
                 continue;
             }

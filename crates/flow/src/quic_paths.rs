@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gargalo_quic::{Endpoint, PathSnapshot};
+use gargalo_quic::{PathSnapshot, Stack};
 use gargalo_tcp as tcp;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Instant};
@@ -31,7 +31,7 @@ pub struct SendingPath {
 }
 
 /// Bytes of stream data that each path delivered first, by identifier.
-pub fn arrived(endpoint: &mut Endpoint) -> BTreeMap<u32, u64> {
+pub fn arrived(endpoint: &mut dyn Stack) -> BTreeMap<u32, u64> {
     let paths = endpoint.paths();
     paths.iter().map(|p| (p.id, p.received_bytes)).collect()
 }
@@ -39,7 +39,7 @@ pub fn arrived(endpoint: &mut Endpoint) -> BTreeMap<u32, u64> {
 /// The paths of a sender: the links by which their data leaves and acknowledgements return, and how much of it
 /// [arrived] at the other end.
 pub fn sending(
-    endpoint: &mut Endpoint,
+    endpoint: &mut dyn Stack,
     arrived: &BTreeMap<u32, u64>,
     links_of: impl Fn(&PathSnapshot) -> Option<(usize, usize)>,
 ) -> Vec<SendingPath> {
@@ -69,7 +69,7 @@ pub fn sample(
             link: s.links.0,
             cwnd: sender.cwnd,
             ssthresh: sender.ssthresh,
-            in_flight: sender.in_flight,
+            in_flight: sender.in_flight.unwrap_or_default(),
             srtt: sender.srtt,
             delivery_rate: sender.delivery_rate,
             sent: Bytes::new(s.path.sent_bytes),
@@ -85,7 +85,7 @@ pub fn sample(
 
 impl QuicPaths {
     /// Takes the round-trip samples of the latest acknowledgements, also into those of the flow.
-    pub fn rtt_samples(&mut self, endpoint: &mut Endpoint, all: &mut Quantiles) {
+    pub fn rtt_samples(&mut self, endpoint: &mut dyn Stack, all: &mut Quantiles) {
         for (id, rtt) in endpoint.take_path_rtt_samples() {
             all.record(rtt);
             self.rtt.entry(id).or_default().record(rtt);

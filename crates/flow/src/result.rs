@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gargalo_mptcp as mptcp;
+use gargalo_quic::Known;
 use gargalo_tcp as tcp;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
@@ -154,6 +155,8 @@ pub struct FlowResult {
     pub timeouts: u64,
     /// Congestion events undone as spurious.
     pub spurious_losses: u64,
+    /// Which of the counters above the sender's stack tells; the others are 0.
+    pub known: Known,
     /// Congestion Experienced marks seen by the receiver.
     pub ce_marks: u64,
     /// Round-trip samples of the sender (UDP: one-way delays) inside the measured window.

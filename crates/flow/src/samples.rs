@@ -19,8 +19,8 @@ pub struct FlowSample {
     pub cwnd: Bytes,
     /// Slow-start threshold; `None` while infinite.
     pub ssthresh: Option<Bytes>,
-    /// Sent and neither acknowledged nor lost.
-    pub in_flight: Bytes,
+    /// Sent and neither acknowledged nor lost; `None`: the stack does not tell.
+    pub in_flight: Option<Bytes>,
     /// Smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,
     /// Pacing rate; `None` if unpaced.
@@ -43,7 +43,7 @@ impl FlowSample {
             flow,
             cwnd: Bytes::ZERO,
             ssthresh: None,
-            in_flight: Bytes::ZERO,
+            in_flight: Some(Bytes::ZERO),
             srtt: None,
             pacing_rate: None,
             delivery_rate: None,
@@ -59,7 +59,7 @@ impl FlowSample {
             self.phase = path.phase;
         }
         self.cwnd += path.cwnd;
-        self.in_flight += path.in_flight;
+        self.in_flight = self.in_flight.map(|sum| sum + path.in_flight);
         self.srtt = match (self.srtt, path.srtt) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -85,7 +85,7 @@ macro_rules! single_path {
                     flow,
                     cwnd: s.cwnd,
                     ssthresh: s.ssthresh,
-                    in_flight: s.in_flight,
+                    in_flight: s.in_flight.into(),
                     srtt: s.srtt,
                     pacing_rate: s.pacing_rate,
                     delivery_rate: s.delivery_rate,

@@ -135,8 +135,8 @@ pub struct AddressChange {
 pub struct QuicSpec {
     /// Options of both ends.
     pub config: quic::Config,
-    /// Congestion control of both ends.
-    pub congestion: quic::Congestion,
-    /// Its name in results.
+    /// The implementations of both ends, the client's first.
+    pub stacks: [Arc<dyn quic::Implementation>; 2],
+    /// Name of the congestion control in results.
     pub congestion_name: Arc<str>,
 }

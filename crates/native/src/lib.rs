@@ -5,5 +5,6 @@
 
 pub mod congestion;
 mod library;
+pub mod stack;
 
 pub use library::{Library, LoadError};

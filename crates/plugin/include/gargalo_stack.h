@@ -49,7 +49,7 @@ extern "C" {
 /* Early data of a connection; the value of a GARGALO_STACK_CONNECTED. */
 #define GARGALO_STACK_NO_EARLY_DATA 0
 #define GARGALO_STACK_EARLY_DATA_ACCEPTED 1
-#define GARGALO_STACK_EARLY_DATA_REJECTED 2
+#define GARGALO_STACK_EARLY_DATA_REJECTED 2 /* the library sends the stream data again by itself */
 
 struct gargalo_address {
     uint8_t ip[16];    /* IPv4: the first four bytes */
@@ -158,7 +158,8 @@ struct gargalo_stack {
 
     /* A datagram has arrived; it may be changed in place. */
     void (*datagram_in)(void *stack, uint64_t now, const struct gargalo_path *path, uint8_t *data, size_t length);
-    /* Writes the next datagram that may be sent now; returns its length, 0 for none. `path` is to be filled. */
+    /* Writes the next datagram that may be sent now; returns its length, 0 for none. The remote address and the mark of
+     * `path` are to be filled; it is sent from the present local address. */
     size_t (*datagram_out)(void *stack, uint64_t now, struct gargalo_path *path, uint8_t *out, size_t room);
     /* When `timeout` must be called, pacing included; GARGALO_NONE: never. */
     uint64_t (*next_timer)(void *stack);

@@ -21,6 +21,7 @@ use crate::multipath::{Class, PyPathManagerFactory, PySchedulerFactory};
 const CONGESTION: &str = "congestion";
 const SCHEDULER: &str = "scheduler";
 const PATH_MANAGER: &str = "path_manager";
+const STACK: &str = "stack";
 
 /// Collects the names of `{key: names}`, or of `{key: {name: class}}`.
 pub fn names_of(given: &Bound<'_, PyDict>) -> PyResult<Names> {
@@ -34,6 +35,7 @@ pub fn names_of(given: &Bound<'_, PyDict>) -> PyResult<Names> {
             CONGESTION => names.congestion = list,
             SCHEDULER => names.schedulers = list,
             PATH_MANAGER => names.path_managers = list,
+            STACK => names.stacks = list,
             other => return Err(PyValueError::new_err(format!("no class is a \"{other}\""))),
         }
     }

@@ -8,11 +8,14 @@ use serde_json::Map;
 
 use crate::Profile;
 use crate::congestion::OursOrOwn;
+use crate::stack::Stacks;
 
 settings! {
     /// QUIC (RFC 9000): a production implementation in virtual time. Options that are not given have the profile's
     /// value.
     pub struct Config as "Quic", over Config::usual, checked by Config::consistent {
+        /// The implementation: `noq`, or the name of a plug-in; a table `{ client, server }` for different ends.
+        stack: Stacks = Stacks::default();
         /// Congestion control of both ends: a name, or a table of one name and its parameters. `noq-cubic`,
         /// `noq-newreno` and `noq-bbr3` are the implementation's own.
         congestion: Congestion as OursOrOwn = Congestion::default();
@@ -21,6 +24,8 @@ settings! {
         /// `0-rtt` sends data before the handshake is complete, with a ticket of an earlier connection of the
         /// same hosts.
         handshake: Handshake = Handshake::OneRtt;
+        /// The server validates the client's address with a Retry packet before anything else (RFC 9000 §8.1.2).
+        retry: bool = false;
         /// `null` sends packets of the same sizes at the same times, but does not encrypt: for large sweeps.
         crypto: Crypto = Crypto::Tls;
         /// Initial congestion window, in packets or bytes.
@@ -114,10 +119,10 @@ names! {
     }
 }
 
-/// Assumed before the first sample (RFC 9002 §6.2.2).
-pub(crate) const INITIAL_RTT: Duration = Duration::from_millis(333);
+/// The round-trip time assumed before the first sample (RFC 9002 §6.2.2).
+pub const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// Streams that the peer may have open at once.
-pub(crate) const MAX_STREAMS: u32 = 100;
+pub const MAX_STREAMS: u32 = 100;
 
 /// Least and largest UDP payload (RFC 9000 §14, and IPv6's largest).
 const LEAST: u16 = 1200;
@@ -208,8 +213,32 @@ impl Config {
             .map(|w| w.bytes(u64::from(self.datagram_size)))
     }
 
+    /// Checks every value, and the values that depend on each other.
+    ///
+    /// # Errors
+    /// The first that is wrong.
+    pub fn check_ranges(&self) -> Result<(), crate::Error> {
+        self.check()
+            .map_err(|e| crate::Error::Option(e.to_string()))
+    }
+
+    /// Fills in the congestion control's parameters that were not given.
+    ///
+    /// After a loss QUIC reduces its congestion window (RFC 9002 §7.3.2), and TCP reduces the bytes in flight (RFC 5681
+    /// §3.1): this sets the choice where an algorithm has one and the scenario does not.
+    pub fn complete_congestion(&mut self) {
+        const KEY: &str = "reduce_from";
+        let congestion = &mut self.congestion;
+        let has_choice = gargalo_cc::find(&congestion.name)
+            .is_ok_and(|algorithm| (algorithm.params)().iter().any(|p| p.name == KEY));
+        if has_choice && congestion.params.iter().all(|(key, _)| key != KEY) {
+            congestion.params.push(KEY, "cwnd".into());
+        }
+        congestion.complete();
+    }
+
     /// The largest UDP payload that discovery tries; `None`: no discovery.
-    pub(crate) fn discovered(&self) -> Option<u16> {
+    pub fn discovered(&self) -> Option<u16> {
         match self.mtu_discovery {
             Switch::Off => None,
             Switch::On => Some(DISCOVERED.max(self.datagram_size)),

@@ -1,5 +1,5 @@
-//! A production QUIC stack in simulator and lab: [noq-proto](noq_proto), unmodified, behind a sans-IO endpoint with
-//! virtual time and any of our congestion controls.
+//! QUIC stacks in simulator and lab: the interface of a [Stack], and [noq-proto](noq_proto), unmodified, as a sans-IO
+//! endpoint with virtual time and any of our congestion controls.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -11,16 +11,23 @@ mod frames;
 mod profile;
 mod qlog;
 mod realm;
+mod stack;
 mod tls;
 mod types;
 
-pub use config::{AckFrequency, Change, Config, Crypto, Handshake, Migration};
+pub use config::{
+    AckFrequency, Change, Config, Crypto, Handshake, INITIAL_RTT, MAX_STREAMS, Migration,
+};
 pub use congestion::{Build, Congestion};
 pub use crypto::change_frames;
 pub use endpoint::Endpoint;
 pub use profile::Profile;
-pub use realm::Realm;
-pub use types::{Chunk, Datagram, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId};
+pub use realm::{Realm, Session};
+pub use stack::{Features, Implementation, NOQ, Noq, Stack, Stacks};
+pub use tls::{ALPN, SERVER_NAME};
+pub use types::{
+    Chunk, Datagram, Event, Init, Known, Notice, PathSnapshot, Snapshot, Stats, StreamId,
+};
 
 /// Why an endpoint cannot be created.
 #[derive(Debug, thiserror::Error)]

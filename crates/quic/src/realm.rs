@@ -1,6 +1,7 @@
 //! State shared by all QUIC endpoints of a simulation: certificate, TLS configurations, tickets, and the clock that
 //! TLS reads.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -27,6 +28,7 @@ struct Inner {
     base: std::time::Instant,
     templates: Templates,
     tickets: Mutex<Tickets>,
+    foreign: Mutex<Foreign>,
     reset_key: Arc<hmac::Key>,
     token_key: Arc<TokenKey>,
 }
@@ -47,6 +49,11 @@ impl Realm {
                 base: std::time::Instant::now(),
                 templates: Templates::new(key)?,
                 tickets: Mutex::default(),
+                foreign: Mutex::new(Foreign {
+                    keys: Pcg64::from_rng(&mut rng),
+                    ticket_keys: BTreeMap::new(),
+                    sessions: BTreeMap::new(),
+                }),
                 reset_key: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &reset)),
                 token_key: Arc::new(TokenKey::new(&token)),
             }),
@@ -57,6 +64,37 @@ impl Realm {
     /// rejected.
     pub fn forget_tickets(&self, server: IpAddr) {
         lock(&self.inner.tickets).forget_server(server);
+        lock(&self.inner.foreign).ticket_keys.remove(&server);
+    }
+
+    /// The self-signed certificate of every server, in DER (X.509, Ed25519).
+    pub fn certificate(&self) -> &[u8] {
+        &self.inner.templates.certificate
+    }
+
+    /// Its private key, in DER (PKCS #8).
+    pub fn private_key(&self) -> &[u8] {
+        self.inner.templates.private_key.secret_der()
+    }
+
+    /// The key with which the server at this address protects its tickets; the same until they are forgotten.
+    pub fn ticket_key(&self, server: IpAddr) -> [u8; 64] {
+        let foreign = &mut *lock(&self.inner.foreign);
+        *foreign.ticket_keys.entry(server).or_insert_with(|| {
+            let mut key = [0; 64];
+            foreign.keys.fill_bytes(&mut key);
+            key
+        })
+    }
+
+    /// Keeps what a client of a stack needs to resume a session, instead of what it kept before.
+    pub fn keep_session(&self, of: Session, data: Vec<u8>) {
+        lock(&self.inner.foreign).sessions.insert(of, data);
+    }
+
+    /// Takes what was kept: a ticket is used once (RFC 8446 appendix C.4).
+    pub fn take_session(&self, of: &Session) -> Option<Vec<u8>> {
+        lock(&self.inner.foreign).sessions.remove(of)
     }
 
     pub(crate) fn templates(&self) -> &Templates {
@@ -87,6 +125,27 @@ impl Realm {
     pub(crate) fn time(&self) -> Timeline {
         Timeline(self.inner.base)
     }
+}
+
+/// Whose session it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Session {
+    /// The stack of the client.
+    pub stack: String,
+    /// The client's address.
+    pub client: IpAddr,
+    /// The server's address.
+    pub server: IpAddr,
+}
+
+/// What stacks other than noq keep between connections.
+#[derive(Debug)]
+struct Foreign {
+    /// Where keys come from.
+    keys: Pcg64,
+    /// Keys of servers for their tickets.
+    ticket_keys: BTreeMap<IpAddr, [u8; 64]>,
+    sessions: BTreeMap<Session, Vec<u8>>,
 }
 
 impl fmt::Debug for Realm {

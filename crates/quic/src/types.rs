@@ -93,6 +93,39 @@ pub struct Stats {
     pub sent_datagrams: u64,
     /// UDP payload bytes sent.
     pub sent_datagram_bytes: u64,
+    /// Which of them the stack tells; the others are 0.
+    pub known: Known,
+}
+
+/// Which counters a stack tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Packets sent.
+    pub sent_packets: bool,
+    /// Payload bytes sent.
+    pub sent_bytes: bool,
+    /// Retransmitted packets.
+    pub retransmitted_packets: bool,
+    /// Packets declared lost.
+    pub lost_packets: bool,
+    /// Retransmission or probe timeouts.
+    pub timeouts: bool,
+    /// Congestion events undone as spurious.
+    pub spurious: bool,
+}
+
+impl Default for Known {
+    /// All of them.
+    fn default() -> Self {
+        Self {
+            sent_packets: true,
+            sent_bytes: true,
+            retransmitted_packets: true,
+            lost_packets: true,
+            timeouts: true,
+            spurious: true,
+        }
+    }
 }
 
 /// The state of a path's sender.
@@ -102,8 +135,8 @@ pub struct Snapshot {
     pub cwnd: Size,
     /// Slow-start threshold; `None`: infinite or none.
     pub ssthresh: Option<Size>,
-    /// Bytes in flight.
-    pub in_flight: Size,
+    /// Bytes in flight; `None`: the stack does not tell.
+    pub in_flight: Option<Size>,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
     /// Pacing rate; `None`: not paced.

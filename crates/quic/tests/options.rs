@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use gargalo_cc as cc;
-use gargalo_quic::{Config, Congestion, Endpoint, Error, Event, Init, Realm};
+use gargalo_quic::{Config, Congestion, Endpoint, Error, Event, Init, Realm, Stack};
 use gargalo_settings::{Switch, Window};
 use gargalo_units::{Bytes, Duration};
 use pair::{CLIENT, Link, Pair, SERVER, addr, init, ours, pair};

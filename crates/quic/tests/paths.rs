@@ -4,7 +4,7 @@ mod pair;
 
 use std::net::SocketAddr;
 
-use gargalo_quic::{Config, Crypto, Event, PathSnapshot};
+use gargalo_quic::{Config, Crypto, Event, PathSnapshot, Stack};
 use gargalo_settings::Switch;
 use gargalo_units::{Duration, Instant};
 use pair::{CLIENT, Link, Pair, SERVER, addr, ours, pair};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use gargalo_quic::{Config, Congestion, Crypto, Init, Realm};
+use gargalo_quic::{Config, Congestion, Crypto, Init, Realm, Stack};
 use gargalo_units::{Duration, Instant};
 use pair::{CLIENT, Link, Pair, SERVER, init, ours, pair_in};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 mod pair;
 
 use bytes::BytesMut;
-use gargalo_quic::{Config, Crypto, Event};
+use gargalo_quic::{Config, Crypto, Event, Stack};
 use gargalo_units::{Duration, Ecn, Instant};
 use pair::{CLIENT, Link, Pair, SERVER, addr, ours, pair};
 use proptest::prelude::*;
@@ -168,7 +168,7 @@ fn silence_ends_a_connection() {
             "{last:?}"
         );
         assert_eq!(p.ends[side].write_room(0), 0);
-        assert_eq!(p.ends[side].open(), None);
+        assert_eq!(p.ends[side].open(p.now), None);
         assert_eq!(p.ends[side].poll_timeout(), None);
     }
 }

@@ -2,7 +2,7 @@
 
 mod pair;
 
-use gargalo_quic::{AckFrequency, Config, Congestion, Crypto, Event};
+use gargalo_quic::{AckFrequency, Config, Congestion, Crypto, Event, Stack};
 use gargalo_settings::{Switch, Window};
 use gargalo_units::{Bytes, Duration, Instant};
 use pair::{CLIENT, Link, Pair, SERVER, ours, pair};

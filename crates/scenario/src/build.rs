@@ -8,6 +8,7 @@ use gargalo_flow::{
     CaptureSpec, FlowSpec, GeneratorSpec, Outcome as SimOutcome, Phase, Progress, QuicSpec,
     TcpSpec, Topology, TransportSpec, Watch as SimWatch,
 };
+use gargalo_quic::{Congestion, Implementation, NOQ, Noq};
 use gargalo_sim::{Recording, Settings, World};
 use gargalo_trace::Tables;
 use gargalo_units::Instant;
@@ -257,21 +258,26 @@ fn transport(
     Ok(match &f.transport {
         Transport::Udp => TransportSpec::Udp,
         Transport::Quic(q) => {
-            use gargalo_quic::Congestion;
-            let (congestion, congestion_name) = match Congestion::own(&q.congestion.name) {
-                Some(own) => (own, q.congestion.name.as_str().into()),
-                None => {
-                    let factory = factories.get(&q.congestion.name, &q.congestion.params)?;
-                    let name = factory.name().into();
-                    (
-                        Congestion::Ours(Arc::new(move |init| factory.build(init))),
-                        name,
-                    )
+            let mut congestion_name = q.congestion.name.as_str().into();
+            let mut stack = |name: &str| -> Result<Arc<dyn Implementation>, RunError> {
+                if name == NOQ {
+                    let congestion;
+                    (congestion, congestion_name) = noq_congestion(q, factories)?;
+                    return Ok(Arc::new(Noq(congestion)));
                 }
+                let known = &factories.options.stacks;
+                known.get(name).map(Arc::clone).ok_or_else(|| {
+                    let names = std::iter::once(NOQ).chain(known.keys().map(String::as_str));
+                    let names = names.collect::<Vec<_>>().join(", ");
+                    RunError::Stack(format!(
+                        "stack = \"{name}\" is not loaded; here are {names}; load it with --plugin FILE"
+                    ))
+                })
             };
+            let stacks = [stack(&q.stack.client)?, stack(&q.stack.server)?];
             TransportSpec::Quic(Box::new(QuicSpec {
                 config: (**q).clone(),
-                congestion,
+                stacks,
                 congestion_name,
             }))
         }
@@ -291,6 +297,23 @@ fn transport(
             })
         }
     })
+}
+
+/// The congestion control of noq, and its name in results.
+fn noq_congestion(
+    config: &gargalo_quic::Config,
+    factories: &mut Factories<'_>,
+) -> Result<(Congestion, Arc<str>), RunError> {
+    let mut config = config.clone();
+    config.complete_congestion();
+    let chosen = &config.congestion;
+    if let Some(own) = Congestion::own(&chosen.name) {
+        return Ok((own, chosen.name.as_str().into()));
+    }
+    let factory = factories.get(&chosen.name, &chosen.params)?;
+    let name = factory.name().into();
+    let ours = Congestion::Ours(Arc::new(move |init| factory.build(init)));
+    Ok((ours, name))
 }
 
 /// The nodes and links for the worlds.

@@ -164,6 +164,7 @@ impl<'a> Checker<'a> {
             "congestion" => &self.extra.congestion,
             "scheduler" => &self.extra.schedulers,
             "path_manager" => &self.extra.path_managers,
+            "stack" | "client" | "server" => &self.extra.stacks,
             _ => return false,
         };
         known.iter().any(|c| c == name)

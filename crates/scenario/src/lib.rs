@@ -89,6 +89,8 @@ pub struct Names {
     pub schedulers: Vec<String>,
     /// Path managers of Multipath TCP.
     pub path_managers: Vec<String>,
+    /// QUIC stacks.
+    pub stacks: Vec<String>,
 }
 
 /// Parses, checks and resolves a scenario.

@@ -10,6 +10,7 @@ use gargalo_flow::{ControllerFactory, Progress, Registered};
 use gargalo_mptcp::Factory;
 use gargalo_mptcp::path_manager::PathManager;
 use gargalo_mptcp::scheduler::Scheduler;
+use gargalo_quic::Implementation;
 use gargalo_sim::BuildError;
 use gargalo_units::{Bytes, Duration};
 
@@ -33,6 +34,8 @@ pub struct RunOptions {
     pub schedulers: BTreeMap<String, Arc<dyn Factory<dyn Scheduler>>>,
     /// Path managers of Multipath TCP in addition to the registry's, by name.
     pub path_managers: BTreeMap<String, Arc<dyn Factory<dyn PathManager>>>,
+    /// QUIC stacks in addition to noq, by name.
+    pub stacks: BTreeMap<String, Arc<dyn Implementation>>,
     /// Folder for captures.
     pub output: Option<PathBuf>,
     /// Memory limit of the run, records and their tables included; `None`: no limit.
@@ -52,6 +55,9 @@ pub enum RunError {
     /// A congestion control is unknown.
     #[error("{0}")]
     Congestion(String),
+    /// A QUIC stack is unknown.
+    #[error("{0}")]
+    Stack(String),
     /// The records would exceed the memory limit.
     #[error(transparent)]
     Memory(#[from] TooMuch),

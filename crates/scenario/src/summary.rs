@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gargalo_flow::{FlowResult, LinkResult, Outcome};
+use gargalo_flow::{Counts, FlowResult, Known, LinkResult, Outcome};
 use gargalo_trace::stats;
 use gargalo_workload::AppResult;
 use serde_json::{Value as Json, json};
@@ -10,6 +10,13 @@ use serde_json::{Value as Json, json};
 use crate::background;
 use crate::objects::{self, Completion};
 use crate::resolved::Scenario;
+
+/// A share of packets; null if it is not known, or nothing was sent.
+fn share(part: Option<u64>, sent: Option<u64>) -> Json {
+    let sent = sent.filter(|n| *n > 0);
+    let share = part.zip(sent).map(|(part, sent)| part as f64 / sent as f64);
+    share.map_or(Json::Null, Json::from)
+}
 
 /// `{"summary", "links", "run"}`.
 pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
@@ -143,13 +150,15 @@ fn summary(out: &Outcome) -> Json {
             _ => Some(l),
         },
     );
-    let sent: u64 = out.flows.iter().map(|f| f.inside.sent_packets).sum();
-    let lost: u64 = out.flows.iter().map(|f| f.inside.lost_packets).sum();
-    let again: u64 = out
-        .flows
-        .iter()
-        .map(|f| f.inside.retransmitted_packets)
-        .sum();
+    // A sum without the packets of a stack that does not tell would be wrong.
+    let sum = |known: fn(&Known) -> bool, packets: fn(&Counts) -> u64| -> Option<u64> {
+        let all = out.flows.iter();
+        all.map(|f| known(&f.known).then(|| packets(&f.inside)))
+            .sum()
+    };
+    let sent = sum(|k| k.sent_packets, |c| c.sent_packets);
+    let lost = sum(|k| k.lost_packets, |c| c.lost_packets);
+    let again = sum(|k| k.retransmitted_packets, |c| c.retransmitted_packets);
     let mut times: Vec<f64> = out
         .flows
         .iter()
@@ -171,8 +180,8 @@ fn summary(out: &Outcome) -> Json {
         "queue_delay_p50_s": bottleneck.map(|l| l.queue_delay.percentile(50.0).decimal_secs()),
         "queue_delay_p95_s": bottleneck.map(|l| l.queue_delay.percentile(95.0).decimal_secs()),
         "queue_delay_p99_s": bottleneck.map(|l| l.queue_delay.percentile(99.0).decimal_secs()),
-        "loss_rate": if sent == 0 { Json::Null } else { json!(lost as f64 / sent as f64) },
-        "retransmission_rate": if sent == 0 { Json::Null } else { json!(again as f64 / sent as f64) },
+        "loss_rate": share(lost, sent),
+        "retransmission_rate": share(again, sent),
         "completed_flows": completed,
         "completion_p50_s": p50,
         "completion_p95_s": p95,

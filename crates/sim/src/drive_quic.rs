@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, SocketAddrV4};
 
 use gargalo_flow::{FlowSpec, QuicEnd, QuicEvent, QuicPaths, QuicSpec, TransportSpec, rng};
-use gargalo_quic::{self as quic, Endpoint};
+use gargalo_quic::{self as quic, Stack};
 use gargalo_units::{Ecn, Instant};
 use rand::Rng;
 use rand_pcg::Pcg64;
@@ -26,6 +26,14 @@ impl World {
         spec: &FlowSpec,
         quic: &QuicSpec,
     ) -> Result<(), BuildError> {
+        for (side, stack) in quic.stacks.iter().enumerate() {
+            stack
+                .check(&quic.config, side == 0)
+                .map_err(|e| BuildError::Quic {
+                    flow: spec.label.to_string(),
+                    reason: e.to_string(),
+                })?;
+        }
         let mut rng = rng::stream(self.settings.seed, "check");
         self.quic_side(spec, quic, 0, 0, &mut rng).map(|_| ())?;
         Ok(())
@@ -73,7 +81,7 @@ impl World {
         id: u64,
         side: usize,
         rng: &mut Pcg64,
-    ) -> Result<Endpoint, BuildError> {
+    ) -> Result<Box<dyn Stack>, BuildError> {
         let failed = |e: quic::Error| BuildError::Quic {
             flow: spec.label.to_string(),
             reason: e.to_string(),
@@ -113,10 +121,10 @@ impl World {
             init.qlog = Some((Box::new(writer), format!("{} {end}", spec.label)));
         }
         let mut endpoint = if side == 0 {
-            Endpoint::connect(&realm, &quic.config, &quic.congestion, init)
+            quic.stacks[0].connect(&realm, &quic.config, init)
         } else {
             (init.local, init.remote) = (server, client);
-            Endpoint::listen(&realm, &quic.config, &quic.congestion, init)
+            quic.stacks[1].listen(&realm, &quic.config, init)
         }
         .map_err(failed)?;
         if self.recorder.wants_events() && spec.rows {
@@ -231,7 +239,7 @@ impl World {
         }
         if index == flow.talk.sender() {
             if side.routes.len() > 1 {
-                let endpoint = &mut side.end.endpoint;
+                let endpoint = &mut *side.end.endpoint;
                 side.paths.rtt_samples(endpoint, &mut flow.talk.rtt);
             } else if let Some(rtt) = side.end.endpoint.take_rtt_sample() {
                 flow.talk.rtt.record(rtt);

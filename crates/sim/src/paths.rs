@@ -16,14 +16,14 @@ fn paths(flow: &mut Flow) -> Option<Vec<SendingPath>> {
     if flow.sides[sender].quic()?.links.is_empty() {
         return None;
     }
-    let arrived = arrived(&mut flow.sides[1 - sender].quic()?.end.endpoint);
+    let arrived = arrived(&mut *flow.sides[1 - sender].quic()?.end.endpoint);
     let side = flow.sides[sender].quic()?;
     let links = &side.links;
     let of = |remote: SocketAddr| match remote {
         SocketAddr::V4(remote) => links.get(path(remote)).copied(),
         SocketAddr::V6(_) => None,
     };
-    let endpoint = &mut side.end.endpoint;
+    let endpoint = &mut *side.end.endpoint;
     Some(sending(endpoint, &arrived, |p| of(p.remote)))
 }
 

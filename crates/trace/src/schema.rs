@@ -101,17 +101,17 @@ tables! {
         /// Payload sent in the measured window, with retransmissions and without headers.
         throughput: Option<Rate> => "throughput_bps" ["bit/s"],
         /// Data packets sent, retransmissions included; over QUIC all ack-eliciting packets, those of the handshake
-        /// too.
-        sent_packets: u64 => "sent_packets" ["packet"],
+        /// too. This and the next four columns are missing where the sender's stack does not tell them.
+        sent_packets: Option<u64> => "sent_packets" ["packet"],
         /// Of those, retransmissions of data.
-        retransmitted_packets: u64 => "retransmitted_packets" ["packet"],
+        retransmitted_packets: Option<u64> => "retransmitted_packets" ["packet"],
         /// Packets that the sender declared lost; UDP: packets that the network dropped or, in the lab, that did
         /// not arrive.
-        lost_packets: u64 => "lost_packets" ["packet"],
+        lost_packets: Option<u64> => "lost_packets" ["packet"],
         /// Retransmission timeouts; QUIC: probe timeouts.
-        timeouts: u64 => "timeouts" ["1"],
+        timeouts: Option<u64> => "timeouts" ["1"],
         /// Congestion events that turned out to be spurious.
-        spurious_losses: u64 => "spurious_losses" ["1"],
+        spurious_losses: Option<u64> => "spurious_losses" ["1"],
         /// Packets received with a Congestion Experienced mark, at either end; in the lab only data packets.
         ce_marks: u64 => "ce_marks" ["packet"],
         /// Smallest round-trip time that the sender measured in the measured window. UDP: one-way delay of received
@@ -194,8 +194,8 @@ tables! {
         congestion_window: Bytes => "congestion_window_bytes" ["byte"],
         /// Slow-start threshold; missing while infinite.
         slow_start_threshold: Option<Bytes> => "slow_start_threshold_bytes" ["byte"],
-        /// Bytes sent and neither acknowledged nor declared lost.
-        bytes_in_flight: Bytes => "bytes_in_flight" ["byte"],
+        /// Bytes sent and neither acknowledged nor declared lost; missing if the stack does not tell.
+        bytes_in_flight: Option<Bytes> => "bytes_in_flight" ["byte"],
         /// Smoothed round-trip time; missing before the first measurement.
         srtt: Option<Duration> => "srtt_s" ["s"],
         /// Pacing rate; missing if the sender does not pace. Media: reference rate.

@@ -59,7 +59,7 @@ impl Foreign {
             || Snapshot {
                 cwnd: Bytes::new(self.window()),
                 ssthresh: ssthresh(&metrics).map(Bytes::new),
-                in_flight: Bytes::new(self.in_flight),
+                in_flight: Some(Bytes::new(self.in_flight)),
                 srtt: self.srtt.map(ours),
                 pacing_rate: rate(&metrics),
                 delivery_rate: None,

@@ -92,7 +92,9 @@ impl Reporter {
 
     pub(super) fn on_ack(&self, snapshot: impl FnOnce() -> Snapshot, rtt: Option<Duration>) {
         let snapshot = snapshot();
-        self.path.in_flight.store(snapshot.in_flight.get(), Relaxed);
+        self.path
+            .in_flight
+            .store(snapshot.in_flight.map_or(0, Bytes::get), Relaxed);
         let mut latest = lock(&self.path.latest);
         latest.snapshot = snapshot;
         latest.rtt = rtt.or(latest.rtt);
@@ -193,7 +195,7 @@ impl Report {
 impl PathReport {
     pub(crate) fn snapshot(&self) -> Snapshot {
         let mut snapshot = lock(&self.latest).snapshot;
-        snapshot.in_flight = Bytes::new(self.in_flight.load(Relaxed));
+        snapshot.in_flight = Some(Bytes::new(self.in_flight.load(Relaxed)));
         snapshot
     }
 

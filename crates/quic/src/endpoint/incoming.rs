@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::BytesMut;
-use gargalo_units::{Ecn, Instant};
+use gargalo_units::Ecn;
 use noq_proto::{
     Connection, ConnectionError, DatagramEvent, EcnCodepoint, FourTuple, PathId, Side, Transmit,
     TransportErrorCode, VarInt,
@@ -13,24 +13,6 @@ use super::{Endpoint, State};
 use crate::types::{Datagram, Event};
 
 impl Endpoint {
-    /// Processes a datagram received at `local` from `remote`.
-    pub fn handle(
-        &mut self,
-        now: Instant,
-        payload: BytesMut,
-        ecn: Ecn,
-        local: SocketAddr,
-        remote: SocketAddr,
-    ) {
-        self.ce_marks += u64::from(ecn == Ecn::Ce);
-        self.run(now, |s| {
-            s.receive(payload, ecn, local, remote);
-            if !s.wanted_paths.is_empty() {
-                s.open_wanted_paths();
-            }
-        });
-    }
-
     pub(super) fn receive(
         &mut self,
         payload: BytesMut,
@@ -62,6 +44,14 @@ impl Endpoint {
                     return;
                 }
                 self.scratch.clear();
+                if self.retries && !incoming.remote_address_validated() {
+                    self.scratch.clear();
+                    // An address that is not validated may be answered with a Retry: noq refuses no other.
+                    if let Ok(transmit) = self.noq.retry(incoming, &mut self.scratch) {
+                        self.answer(&transmit, local);
+                    }
+                    return;
+                }
                 match self.noq.accept(incoming, now, &mut self.scratch, None) {
                     Ok(connection) => self.begin(connection),
                     Err(e) => {

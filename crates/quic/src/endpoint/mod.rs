@@ -9,7 +9,7 @@ mod streams;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -23,8 +23,10 @@ use crate::crypto::Meter;
 use crate::qlog::Trace;
 use crate::realm::Timeline;
 use crate::tls::{Clock, SERVER_NAME, Secrets, random};
-use crate::types::{Chunk, Datagram, Event, Init, Notice, Snapshot, Stats, StreamId};
-use crate::{Config, Congestion, Error, Realm};
+use crate::types::{
+    Chunk, Datagram, Event, Init, Known, Notice, PathSnapshot, Snapshot, Stats, StreamId,
+};
+use crate::{Config, Congestion, Error, Realm, Stack};
 use probes::Probes;
 use setup::Parts;
 use streams::Streams;
@@ -48,6 +50,8 @@ pub struct Endpoint {
     local: SocketAddr,
     ecn: bool,
     multipath: bool,
+    /// As a server: validates addresses with a Retry.
+    retries: bool,
     tls_rng: Pcg64,
     clock: Arc<Clock>,
     report: Arc<Report>,
@@ -148,6 +152,7 @@ impl Endpoint {
             local,
             ecn: config.ecn,
             multipath: config.paths() > 1,
+            retries: config.retry,
             tls_rng: parts.tls_rng,
             clock: parts.clock,
             report: parts.report,
@@ -201,37 +206,6 @@ impl Endpoint {
         self.tls_rng = rng;
     }
 
-    /// Runs the timers due at `now`; to be called at the time of [`Endpoint::poll_timeout`].
-    pub fn handle_timeout(&mut self, now: Instant) {
-        self.run(now, |s| {
-            let at = s.time.to_std(s.now);
-            if let Some((_, connection)) = &mut s.connection {
-                s.probes.before_timeout(s.now, connection, &s.report);
-                connection.handle_timeout(at);
-            }
-        });
-    }
-
-    /// When to call [`Endpoint::handle_timeout`]; always later than the latest call.
-    pub fn poll_timeout(&mut self) -> Option<Instant> {
-        let (_, connection) = self.connection.as_ref()?;
-        let at = self.time.to_ours(connection.poll_timeout()?);
-        Some(at.max(self.now + Duration::from_nanos(1)))
-    }
-
-    /// The next datagram to send; call until `None` after every other call.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
-        self.now = self.now.max(now);
-        self.clock.set(self.now);
-        let datagram = match self.answers.pop_front() {
-            Some(answer) => answer,
-            None => self.transmit()?,
-        };
-        self.sent_datagrams += 1;
-        self.sent_datagram_bytes += datagram.payload.len() as u64;
-        Some(datagram)
-    }
-
     fn transmit(&mut self) -> Option<Datagram> {
         let (_, connection) = self.connection.as_mut()?;
         if self.state == State::Over {
@@ -256,14 +230,6 @@ impl Endpoint {
         })
     }
 
-    /// The next event.
-    pub fn poll_event(&mut self) -> Option<Event> {
-        if self.state != State::Over {
-            self.check();
-        }
-        self.events.pop_front()
-    }
-
     /// Ends the connection after an error that noq does not know of.
     fn check(&mut self) {
         if let Some(trace) = &self.trace
@@ -281,12 +247,6 @@ impl Endpoint {
         }
     }
 
-    /// The next piece of received stream data.
-    pub fn poll_read(&mut self) -> Option<Chunk> {
-        let (_, connection) = self.connection.as_mut()?;
-        self.streams.read(connection)
-    }
-
     /// The connection, while data may be written to it.
     fn writable(&mut self) -> Option<(&mut Connection, &mut Streams)> {
         match (&mut self.connection, self.state) {
@@ -297,41 +257,6 @@ impl Endpoint {
         }
     }
 
-    /// Opens a bidirectional stream; `None` if the limit of streams is reached.
-    pub fn open(&mut self) -> Option<StreamId> {
-        let (connection, streams) = self.writable()?;
-        streams.open(connection)
-    }
-
-    /// Writes to a stream, opened by either side; returns how many bytes were taken.
-    pub fn write(&mut self, stream: StreamId, data: Bytes) -> usize {
-        self.writable().map_or(0, |(connection, streams)| {
-            streams.write(connection, stream, data)
-        })
-    }
-
-    /// Room for [`Endpoint::write`]; 0 before keys are available and after the end.
-    pub fn write_room(&mut self, stream: StreamId) -> u64 {
-        self.writable()
-            .map_or(0, |(connection, streams)| streams.room(connection, stream))
-    }
-
-    /// Finishes a stream after the written data.
-    pub fn finish(&mut self, stream: StreamId) {
-        if let Some((connection, streams)) = self.writable() {
-            streams.finish(connection, stream);
-        }
-    }
-
-    /// Ends the connection now.
-    pub fn close(&mut self, now: Instant) {
-        if self.state == State::Over {
-            return;
-        }
-        self.shut(now, 0);
-        self.end(Event::Closed, true);
-    }
-
     fn shut(&mut self, now: Instant, code: u32) {
         self.run(now, |s| {
             let at = s.time.to_std(s.now);
@@ -340,22 +265,108 @@ impl Endpoint {
             }
         });
     }
+}
 
-    /// All data written has been acknowledged, on streams that have been finished.
-    pub fn all_acknowledged(&mut self) -> bool {
+impl Stack for Endpoint {
+    fn handle(
+        &mut self,
+        now: Instant,
+        payload: BytesMut,
+        ecn: Ecn,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) {
+        self.ce_marks += u64::from(ecn == Ecn::Ce);
+        self.run(now, |s| {
+            s.receive(payload, ecn, local, remote);
+            if !s.wanted_paths.is_empty() {
+                s.open_wanted_paths();
+            }
+        });
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.run(now, |s| {
+            let at = s.time.to_std(s.now);
+            if let Some((_, connection)) = &mut s.connection {
+                s.probes.before_timeout(s.now, connection, &s.report);
+                connection.handle_timeout(at);
+            }
+        });
+    }
+
+    fn poll_timeout(&mut self) -> Option<Instant> {
+        let (_, connection) = self.connection.as_ref()?;
+        let at = self.time.to_ours(connection.poll_timeout()?);
+        Some(at.max(self.now + Duration::from_nanos(1)))
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        self.now = self.now.max(now);
+        self.clock.set(self.now);
+        let datagram = match self.answers.pop_front() {
+            Some(answer) => answer,
+            None => self.transmit()?,
+        };
+        self.sent_datagrams += 1;
+        self.sent_datagram_bytes += datagram.payload.len() as u64;
+        Some(datagram)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        if self.state != State::Over {
+            self.check();
+        }
+        self.events.pop_front()
+    }
+
+    fn poll_read(&mut self) -> Option<Chunk> {
+        let (_, connection) = self.connection.as_mut()?;
+        self.streams.read(connection)
+    }
+
+    fn open(&mut self, _: Instant) -> Option<StreamId> {
+        let (connection, streams) = self.writable()?;
+        streams.open(connection)
+    }
+
+    fn write(&mut self, _: Instant, stream: StreamId, data: Bytes) -> usize {
+        self.writable().map_or(0, |(connection, streams)| {
+            streams.write(connection, stream, data)
+        })
+    }
+
+    fn write_room(&mut self, stream: StreamId) -> u64 {
+        self.writable()
+            .map_or(0, |(connection, streams)| streams.room(connection, stream))
+    }
+
+    fn finish(&mut self, _: Instant, stream: StreamId) {
+        if let Some((connection, streams)) = self.writable() {
+            streams.finish(connection, stream);
+        }
+    }
+
+    fn close(&mut self, now: Instant) {
+        if self.state == State::Over {
+            return;
+        }
+        self.shut(now, 0);
+        self.end(Event::Closed, true);
+    }
+
+    fn all_acknowledged(&mut self) -> bool {
         self.streams.all_acknowledged()
     }
 
-    /// Whether the connection has ended and nothing is pending.
-    pub fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         match &self.connection {
             Some((_, connection)) => connection.is_drained(),
             None => self.state == State::Over,
         }
     }
 
-    /// Counters.
-    pub fn stats(&mut self) -> Stats {
+    fn stats(&mut self) -> Stats {
         let lost = self
             .connection
             .as_mut()
@@ -371,33 +382,58 @@ impl Endpoint {
             ce_marks: self.ce_marks,
             sent_datagrams: self.sent_datagrams,
             sent_datagram_bytes: self.sent_datagram_bytes,
+            known: Known::default(),
         }
     }
 
-    /// The state of the first path's sender.
-    pub fn snapshot(&mut self) -> Snapshot {
+    fn snapshot(&mut self) -> Snapshot {
         self.report.first_path().snapshot()
     }
 
-    /// The round-trip sample of the first path's latest acknowledgement, once.
-    #[inline]
-    pub fn take_rtt_sample(&mut self) -> Option<Duration> {
+    fn take_rtt_sample(&mut self) -> Option<Duration> {
         self.report.first_path().take_rtt_sample()
     }
 
-    /// The next notice of the protocol, if they are collected ([`Endpoint::record_notices`]).
-    pub fn poll_notice(&mut self) -> Option<Notice> {
+    fn poll_notice(&mut self) -> Option<Notice> {
         self.report.poll_notice()
     }
 
-    /// Collects notices from now on.
-    pub fn record_notices(&mut self) {
+    fn record_notices(&mut self) {
         self.report.record_notices();
     }
 
-    /// A line of an `SSLKEYLOGFILE`, as soon as the secret exists.
-    pub fn poll_secret(&mut self) -> Option<String> {
+    fn poll_secret(&mut self) -> Option<String> {
         self.secrets.as_ref()?.pop()
+    }
+
+    fn migrate(&mut self, now: Instant, local: SocketAddr) {
+        let rebound = self.local.ip() == local.ip();
+        self.local = local;
+        if rebound {
+            return; // a client does not notice a NAT rebinding
+        }
+        self.run(now, |s| {
+            let at = s.time.to_std(s.now);
+            if let Some((_, connection)) = &mut s.connection {
+                connection.handle_network_change(None, at);
+            }
+        });
+        self.report.notice("path", || format!("moved to {local}"));
+    }
+
+    fn open_path(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) {
+        let path = FourTuple::new(remote, Some(local));
+        self.wanted_paths.push(path);
+        self.run(now, Self::open_wanted_paths);
+    }
+
+    fn paths(&mut self) -> Vec<PathSnapshot> {
+        self.path_snapshots()
+    }
+
+    fn take_path_rtt_samples(&mut self) -> Vec<(u32, Duration)> {
+        let of = |k: &paths::Known| Some((k.number, k.report.take_rtt_sample()?));
+        self.paths.iter().filter_map(of).collect()
     }
 }
 

@@ -1,9 +1,8 @@
-//! Migration of clients, and multipath.
+//! Multipath.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use gargalo_units::{Duration, Instant};
+use gargalo_units::Instant;
 use noq_proto::{Connection, FourTuple, PathError, PathEvent, PathId, PathStatus};
 
 use super::Endpoint;
@@ -15,39 +14,16 @@ use crate::types::PathSnapshot;
 pub(super) struct Known {
     id: PathId,
     /// The identifier as a number.
-    number: u32,
+    pub(super) number: u32,
     addresses: FourTuple,
     opened: Instant,
     closed: Option<Instant>,
     /// Packets lost, kept after noq has removed the path.
     lost: Option<u64>,
-    report: Arc<PathReport>,
+    pub(super) report: Arc<PathReport>,
 }
 
 impl Endpoint {
-    /// The client's address has changed: sends from `local` from now on (RFC 9000 §9).
-    pub fn migrate(&mut self, now: Instant, local: SocketAddr) {
-        let rebound = self.local.ip() == local.ip();
-        self.local = local;
-        if rebound {
-            return; // a client does not notice a NAT rebinding
-        }
-        self.run(now, |s| {
-            let at = s.time.to_std(s.now);
-            if let Some((_, connection)) = &mut s.connection {
-                connection.handle_network_change(None, at);
-            }
-        });
-        self.report.notice("path", || format!("moved to {local}"));
-    }
-
-    /// Client: opens a further path (draft-ietf-quic-multipath).
-    pub fn open_path(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) {
-        let path = FourTuple::new(remote, Some(local));
-        self.wanted_paths.push(path);
-        self.run(now, Self::open_wanted_paths);
-    }
-
     /// Opens the paths that were waiting for connection identifiers of the peer.
     pub(super) fn open_wanted_paths(&mut self) {
         let at = self.time.to_std(self.now);
@@ -94,7 +70,7 @@ impl Endpoint {
     }
 
     /// Every path that can or could carry data, in the order of opening; empty without multipath.
-    pub fn paths(&mut self) -> Vec<PathSnapshot> {
+    pub(super) fn path_snapshots(&mut self) -> Vec<PathSnapshot> {
         let Some((_, connection)) = &mut self.connection else {
             return Vec::new();
         };
@@ -118,12 +94,6 @@ impl Endpoint {
             }
         };
         self.paths.iter().map(snapshot).collect()
-    }
-
-    /// The round-trip samples of the latest acknowledgements, each once, with the path's identifier.
-    pub fn take_path_rtt_samples(&mut self) -> impl Iterator<Item = (u32, Duration)> {
-        let of = |k: &Known| Some((k.number, k.report.take_rtt_sample()?));
-        self.paths.iter().filter_map(of)
     }
 
     pub(super) fn on_path(&mut self, connection: &Connection, event: &PathEvent) {

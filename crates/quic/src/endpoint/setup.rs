@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use gargalo_settings::Setting;
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::{
     AckFrequencyConfig, ClientConfig, ConnectionId, ConnectionIdGenerator, EndpointConfig,
@@ -45,7 +44,7 @@ pub(super) fn parts(
     init: Init,
     side: Side,
 ) -> Result<Parts, Error> {
-    config.check().map_err(|e| Error::Option(e.to_string()))?;
+    config.check_ranges()?;
     let mut rng = init.rng;
     let mut branch = || {
         let mut seed = [0; 32];

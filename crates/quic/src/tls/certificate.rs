@@ -6,7 +6,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use crate::Error;
 
 /// The name of every server; `.test` is reserved (RFC 6761).
-pub(crate) const SERVER_NAME: &str = "gargalo.test";
+pub const SERVER_NAME: &str = "gargalo.test";
 
 /// PKCS #8 version 1 around an Ed25519 key (RFC 8410 §7).
 const PREFIX: [u8; 16] = [

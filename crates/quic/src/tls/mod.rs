@@ -7,7 +7,7 @@ pub(crate) mod random;
 mod secrets;
 mod tickets;
 
-pub(crate) use certificate::SERVER_NAME;
+pub use certificate::SERVER_NAME;
 pub(crate) use clock::Clock;
 pub(crate) use keys::TokenKey;
 pub(crate) use secrets::Secrets;
@@ -17,13 +17,14 @@ use std::sync::Arc;
 
 use rustls::client::{ClientConfig, Resumption};
 use rustls::crypto::{CryptoProvider, ring as provider};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ServerConfig;
 use rustls::{CipherSuite, RootCertStore};
 
 use crate::Error;
 
 /// Application protocol of both ends (RFC 7301).
-const ALPN: &[u8] = b"gargalo";
+pub const ALPN: &str = "gargalo";
 
 /// ring's algorithms with our random source and key exchange; AES-128-GCM is preferred.
 fn seeded_provider() -> Arc<CryptoProvider> {
@@ -43,6 +44,10 @@ fn seeded_provider() -> Arc<CryptoProvider> {
 pub(crate) struct Templates {
     client: ClientConfig,
     server: ServerConfig,
+    /// DER.
+    pub(crate) certificate: CertificateDer<'static>,
+    /// PKCS #8, DER.
+    pub(crate) private_key: Arc<PrivateKeyDer<'static>>,
 }
 
 impl Templates {
@@ -51,6 +56,7 @@ impl Templates {
         let (certificate, key) = certificate::make(key)?;
         let mut roots = RootCertStore::empty();
         roots.add(certificate.clone()).map_err(tls)?;
+        let private_key = Arc::new(key.clone_key());
         let provider = seeded_provider();
         let clock = Arc::new(Clock::default());
         let mut client = ClientConfig::builder_with_details(provider.clone(), clock.clone())
@@ -58,17 +64,22 @@ impl Templates {
             .map_err(tls)?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        client.alpn_protocols = vec![ALPN.to_vec()];
+        client.alpn_protocols = vec![ALPN.into()];
         client.enable_early_data = true;
         let mut server = ServerConfig::builder_with_details(provider, clock)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(tls)?
             .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)
+            .with_single_cert(vec![certificate.clone()], key)
             .map_err(tls)?;
-        server.alpn_protocols = vec![ALPN.to_vec()];
+        server.alpn_protocols = vec![ALPN.into()];
         server.max_early_data_size = u32::MAX;
-        Ok(Self { client, server })
+        Ok(Self {
+            client,
+            server,
+            certificate,
+            private_key,
+        })
     }
 
     /// One client's configuration.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::BytesMut;
-use gargalo_quic::{Config, Crypto, Datagram, Endpoint, Event, Realm, change_frames};
+use gargalo_quic::{Config, Crypto, Datagram, Endpoint, Event, Realm, Stack, change_frames};
 use gargalo_settings::Switch;
 use gargalo_units::{Duration, Ecn};
 use rand::{Rng, RngExt};

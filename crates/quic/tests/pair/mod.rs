@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use gargalo_cc as cc;
-use gargalo_quic::{Config, Congestion, Datagram, Endpoint, Event, Init, Realm, StreamId};
+use gargalo_quic::{Config, Congestion, Datagram, Endpoint, Event, Init, Realm, Stack, StreamId};
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -141,7 +141,7 @@ impl App {
         }
         if self.bulk > 0 {
             if self.bulk_stream.is_none() {
-                self.bulk_stream = end.open();
+                self.bulk_stream = end.open(now);
             }
             while let (Some(stream), 1..) = (self.bulk_stream, self.bulk) {
                 let most = if self.at_once == 0 {
@@ -150,17 +150,17 @@ impl App {
                     self.at_once
                 };
                 let n = self.bulk.min(most) as usize;
-                match end.write(stream, Bytes::from_static(&ZEROS[..n])) {
+                match end.write(now, stream, Bytes::from_static(&ZEROS[..n])) {
                     0 => break,
                     taken => self.bulk -= taken as u64,
                 }
             }
             if self.bulk == 0 {
-                self.bulk_stream.iter().for_each(|s| end.finish(*s));
+                self.bulk_stream.iter().for_each(|s| end.finish(now, *s));
             }
         }
         while let Some(len) = self.to_send.last().copied() {
-            let Some(stream) = end.open() else { break };
+            let Some(stream) = end.open(now) else { break };
             self.to_send.pop();
             self.writing.insert(stream, (0, len));
         }
@@ -170,9 +170,9 @@ impl App {
                 if n == 0 {
                     return true;
                 }
-                *done += end.write(*stream, pattern(*stream, *done, n)) as u64;
+                *done += end.write(now, *stream, pattern(*stream, *done, n)) as u64;
             }
-            end.finish(*stream);
+            end.finish(now, *stream);
             false
         });
     }

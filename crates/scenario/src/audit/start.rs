@@ -32,7 +32,10 @@ pub(super) fn ends_in_slow_start(case: &Case<'_>) -> Vec<Finding> {
             Some(paths) => paths
                 .iter()
                 .all(|p| is_starting(p.phase, p.ssthresh) && limited(p.in_flight, p.cwnd)),
-            None => is_starting(s.phase, s.ssthresh) && limited(s.in_flight, s.cwnd),
+            None => {
+                is_starting(s.phase, s.ssthresh)
+                    && s.in_flight.is_some_and(|flight| limited(flight, s.cwnd))
+            }
         };
         if grows && !s.cwnd.is_zero() {
             starting.insert(s.flow, s);

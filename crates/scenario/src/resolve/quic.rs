@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gargalo_cc::chosen::Congestion;
 use gargalo_quic::{Config, Crypto, Handshake};
 use gargalo_settings::support::Map;
 use gargalo_units::Instant;
@@ -25,20 +24,11 @@ pub(crate) fn resolve(
         cx.refuse(&format!("{at}.transport.quic"), error);
         Config::default()
     });
-    reduce_the_window(&mut config.congestion);
-    config.congestion.complete();
-    Transport::Quic(Arc::new(config))
-}
-
-/// After a loss QUIC reduces its congestion window (RFC 9002 §7.3.2), and TCP reduces the bytes in flight (RFC 5681
-/// §3.1): this sets the choice where an algorithm has one and the scenario does not.
-fn reduce_the_window(congestion: &mut Congestion) {
-    const KEY: &str = "reduce_from";
-    let has_choice = gargalo_cc::find(&congestion.name)
-        .is_ok_and(|algorithm| (algorithm.params)().iter().any(|p| p.name == KEY));
-    if has_choice && congestion.params.iter().all(|(key, _)| key != KEY) {
-        congestion.params.push(KEY, "cwnd".into());
+    // Other stacks have congestion controls of their own, perhaps of the same name.
+    if config.stack.is_noq() {
+        config.complete_congestion();
     }
+    Transport::Quic(Arc::new(config))
 }
 
 /// Checks 0-RTT data: it needs a ticket, which only an earlier connection can have provided.
@@ -48,8 +38,11 @@ pub(crate) fn tickets(flows: &[Flow], places: &[usize], cx: &mut Context<'_>) {
         _ => None,
     };
     let is_early = |q: &Config| q.handshake == Handshake::ZeroRtt;
-    // When the first connection between two hosts with this crypto begins, which provides tickets.
-    let key = |f: &Flow, q: &Config| (f.from, f.to, q.crypto == Crypto::Tls);
+    // When the first connection between two hosts with this crypto and these stacks begins, which provides tickets.
+    let key = |f: &Flow, q: &Config| {
+        let stacks = (q.stack.client.clone(), q.stack.server.clone());
+        (f.from, f.to, q.crypto == Crypto::Tls, stacks)
+    };
     let mut first = BTreeMap::new();
     if flows.iter().any(|f| quic(f).is_some_and(|q| is_early(&q))) {
         for f in flows {
@@ -71,7 +64,7 @@ pub(crate) fn tickets(flows: &[Flow], places: &[usize], cx: &mut Context<'_>) {
         reported = Some(place);
         let message = "0-RTT without an earlier connection: the client has no ticket".to_owned();
         let help = format!(
-            "add a QUIC flow between the same hosts, with the same crypto, that starts before {}",
+            "add a QUIC flow between the same hosts, with the same stack and crypto, that starts before {}",
             f.start.saturating_since(Instant::ZERO)
         );
         let path = format!("flows.{place}.transport.quic.handshake");

@@ -7,7 +7,7 @@ use gargalo_flow::FlowSample;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use nix::libc;
 
-use gargalo_flow::Totals;
+use gargalo_flow::{Known, Totals};
 
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u32 = 0x7fff_ffff;
@@ -94,6 +94,11 @@ impl TcpInfo {
             lost_packets: u64::from(i.tcpi_total_retrans),
             timeouts: 0,
             spurious: 0,
+            known: Known {
+                timeouts: false,
+                spurious: false,
+                ..Known::default()
+            },
         }
     }
 
@@ -118,7 +123,7 @@ impl TcpInfo {
             flow,
             cwnd: packets(i.tcpi_snd_cwnd),
             ssthresh: (i.tcpi_snd_ssthresh < INFINITE).then(|| packets(i.tcpi_snd_ssthresh)),
-            in_flight: packets(in_flight),
+            in_flight: Some(packets(in_flight)),
             srtt: self.srtt(),
             pacing_rate: rate(i.tcpi_pacing_rate),
             delivery_rate: rate(i.tcpi_delivery_rate),
@@ -138,7 +143,7 @@ pub(super) fn sum(a: FlowSample, b: FlowSample) -> FlowSample {
     FlowSample {
         cwnd: a.cwnd + b.cwnd,
         ssthresh: None,
-        in_flight: a.in_flight + b.in_flight,
+        in_flight: a.in_flight.zip(b.in_flight).map(|(a, b)| a + b),
         srtt: [a.srtt, b.srtt].into_iter().flatten().min(),
         pacing_rate: both(a.pacing_rate, b.pacing_rate),
         delivery_rate: both(a.delivery_rate, b.delivery_rate),

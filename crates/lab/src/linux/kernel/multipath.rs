@@ -117,5 +117,7 @@ pub(super) fn add(a: Totals, b: Totals) -> Totals {
         lost_packets: a.lost_packets + b.lost_packets,
         timeouts: a.timeouts + b.timeouts,
         spurious: a.spurious + b.spurious,
+        // All are the kernel's.
+        known: b.known,
     }
 }

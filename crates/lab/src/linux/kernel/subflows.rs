@@ -140,7 +140,7 @@ impl Subflows {
                 link: recorder.links_of(subflow.local, subflow.remote).0,
                 cwnd: s.cwnd,
                 ssthresh: s.ssthresh,
-                in_flight: s.in_flight,
+                in_flight: s.in_flight.unwrap_or_default(),
                 srtt: s.srtt,
                 delivery_rate: s.delivery_rate,
                 sent: Bytes::new(i.totals().sent_bytes),

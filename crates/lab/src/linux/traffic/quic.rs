@@ -145,7 +145,7 @@ impl Quic {
                         talk.rtt.record(rtt);
                     }
                 }
-                _ => paths.rtt_samples(&mut end.endpoint, &mut talk.rtt),
+                _ => paths.rtt_samples(&mut *end.endpoint, &mut talk.rtt),
             });
         }
         Ok(())
@@ -156,7 +156,7 @@ impl Quic {
         let Some(end) = &mut self.end else { return };
         if self.side != flow.sender() {
             if flow.paths.len() > 1 {
-                flow.arrived(arrived(&mut end.endpoint));
+                flow.arrived(arrived(&mut *end.endpoint));
             }
             return;
         }
@@ -182,7 +182,7 @@ impl Quic {
             return Vec::new();
         };
         let arrived: BTreeMap<u32, u64> = flow.has_arrived();
-        sending(&mut end.endpoint, &arrived, |p| {
+        sending(&mut *end.endpoint, &arrived, |p| {
             Some(recorder.links_of(SocketAddr::new(p.local, 0), p.remote))
         })
     }
@@ -191,7 +191,7 @@ impl Quic {
     pub fn mark(&mut self, edge: Edge, flow: &Flow, recorder: &Recorder) {
         if self.side != flow.sender() {
             if let Some(end) = self.end.as_mut().filter(|_| flow.paths.len() > 1) {
-                flow.arrived(arrived(&mut end.endpoint));
+                flow.arrived(arrived(&mut *end.endpoint));
             }
             return;
         }
@@ -221,7 +221,7 @@ impl Quic {
         if sends {
             flow.count(end.endpoint.stats().into());
         } else if flow.paths.len() > 1 {
-            flow.arrived(arrived(&mut end.endpoint));
+            flow.arrived(arrived(&mut *end.endpoint));
         }
         end.endpoint.close(now);
         if let Some(run) = &flow.run {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gargalo_flow::{FlowSpec, QuicSpec};
-use gargalo_quic::{Endpoint, Init, Realm};
+use gargalo_quic::{Init, Realm, Stack};
 use gargalo_units::Instant;
 use rand::Rng;
 use rand_pcg::Pcg64;
@@ -71,7 +71,7 @@ impl QuicRun {
         quic: &QuicSpec,
         (side, ends): (usize, [SocketAddr; 2]),
         now: Instant,
-    ) -> std::result::Result<Endpoint, String> {
+    ) -> std::result::Result<Box<dyn Stack>, String> {
         let name = format!("flow/{}/quic/{side}", spec.id);
         let mut rng = gargalo_flow::rng::stream(self.seed, &name);
         let mut word = || u128::from(rng.next_u64());
@@ -91,11 +91,14 @@ impl QuicRun {
             let title = format!("{} {end}", spec.label);
             init.qlog = Some((Box::new(BufWriter::new(file)), title));
         }
-        let make = match side {
-            0 => Endpoint::connect,
-            _ => Endpoint::listen,
+        let stack = &quic.stacks[side];
+        stack
+            .check(&quic.config, side == 0)
+            .map_err(|e| e.to_string())?;
+        let made = match side {
+            0 => stack.connect(&self.realm, &quic.config, init),
+            _ => stack.listen(&self.realm, &quic.config, init),
         };
-        let made = make(&self.realm, &quic.config, &quic.congestion, init);
         let mut endpoint = made.map_err(|e| e.to_string())?;
         endpoint.record_notices();
         Ok(endpoint)

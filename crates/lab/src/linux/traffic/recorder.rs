@@ -164,7 +164,7 @@ mod tests {
             flow,
             cwnd: Bytes::new(ms),
             ssthresh: None,
-            in_flight: Bytes::ZERO,
+            in_flight: Some(Bytes::ZERO),
             srtt: None,
             pacing_rate: None,
             delivery_rate: None,

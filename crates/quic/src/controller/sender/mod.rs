@@ -352,7 +352,7 @@ impl Sender {
             || Snapshot {
                 cwnd: Bytes::new(self.window()),
                 ssthresh: self.controller.ssthresh(),
-                in_flight: Bytes::new(self.in_flight),
+                in_flight: Some(Bytes::new(self.in_flight)),
                 srtt: self.rtt.smoothed,
                 pacing_rate: self.pacing_rate(),
                 delivery_rate: self.delivery_rate,

@@ -1,0 +1,225 @@
+//! QUIC stacks of shared libraries.
+
+mod context;
+mod end;
+
+use std::ffi::{CStr, c_char};
+use std::fmt;
+use std::sync::Arc;
+
+use gargalo_plugin::stack::abi::{self, feature};
+use gargalo_quic::{Config, Error, Features, Implementation, Init, Realm, Stack};
+
+use crate::{Library, LoadError};
+use end::End;
+
+/// Most congestion controls that a library may list.
+const MOST_NAMES: usize = 256;
+
+/// The QUIC stack of a library.
+#[derive(Clone)]
+pub struct NativeStack {
+    library: &'static Library,
+    functions: Functions,
+    name: String,
+    version: String,
+    congestion: Arc<[String]>,
+    features: Features,
+    writes_qlog: bool,
+}
+
+/// The functions of a table; those that a library may leave out are optional.
+#[derive(Clone, Copy)]
+struct Functions {
+    create: unsafe extern "C" fn(
+        *const abi::Config,
+        *const abi::Host,
+        u64,
+        *mut c_char,
+        usize,
+    ) -> *mut std::ffi::c_void,
+    destroy: unsafe extern "C" fn(*mut std::ffi::c_void),
+    datagram_in: unsafe extern "C" fn(*mut std::ffi::c_void, u64, *const abi::Path, *mut u8, usize),
+    datagram_out:
+        unsafe extern "C" fn(*mut std::ffi::c_void, u64, *mut abi::Path, *mut u8, usize) -> usize,
+    next_timer: unsafe extern "C" fn(*mut std::ffi::c_void) -> u64,
+    timeout: unsafe extern "C" fn(*mut std::ffi::c_void, u64),
+    open_stream: unsafe extern "C" fn(*mut std::ffi::c_void, u64) -> i64,
+    write: unsafe extern "C" fn(
+        *mut std::ffi::c_void,
+        u64,
+        u64,
+        *const u8,
+        usize,
+        std::ffi::c_int,
+    ) -> usize,
+    write_room: unsafe extern "C" fn(*mut std::ffi::c_void, u64) -> usize,
+    unacknowledged: Option<unsafe extern "C" fn(*mut std::ffi::c_void) -> u64>,
+    migrate: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, *const abi::Address)>,
+    close: unsafe extern "C" fn(*mut std::ffi::c_void, u64),
+    is_over: unsafe extern "C" fn(*mut std::ffi::c_void) -> std::ffi::c_int,
+    stats: unsafe extern "C" fn(*mut std::ffi::c_void, *mut abi::Stats),
+}
+
+impl Functions {
+    fn of(t: &abi::Table) -> Option<Self> {
+        Some(Self {
+            create: t.create?,
+            destroy: t.destroy?,
+            datagram_in: t.datagram_in?,
+            datagram_out: t.datagram_out?,
+            next_timer: t.next_timer?,
+            timeout: t.timeout?,
+            open_stream: t.open_stream?,
+            write: t.write?,
+            write_room: t.write_room?,
+            unacknowledged: t.unacknowledged,
+            migrate: t.migrate,
+            close: t.close?,
+            is_over: t.is_over?,
+            stats: t.stats?,
+        })
+    }
+}
+
+impl NativeStack {
+    /// The stack of a library; `None`: it exports none.
+    ///
+    /// # Errors
+    /// When it was made for another version of the interface, or its table is not valid.
+    pub fn of(library: &'static Library) -> Result<Option<Self>, LoadError> {
+        // SAFETY: the header declares the function of this name so.
+        let entry = match unsafe { library.function::<abi::Entry>(abi::SYMBOL) } {
+            Ok(entry) => entry,
+            Err(LoadError::NoSymbol { .. }) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let file = || library.file().to_owned();
+        let invalid = |what: &str| LoadError::Invalid {
+            file: file(),
+            what: what.to_owned(),
+        };
+        // SAFETY: the function takes nothing; the table that it returns lives as long as the library.
+        let table = unsafe { entry() };
+        if table.is_null() || !table.is_aligned() {
+            return Err(invalid("gargalo_stack_v1 returned no table"));
+        }
+        // SAFETY: every version of the table begins with its version.
+        let found = unsafe { (*table).abi };
+        if found != abi::ABI {
+            return Err(LoadError::Version {
+                file: file(),
+                found,
+                wanted: abi::ABI,
+            });
+        }
+        // SAFETY: tables of this version have a size.
+        if unsafe { (*table).size } != size_of::<abi::Table>() as u64 {
+            return Err(LoadError::Sizes {
+                file: file(),
+                header: "stack",
+            });
+        }
+        // SAFETY: version and size are right, so it is a table.
+        let table = unsafe { &*table };
+        let functions = Functions::of(table).ok_or_else(|| {
+            invalid("the table of the stack lacks a function; only unacknowledged and migrate may be NULL")
+        })?;
+        let name = text(table.name).ok_or_else(|| invalid("the stack has no name"))?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || name == gargalo_quic::NOQ || !name.chars().all(fits) {
+            let what = format!("\"{name}\" cannot be the name of a stack");
+            return Err(invalid(&what));
+        }
+        let mut congestion = Vec::new();
+        if !table.congestion.is_null() {
+            // SAFETY: the list ends with a null pointer; the limit holds where it does not.
+            let names = (0..MOST_NAMES).map(|i| text(unsafe { *table.congestion.add(i) }));
+            congestion.extend(names.map_while(|n| n));
+        }
+        if congestion.is_empty() {
+            return Err(invalid("the stack lists no congestion control"));
+        }
+        let has = |bit: u32| table.features & bit != 0;
+        if has(feature::MIGRATION) && functions.migrate.is_none() {
+            return Err(invalid("the stack migrates, but its function is missing"));
+        }
+        Ok(Some(Self {
+            library,
+            functions,
+            name,
+            version: text(table.version).unwrap_or_default(),
+            congestion: congestion.into(),
+            features: Features {
+                zero_rtt: has(feature::ZERO_RTT),
+                retry: has(feature::RETRY),
+                migration: has(feature::MIGRATION),
+                ecn: has(feature::ECN),
+                no_pacing: has(feature::NO_PACING),
+                mtu_discovery: has(feature::MTU_DISCOVERY),
+            },
+            writes_qlog: has(feature::QLOG),
+        }))
+    }
+
+    /// The library.
+    pub fn library(&self) -> &'static Library {
+        self.library
+    }
+
+    /// The version of the implementation inside.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Names of its congestion controls, the default first.
+    pub fn congestion(&self) -> &[String] {
+        &self.congestion
+    }
+
+    /// What it can do.
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// Whether it writes qlog.
+    pub fn writes_qlog(&self) -> bool {
+        self.writes_qlog
+    }
+}
+
+/// A string of a library; `None` for a null pointer.
+fn text(at: *const c_char) -> Option<String> {
+    // SAFETY: strings of libraries end with 0, by the interface.
+    (!at.is_null()).then(|| unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned())
+}
+
+impl fmt::Debug for NativeStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeStack")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .field("library", &self.library)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Implementation for NativeStack {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, config: &Config, is_client: bool) -> Result<(), Error> {
+        config.check_ranges()?;
+        self.features
+            .check(&self.name, &self.congestion, config, is_client)
+    }
+
+    fn connect(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
+        Ok(Box::new(End::new(self, realm, config, init, true)?))
+    }
+
+    fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
+        Ok(Box::new(End::new(self, realm, config, init, false)?))
+    }
+}

@@ -1,0 +1,294 @@
+//! What the worlds need of a QUIC implementation: ours is [`Noq`]; others are shared libraries or Python classes.
+
+use std::fmt::{self, Debug};
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::{Bytes, BytesMut};
+use gargalo_settings::{Error as Wrong, Files, Json, Schemas, Setting};
+use gargalo_units::{Duration, Ecn, Instant};
+
+use serde_json::json;
+
+use crate::{
+    Chunk, Config, Congestion, Crypto, Datagram, Endpoint, Error, Event, Handshake, Init, Notice,
+    PathSnapshot, Realm, Snapshot, Stats, StreamId,
+};
+
+/// One end of a connection of any QUIC implementation, sans-IO.
+///
+/// After every call with a time, and after writing, the caller polls: events, data, datagrams, and last the timer.
+pub trait Stack: Debug + Send {
+    /// Processes a datagram received at `local` from `remote`.
+    fn handle(
+        &mut self,
+        now: Instant,
+        payload: BytesMut,
+        ecn: Ecn,
+        local: SocketAddr,
+        remote: SocketAddr,
+    );
+    /// Runs the timers due at `now`; to be called at the time of [`Stack::poll_timeout`].
+    fn handle_timeout(&mut self, now: Instant);
+    /// When to call [`Stack::handle_timeout`]; always later than the latest call.
+    fn poll_timeout(&mut self) -> Option<Instant>;
+    /// The next datagram to send; call until `None` after every other call.
+    fn poll_transmit(&mut self, now: Instant) -> Option<Datagram>;
+    /// The next event.
+    fn poll_event(&mut self) -> Option<Event>;
+    /// The next piece of received stream data.
+    fn poll_read(&mut self) -> Option<Chunk>;
+    /// Opens a bidirectional stream; `None` if the limit of streams is reached.
+    fn open(&mut self, now: Instant) -> Option<StreamId>;
+    /// Writes to a stream, opened by either side; returns how many bytes were taken.
+    fn write(&mut self, now: Instant, stream: StreamId, data: Bytes) -> usize;
+    /// Room for [`Stack::write`]; 0 before keys are available and after the end.
+    fn write_room(&mut self, stream: StreamId) -> u64;
+    /// Finishes a stream after the written data.
+    fn finish(&mut self, now: Instant, stream: StreamId);
+    /// Ends the connection now.
+    fn close(&mut self, now: Instant);
+    /// All data written has been acknowledged, on streams that have been finished. An implementation that does not tell
+    /// says yes.
+    fn all_acknowledged(&mut self) -> bool;
+    /// Whether the connection has ended and nothing is pending.
+    fn is_over(&self) -> bool;
+    /// The client's address has changed: sends from `local` from now on (RFC 9000 §9).
+    fn migrate(&mut self, now: Instant, local: SocketAddr);
+    /// Counters.
+    fn stats(&mut self) -> Stats;
+    /// The state of the first path's sender.
+    fn snapshot(&mut self) -> Snapshot;
+    /// The round-trip sample of the first path's latest acknowledgement, once.
+    fn take_rtt_sample(&mut self) -> Option<Duration>;
+    /// Collects notices from now on.
+    fn record_notices(&mut self);
+    /// The next notice of the protocol, if they are collected.
+    fn poll_notice(&mut self) -> Option<Notice>;
+    /// A line of an `SSLKEYLOGFILE`, as soon as the secret exists.
+    fn poll_secret(&mut self) -> Option<String>;
+    /// Client: opens a further path (draft-ietf-quic-multipath).
+    fn open_path(&mut self, _now: Instant, _local: IpAddr, _remote: SocketAddr) {}
+    /// Every path that can or could carry data, in the order of opening; empty without multipath.
+    fn paths(&mut self) -> Vec<PathSnapshot> {
+        Vec::new()
+    }
+    /// The round-trip samples of the latest acknowledgements, each once, with the path's identifier.
+    fn take_path_rtt_samples(&mut self) -> Vec<(u32, Duration)> {
+        Vec::new()
+    }
+}
+
+/// A QUIC implementation with a choice of congestion control.
+pub trait Implementation: Debug + Send + Sync {
+    /// Its name in scenarios.
+    fn name(&self) -> &str;
+
+    /// Checks that it can do what the options ask, at the client's or the server's end.
+    ///
+    /// # Errors
+    /// Names the first option that it cannot follow.
+    fn check(&self, config: &Config, is_client: bool) -> Result<(), Error>;
+
+    /// Creates a client that connects.
+    ///
+    /// # Errors
+    /// When an option is invalid.
+    fn connect(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error>;
+
+    /// Creates a server that waits for one connection.
+    ///
+    /// # Errors
+    /// As for [`Implementation::connect`].
+    fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error>;
+}
+
+/// noq, with this congestion control.
+#[derive(Clone, Debug)]
+pub struct Noq(pub Congestion);
+
+/// The name of [`Noq`] in scenarios.
+pub const NOQ: &str = "noq";
+
+impl Implementation for Noq {
+    fn name(&self) -> &str {
+        NOQ
+    }
+
+    fn check(&self, config: &Config, _: bool) -> Result<(), Error> {
+        config.check_ranges()
+    }
+
+    fn connect(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
+        let made = Endpoint::connect(realm, config, &self.0, init)?;
+        Ok(Box::new(made))
+    }
+
+    fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
+        let made = Endpoint::listen(realm, config, &self.0, init)?;
+        Ok(Box::new(made))
+    }
+}
+
+/// The stacks of both ends, by their names in scenarios.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stacks {
+    /// The client's.
+    pub client: String,
+    /// The server's.
+    pub server: String,
+}
+
+impl Stacks {
+    /// Whether both ends are noq's.
+    pub fn is_noq(&self) -> bool {
+        self.client == NOQ && self.server == NOQ
+    }
+}
+
+impl Default for Stacks {
+    fn default() -> Self {
+        Self {
+            client: NOQ.to_owned(),
+            server: NOQ.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Stacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.client == self.server {
+            return f.write_str(&self.client);
+        }
+        write!(f, "{} to {}", self.client, self.server)
+    }
+}
+
+impl Setting for Stacks {
+    fn schema(schemas: &mut Schemas) -> Json {
+        schemas.define("QuicStacks", |_| {
+            // Names of plug-ins are known to the caller.
+            let name = json!({ "type": "string", "enum": [NOQ] });
+            json!({
+                "description": "A QUIC stack for both ends, or one for each.",
+                "anyOf": [name, {
+                    "type": "object", "properties": { "client": name, "server": name },
+                    "required": ["client", "server"], "additionalProperties": false
+                }]
+            })
+        })
+    }
+
+    fn read(json: &Json, _: &mut Files) -> Result<Self, Wrong> {
+        let name = |json: &Json| json.as_str().filter(|n| !n.is_empty()).map(str::to_owned);
+        if let Some(both) = name(json) {
+            return Ok(Self {
+                client: both.clone(),
+                server: both,
+            });
+        }
+        let ends = json.as_object().filter(|o| o.len() == 2);
+        let end = |key: &str| ends.and_then(|o| o.get(key)).and_then(name);
+        match (end("client"), end("server")) {
+            (Some(client), Some(server)) => Ok(Self { client, server }),
+            _ => Err(Wrong::new(format!("{json} is no stack"))
+                .help("give a name, or a table { client = \"NAME\", server = \"NAME\" }")),
+        }
+    }
+
+    fn write(&self) -> Json {
+        if self.client == self.server {
+            return self.client.as_str().into();
+        }
+        json!({ "client": self.client, "server": self.server })
+    }
+}
+
+/// What an implementation other than noq can do besides connections, streams and loss recovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Early data with a session of an earlier connection (RFC 9001 §4.6).
+    pub zero_rtt: bool,
+    /// Address validation by Retry, as a server (RFC 9000 §8.1.2).
+    pub retry: bool,
+    /// A new local address, as a client (RFC 9000 §9).
+    pub migration: bool,
+    /// Explicit congestion notification (RFC 9000 §13.4).
+    pub ecn: bool,
+    /// Pacing can be switched off.
+    pub no_pacing: bool,
+    /// Searches for larger datagrams (RFC 8899).
+    pub mtu_discovery: bool,
+}
+
+impl Features {
+    /// Checks what a scenario asks of the stack of this name, with these congestion controls, at one end.
+    ///
+    /// # Errors
+    /// Names the first option that it cannot follow, and what can be done.
+    pub fn check(
+        self,
+        name: &str,
+        congestion: &[String],
+        config: &Config,
+        is_client: bool,
+    ) -> Result<(), Error> {
+        let usual = Config::default();
+        let cannot = |what: &str, help: &str| {
+            Err(Error::Option(format!(
+                "stack = \"{name}\" cannot do {what}; {help}"
+            )))
+        };
+        let chosen = &config.congestion.name;
+        if !congestion.contains(chosen) {
+            return cannot(
+                &format!("congestion = \"{chosen}\""),
+                &format!(
+                    "it has its own congestion controls: {}",
+                    congestion.join(", ")
+                ),
+            );
+        }
+        let only_noq = "leave it out, or use stack = \"noq\"";
+        let own: [(&str, bool); 7] = [
+            ("crypto = \"null\"", config.crypto == Crypto::Null),
+            ("multipath", config.paths() > 1),
+            ("max_window", config.max_window.is_some()),
+            ("ack", config.ack.is_some()),
+            (
+                "packet_threshold",
+                config.packet_threshold != usual.packet_threshold,
+            ),
+            (
+                "time_threshold",
+                config.time_threshold != usual.time_threshold,
+            ),
+            (
+                "parameters of a congestion control",
+                config.congestion.params.iter().next().is_some(),
+            ),
+        ];
+        if let Some((what, _)) = own.iter().find(|(_, asked)| *asked) {
+            return cannot(what, only_noq);
+        }
+        let leave = "leave it out, or use another stack";
+        let optional: [(&str, bool); 4] = [
+            (
+                "handshake = \"0-rtt\"",
+                config.handshake == Handshake::ZeroRtt && !self.zero_rtt,
+            ),
+            ("retry = true", config.retry && !is_client && !self.retry),
+            (
+                "migration",
+                config.migration.is_some() && is_client && !self.migration,
+            ),
+            ("ecn = true", config.ecn && !self.ecn),
+        ];
+        if let Some((what, _)) = optional.iter().find(|(_, asked)| *asked) {
+            return cannot(what, leave);
+        }
+        if !config.pacing && !self.no_pacing {
+            return cannot("pacing = false", leave);
+        }
+        Ok(())
+    }
+}
