@@ -62,6 +62,7 @@ pub enum LoadError {
 pub struct Library {
     file: String,
     digest: String,
+    bytes: Vec<u8>,
     inner: libloading::Library,
 }
 
@@ -102,6 +103,7 @@ impl Library {
         let library: &'static Self = Box::leak(Box::new(Self {
             file: file.to_owned(),
             digest,
+            bytes: bytes.to_vec(),
             inner,
         }));
         loaded.insert(key, library);
@@ -111,6 +113,11 @@ impl Library {
     /// Its name in messages.
     pub fn file(&self) -> &str {
         &self.file
+    }
+
+    /// What its file has.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// SHA-256 of its bytes in hexadecimal.

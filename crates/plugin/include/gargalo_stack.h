@@ -168,7 +168,7 @@ struct gargalo_stack {
     /* Opens a bidirectional stream; returns its number, or -1 if the peer's limit is reached. */
     int64_t (*open_stream)(void *stack, uint64_t now);
     /* Takes stream data; returns how many bytes were taken, as the send buffer has room. `fin`: the stream ends after the
-     * data, if all of it is taken. */
+     * data, if all of it is taken; without data it always ends now. */
     size_t (*write)(void *stack, uint64_t now, uint64_t stream, const uint8_t *data, size_t length, int fin);
     /* Bytes that `write` would take on this stream now. */
     size_t (*write_room)(void *stack, uint64_t stream);

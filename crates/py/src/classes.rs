@@ -21,21 +21,31 @@ use crate::multipath::{Class, PyPathManagerFactory, PySchedulerFactory};
 const CONGESTION: &str = "congestion";
 const SCHEDULER: &str = "scheduler";
 const PATH_MANAGER: &str = "path_manager";
-const STACK: &str = "stack";
+/// As above.
+pub const STACK: &str = "stack";
 
 /// Collects the names of `{key: names}`, or of `{key: {name: class}}`.
 pub fn names_of(given: &Bound<'_, PyDict>) -> PyResult<Names> {
     let mut names = Names::default();
-    for (key, list) in given.iter() {
-        let list: Vec<String> = list
+    for (key, of_kind) in given.iter() {
+        let list: Vec<String> = of_kind
             .try_iter()?
             .map(|name| name?.extract())
             .collect::<PyResult<_>>()?;
         match key.extract::<String>()?.as_str() {
-            CONGESTION => names.congestion = list,
+            CONGESTION => names.congestion.extend(list),
             SCHEDULER => names.schedulers = list,
             PATH_MANAGER => names.path_managers = list,
-            STACK => names.stacks = list,
+            STACK => {
+                names.stacks = list;
+                // Their congestion controls have names of their own.
+                if let Ok(stacks) = of_kind.cast::<PyDict>() {
+                    for stack in stacks.values() {
+                        let own: Vec<String> = stack.getattr("congestion")?.extract()?;
+                        names.congestion.extend(own);
+                    }
+                }
+            }
             other => return Err(PyValueError::new_err(format!("no class is a \"{other}\""))),
         }
     }
@@ -136,7 +146,7 @@ impl Classes {
 }
 
 /// Returns the class of this kind and name.
-fn find<'py>(
+pub fn find<'py>(
     classes: &Bound<'py, PyDict>,
     kind: &str,
     name: &str,

@@ -12,6 +12,7 @@ mod multipath;
 mod records;
 mod run;
 mod script;
+mod stacks;
 mod tools;
 mod window;
 #[cfg(target_os = "linux")]
@@ -50,6 +51,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<multipath::records::SubflowView>()?;
     m.add_class::<multipath::records::Open>()?;
     m.add_class::<multipath::records::View>()?;
+    m.add_class::<stacks::PyNativeStack>()?;
+    m.add_function(wrap_pyfunction!(stacks::native_stack, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;

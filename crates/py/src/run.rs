@@ -20,6 +20,7 @@ use crate::classes::{Classes, names_of};
 use crate::controller::Faults;
 use crate::errors::{Diagnostic, run_error, scenario_error, wrong};
 use crate::files::{self, PROGRESS_EVERY};
+use crate::stacks;
 
 /// What a run produced.
 #[pyclass(frozen, module = "gargalo._core")]
@@ -144,6 +145,7 @@ pub fn run(
         .map_err(|d| wrong(&d, false))?;
     let faults = Arc::new(Faults::default());
     let mut adopted = scenario.clone();
+    let stacks = stacks::adopt(&adopted, classes)?;
     let classes = Classes::adopt(&mut adopted, classes, &faults)?;
     let existing = files::existing(replace);
     let dir = match &output {
@@ -161,6 +163,7 @@ pub fn run(
         controllers: classes.controllers,
         schedulers: classes.schedulers,
         path_managers: classes.path_managers,
+        stacks,
         output: dir.as_ref().map(|d| d.path().to_owned()),
         memory_limit: memory_limit.map(Bytes::new).or_else(usual_limit),
     };

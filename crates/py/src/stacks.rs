@@ -1,0 +1,127 @@
+//! QUIC stacks of shared libraries, as objects that are registered like classes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gargalo_native::stack::NativeStack;
+use gargalo_native::{Library, LoadError};
+use gargalo_quic::Implementation;
+use gargalo_scenario::Scenario;
+use gargalo_scenario::resolved::Transport;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::classes::{STACK, find};
+
+/// The QUIC stack of a shared library.
+#[pyclass(frozen, module = "gargalo._core", name = "NativeStack")]
+pub struct PyNativeStack {
+    inner: Arc<NativeStack>,
+}
+
+impl PyNativeStack {
+    /// The implementation for the worlds.
+    pub fn implementation(&self) -> Arc<dyn Implementation> {
+        self.inner.clone()
+    }
+}
+
+#[pymethods]
+impl PyNativeStack {
+    /// Its name in scenarios.
+    #[getter]
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// The version of the implementation inside.
+    #[getter]
+    fn version(&self) -> &str {
+        self.inner.version()
+    }
+
+    /// Names of its congestion controls, the default first.
+    #[getter]
+    fn congestion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.inner.congestion())
+    }
+
+    /// What a scenario may ask of it, in words.
+    #[getter]
+    fn features(&self) -> Vec<&'static str> {
+        let f = self.inner.features();
+        let words = [
+            ("0-rtt", f.zero_rtt),
+            ("retry", f.retry),
+            ("migration", f.migration),
+            ("ecn", f.ecn),
+            ("qlog", self.inner.writes_qlog()),
+            ("no-pacing", f.no_pacing),
+            ("mtu-discovery", f.mtu_discovery),
+        ];
+        let has = words.into_iter().filter(|(_, has)| *has);
+        has.map(|(word, _)| word).collect()
+    }
+
+    /// The file that it is from.
+    #[getter]
+    fn file(&self) -> &str {
+        self.inner.library().file()
+    }
+
+    /// SHA-256 of the file, in hexadecimal.
+    #[getter]
+    fn digest(&self) -> &str {
+        self.inner.library().digest()
+    }
+
+    /// What the file has.
+    #[getter]
+    fn library<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.inner.library().bytes())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<QUIC stack {:?} of {}>", self.name(), self.file())
+    }
+
+    /// A copy elsewhere is loaded from the same bytes.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let load = py.import("gargalo._core")?.getattr("native_stack")?;
+        let given = (self.file(), self.library(py));
+        (load, given).into_pyobject(py)
+    }
+}
+
+/// The implementations that the flows of a scenario name, of those that are registered.
+pub fn adopt(
+    scenario: &Scenario,
+    classes: &Bound<'_, PyDict>,
+) -> PyResult<BTreeMap<String, Arc<dyn Implementation>>> {
+    let mut made: BTreeMap<String, Arc<dyn Implementation>> = BTreeMap::new();
+    for flow in &scenario.flows {
+        let Transport::Quic(quic) = &flow.transport else {
+            continue;
+        };
+        for name in [&quic.stack.client, &quic.stack.server] {
+            if made.contains_key(name) {
+                continue;
+            }
+            if let Some(class) = find(classes, STACK, name)? {
+                let stack = class.cast::<PyNativeStack>()?;
+                made.insert(name.clone(), stack.get().implementation());
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// The QUIC stack of a shared library, which is given as bytes; `file` is its name in messages. None: it has none.
+#[pyfunction]
+pub fn native_stack(file: &str, library: &[u8]) -> PyResult<Option<PyNativeStack>> {
+    let bad = |e: LoadError| PyValueError::new_err(e.to_string());
+    let library = Library::load(file, library).map_err(bad)?;
+    let stack = NativeStack::of(library).map_err(bad)?;
+    Ok(stack.map(|s| PyNativeStack { inner: Arc::new(s) }))
+}
