@@ -39,6 +39,7 @@ extern "C" {
 #define GARGALO_STACK_QLOG (1u << 4)      /* writes qlog */
 #define GARGALO_STACK_NO_PACING (1u << 5) /* pacing can be switched off */
 #define GARGALO_STACK_MTU_DISCOVERY (1u << 6) /* searches for larger datagrams (RFC 8899) */
+#define GARGALO_STACK_INITIAL_WINDOW (1u << 7) /* follows initial_window; otherwise it is ten packets (RFC 9002 §7.2) */
 
 /* Kinds of events; see `gargalo_stack_host.event`. */
 #define GARGALO_STACK_EARLY 1     /* client: early data may be written */

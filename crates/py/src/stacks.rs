@@ -59,6 +59,7 @@ impl PyNativeStack {
             ("qlog", self.inner.writes_qlog()),
             ("no-pacing", f.no_pacing),
             ("mtu-discovery", f.mtu_discovery),
+            ("initial-window", f.initial_window),
         ];
         let has = words.into_iter().filter(|(_, has)| *has);
         has.map(|(word, _)| word).collect()

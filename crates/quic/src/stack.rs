@@ -218,6 +218,8 @@ pub struct Features {
     pub no_pacing: bool,
     /// Searches for larger datagrams (RFC 8899).
     pub mtu_discovery: bool,
+    /// Starts with another window than ten packets (RFC 9002 §7.2).
+    pub initial_window: bool,
 }
 
 impl Features {
@@ -285,6 +287,14 @@ impl Features {
         ];
         if let Some((what, _)) = optional.iter().find(|(_, asked)| *asked) {
             return cannot(what, leave);
+        }
+        let usual_window = 10 * u64::from(config.datagram_size);
+        if config.initial_window().get() != usual_window && !self.initial_window {
+            let asked = config.initial_window();
+            return cannot(
+                &format!("initial_window = \"{asked}\""),
+                "it starts with ten packets",
+            );
         }
         if !config.pacing && !self.no_pacing {
             return cannot("pacing = false", leave);

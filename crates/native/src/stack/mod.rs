@@ -157,6 +157,7 @@ impl NativeStack {
                 ecn: has(feature::ECN),
                 no_pacing: has(feature::NO_PACING),
                 mtu_discovery: has(feature::MTU_DISCOVERY),
+                initial_window: has(feature::INITIAL_WINDOW),
             },
             writes_qlog: has(feature::QLOG),
         }))

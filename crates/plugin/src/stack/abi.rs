@@ -24,6 +24,8 @@ pub mod feature {
     pub const NO_PACING: u32 = 1 << 5;
     /// Searches for larger datagrams (RFC 8899).
     pub const MTU_DISCOVERY: u32 = 1 << 6;
+    /// The initial window can be other than ten packets.
+    pub const INITIAL_WINDOW: u32 = 1 << 7;
 }
 
 /// Kinds of events.
