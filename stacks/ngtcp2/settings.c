@@ -10,8 +10,6 @@ const char *settings_from(const struct gargalo_stack_config *config, ngtcp2_sett
     size_t i = 0;
     while (settings_congestion[i] && strcmp(settings_congestion[i], config->congestion)) i++;
     if (!settings_congestion[i]) return "ngtcp2 has no such congestion control";
-    if (config->initial_window != 10 * (uint64_t)config->datagram_size)
-        return "ngtcp2 has no setting for initial_window: leave it at 10 packets";
     if (discovery && config->datagram_size != 1200)
         return "ngtcp2 discovers larger datagrams only from 1200 bytes on: leave datagram_size at 1200B, or mtu_discovery = false";
     ngtcp2_settings_default(settings);
