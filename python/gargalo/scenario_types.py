@@ -820,8 +820,12 @@ class Quic:
     """Packet threshold of loss detection (RFC 9002 §6.1.1)."""
     profile: str | None = None
     """Named set of defaults for all other options."""
+    retry: bool | None = None
+    """The server validates the client's address with a Retry packet before anything else (RFC 9000 §8.1.2)."""
     send_window: str | None = None
     """Capacity of the send buffer."""
+    stack: str | Mapping[str, Any] | None = None
+    """The implementation: `noq`, or the name of a plug-in; a table `{ client, server }` for different ends."""
     stream_window: str | None = None
     """Receive window of a stream."""
     streams: int | None = None
