@@ -177,3 +177,28 @@ def test_traces_need_a_place(gargalo, page):
     done = gargalo("run", page, "--json")
     assert done.returncode == 2
     assert "qlog traces were asked for, but no output directory" in done.stderr
+
+
+def test_a_retry_takes_a_round_trip_unless_the_client_has_a_token():
+    flow = """
+        [[flows]]
+        from = "client"
+        to = "server"
+        start = "%s"
+        transport.quic = { congestion = "cubic", handshake = "%s", retry = %s }
+        workload.request = { objects = 1, size = "10kB" }
+        """
+    network = """
+        name = "retry"
+        duration = "5s"
+        [topology.simple]
+        link = { rate = "1Gbit/s", delay = "20ms" }
+        """
+    with_retry, without = (
+        gargalo.run(network + flow % ("0s", "1-rtt", retry) + flow % ("2s", "0-rtt", retry)).flows
+        for retry in ("true", "false")
+    )
+    assert without["handshake_s"].to_list() == pytest.approx([0.04, 0], abs=2e-3)
+    # An address token of the first connection (RFC 9000 §8.1.3) spares the second the Retry.
+    assert with_retry["handshake_s"].to_list() == pytest.approx([0.08, 0], abs=2e-3)
+    assert with_retry["completion_s"].null_count() == 0
