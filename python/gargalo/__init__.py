@@ -41,6 +41,14 @@ from gargalo.registry import register
 from gargalo.results import Run, load
 from gargalo.running import Interrupted, Progress, resolve, run
 from gargalo.scenario import Scenario
+from gargalo.stack import (
+    QuicConfig,
+    QuicDatagram,
+    QuicHost,
+    QuicStack,
+    QuicStats,
+    quic_stack,
+)
 from gargalo.window import WindowBased
 from gargalo.worlds import Capability, capabilities
 
@@ -72,6 +80,11 @@ __all__ = [
     "PathManager",
     "PathView",
     "Progress",
+    "QuicConfig",
+    "QuicDatagram",
+    "QuicHost",
+    "QuicStack",
+    "QuicStats",
     "RateSample",
     "RemoteAddress",
     "Run",
@@ -92,6 +105,7 @@ __all__ = [
     "congestion",
     "load",
     "path_manager",
+    "quic_stack",
     "register",
     "resolve",
     "run",

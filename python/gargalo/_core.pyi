@@ -12,7 +12,7 @@ LinkDirection = tuple[int, int | None, float, int, int]
 """Carried bit/s, capacity in bit/s, queueing delay in s, packets waiting, packets dropped."""
 
 Address: TypeAlias = IPv4Address | IPv6Address
-Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager"]
+Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager", "stack"]
 
 @final
 class Diagnostic:
@@ -296,6 +296,60 @@ class Sibling:
     def rate(self) -> float: ...
     @property
     def can_send(self) -> bool: ...
+
+@final
+class QuicHost:
+    """What a stack tells of, and takes random bytes from."""
+
+    def random(self, length: int) -> bytes:
+        """Return random bytes of this object's own stream."""
+    def event(self, kind: str, early_data: bool | None = None, text: str | None = None) -> None:
+        """Tell of an event.
+
+        It is "early" (client: early data may be written), "connected" (the handshake is complete), "closed" (the
+        connection has ended in order) or "failed" (`text` says why, and has "timed out" if that is why). `early_data`,
+        of "connected": whether early data was accepted; None if there was none.
+
+        Raises:
+            ValueError: There is no such event.
+
+        """
+    def received(self, stream: int, data: bytes, fin: bool = False) -> None:
+        """Stream data has arrived, in order, each byte once; `fin`: the stream ends after it. It counts as read."""
+    def session(self, data: bytes) -> None:
+        """Client: a session to resume from later, as bytes of the stack's own choice."""
+    def secret(self, line: str) -> None:
+        """Give a line for an SSLKEYLOGFILE."""
+    def qlog(self, data: bytes) -> None:
+        """Give bytes of a qlog file."""
+    def notice(self, kind: str, detail: str = "") -> None:
+        """Give a row for the table of events: a word such as "loss", and details."""
+    def rtt_sample(self, rtt: float) -> None:
+        """Give a round-trip sample in seconds.
+
+        Raises:
+            ValueError: It is negative or not finite.
+
+        """
+
+@final
+class NativeStack:
+    """The QUIC stack of a shared library."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def congestion(self) -> tuple[str, ...]: ...
+    @property
+    def features(self) -> list[str]: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def library(self) -> bytes: ...
 
 @final
 class ConnectionInit:
@@ -610,6 +664,7 @@ def run(
     world: str = "sim",
     memory_limit: int | None = None,
 ) -> RunResult: ...
+def native_stack(file: str, library: bytes) -> NativeStack | None: ...
 def nearest(name: str, known: Sequence[str]) -> str | None: ...
 def memory_bytes(text: str) -> int: ...
 def memory_limit() -> int | None: ...

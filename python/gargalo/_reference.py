@@ -57,6 +57,14 @@ SECTIONS = {
         "scheduler path_manager Scheduler PathManager ConnectionInit Context PathView SendAll View "
         "SubflowView LocalAddress RemoteAddress Open",
     ),
+    "QUIC stacks": (
+        "gargalo",
+        "quic_stack QuicStack QuicConfig QuicHost QuicDatagram QuicStats",
+    ),
+    "Virtual clocks for libraries": (
+        "gargalo.virtual",
+        "runs is_running urandom time utcnow module",
+    ),
 }
 """Headings of the page on the package: a module, and names in it."""
 

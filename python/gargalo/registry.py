@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager"]
+    from gargalo._core import NativeStack
+
+Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager", "stack"]
 """The key of a scenario that takes the name."""
 Classes: TypeAlias = dict[Kind, dict[str, Any]]
 """Classes by kind and name."""
@@ -39,7 +41,8 @@ def register(name: str, class_: type) -> None:
     """Make a class known to scenarios of this process.
 
     A class derived from `gargalo.Controller` is then `congestion = "name"`, one from
-    `gargalo.Scheduler` is `scheduler = "name"`, one from `gargalo.PathManager` is `path_manager = "name"`.
+    `gargalo.Scheduler` is `scheduler = "name"`, one from `gargalo.PathManager` is `path_manager = "name"`, and one
+    from `gargalo.QuicStack` is `stack = "name"` of QUIC.
 
     Raises:
         TypeError: It does not derive from one of these classes.
@@ -51,10 +54,20 @@ def register(name: str, class_: type) -> None:
         bases = " or ".join(f"gargalo.{b.__name__}" for b in _bases)
         msg = f"{class_!r} is not a class derived from {bases}"
         raise TypeError(msg)
-    if not name or not name.replace("-", "").replace("_", "").isalnum():
+    if not is_name(name):
         msg = f"{name!r} cannot be a name; use letters, digits and hyphens"
         raise ValueError(msg)
     _registered[kind][name] = class_
+
+
+def is_name(name: str) -> bool:
+    """Return whether a class can have this name in scenarios."""
+    return name.replace("-", "").replace("_", "").isalnum()
+
+
+def adopt_stack(stack: NativeStack) -> None:
+    """Make the QUIC stack of a shared library known to scenarios of this process, by its own name."""
+    _registered["stack"][stack.name] = stack
 
 
 def registered(more: Mapping[Kind, Mapping[str, Any] | None] | None = None) -> Classes:
@@ -65,7 +78,11 @@ def registered(more: Mapping[Kind, Mapping[str, Any] | None] | None = None) -> C
 
 def names() -> dict[Kind, list[str]]:
     """Return the names of the classes registered in this process."""
-    return {kind: sorted(classes) for kind, classes in _registered.items()}
+    found = {kind: sorted(classes) for kind, classes in _registered.items()}
+    # Stacks have congestion controls of their own.
+    for stack in _registered["stack"].values():
+        found["congestion"] += [n for n in stack.congestion if n not in found["congestion"]]
+    return found
 
 
 def added(before: Classes, after: Classes) -> Classes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from gargalo import _core, registry
+from gargalo import _core, discovery, registry
 from gargalo.diagnostics import unreadable
 from gargalo.results import Run
 from gargalo.scenario import Scenario, plain, to_toml
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gargalo.controller import Controller
     from gargalo.multipath import PathManager, Scheduler
     from gargalo.setup import Setup
+    from gargalo.stack import QuicStack
 
     ScenarioLike: TypeAlias = str | Path | Mapping[str, Any] | Scenario | "Text"
 
@@ -75,8 +76,11 @@ def read(scenario: ScenarioLike) -> tuple[str, Path | None]:
 def changed(
     scenario: ScenarioLike, changes: Mapping[str, Any] | None
 ) -> tuple[str, Path | None, list[tuple[str, str]]]:
-    """Return a scenario's text, its path, and changes as TOML."""
-    return *read(scenario), [(str(k), override(v)) for k, v in (changes or {}).items()]
+    """Return a scenario's text, its path, and changes as TOML; load the stacks that it names."""
+    text, path = read(scenario)
+    overrides = [(str(k), override(v)) for k, v in (changes or {}).items()]
+    discovery.load_named(text, [value for _, value in overrides])
+    return text, path, overrides
 
 
 def override(value: Any) -> str:
@@ -98,6 +102,7 @@ def run(
     controllers: Mapping[str, type[Controller]] | None = None,
     schedulers: Mapping[str, type[Scheduler]] | None = None,
     path_managers: Mapping[str, type[PathManager]] | None = None,
+    stacks: Mapping[str, type[QuicStack]] | None = None,
     world: Literal["sim", "lab"] = "sim",
     memory_limit: int | str | None = None,
 ) -> Run:
@@ -114,6 +119,7 @@ def run(
         controllers: Congestion controls by name, in addition to those registered.
         schedulers: Schedulers of Multipath TCP by name, in addition to those registered.
         path_managers: Path managers of Multipath TCP by name, in addition to those registered.
+        stacks: QUIC stacks by name, in addition to those registered or installed.
         world: `sim` simulates it; `lab` runs it in real time on this machine (Linux).
         memory_limit: What a run may take of memory, records and their tables included, in bytes or
             like `"4GB"`; by default half of what the machine has left. A scenario that would record more
@@ -142,7 +148,12 @@ def run(
     target = None if output is None else Path(output)
     replace = existing == "replace"
     classes = registry.registered(
-        {"congestion": controllers, "scheduler": schedulers, "path_manager": path_managers}
+        {
+            "congestion": controllers,
+            "scheduler": schedulers,
+            "path_manager": path_managers,
+            "stack": stacks,
+        }
     )
     if world == "lab" and needs_kernel(text, path, overrides):
         from gargalo import lab

@@ -12,6 +12,7 @@ mod multipath;
 mod records;
 mod run;
 mod script;
+mod stack;
 mod stacks;
 mod tools;
 mod window;
@@ -42,6 +43,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<records::Spurious>()?;
     m.add_class::<records::Path>()?;
     m.add_class::<records::Sibling>()?;
+    m.add_class::<stack::QuicHost>()?;
     m.add_class::<multipath::records::ConnectionInit>()?;
     m.add_class::<multipath::records::PathView>()?;
     m.add_class::<multipath::records::Context>()?;

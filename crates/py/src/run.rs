@@ -20,7 +20,7 @@ use crate::classes::{Classes, names_of};
 use crate::controller::Faults;
 use crate::errors::{Diagnostic, run_error, scenario_error, wrong};
 use crate::files::{self, PROGRESS_EVERY};
-use crate::stacks;
+use crate::stacks::Stacks;
 
 /// What a run produced.
 #[pyclass(frozen, module = "gargalo._core")]
@@ -145,7 +145,7 @@ pub fn run(
         .map_err(|d| wrong(&d, false))?;
     let faults = Arc::new(Faults::default());
     let mut adopted = scenario.clone();
-    let stacks = stacks::adopt(&adopted, classes)?;
+    let stacks = Stacks::adopt(&adopted, classes, &faults)?;
     let classes = Classes::adopt(&mut adopted, classes, &faults)?;
     let existing = files::existing(replace);
     let dir = match &output {
@@ -157,13 +157,13 @@ pub fn run(
 
     let raised = Arc::new(Mutex::new(None));
     let tell = progress.as_ref().map(|p| p.clone_ref(py));
-    let held = world == World::Sim && !classes.is_empty();
+    let held = world == World::Sim && (stacks.in_python || !classes.is_empty());
     let options = build::RunOptions {
         progress: Some(watch(tell, Arc::clone(&faults), Arc::clone(&raised), held)),
         controllers: classes.controllers,
         schedulers: classes.schedulers,
         path_managers: classes.path_managers,
-        stacks,
+        stacks: stacks.named,
         output: dir.as_ref().map(|d| d.path().to_owned()),
         memory_limit: memory_limit.map(Bytes::new).or_else(usual_limit),
     };

@@ -13,6 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::classes::{STACK, find};
+use crate::controller::Faults;
+use crate::stack::PyStack;
 
 /// The QUIC stack of a shared library.
 #[pyclass(frozen, module = "gargalo._core", name = "NativeStack")]
@@ -96,26 +98,45 @@ impl PyNativeStack {
 }
 
 /// The implementations that the flows of a scenario name, of those that are registered.
-pub fn adopt(
-    scenario: &Scenario,
-    classes: &Bound<'_, PyDict>,
-) -> PyResult<BTreeMap<String, Arc<dyn Implementation>>> {
-    let mut made: BTreeMap<String, Arc<dyn Implementation>> = BTreeMap::new();
-    for flow in &scenario.flows {
-        let Transport::Quic(quic) = &flow.transport else {
-            continue;
-        };
-        for name in [&quic.stack.client, &quic.stack.server] {
-            if made.contains_key(name) {
+#[derive(Debug, Default)]
+pub struct Stacks {
+    /// By name.
+    pub named: BTreeMap<String, Arc<dyn Implementation>>,
+    /// One of them is a class in Python.
+    pub in_python: bool,
+}
+
+impl Stacks {
+    /// Finds them among the registered.
+    pub fn adopt(
+        scenario: &Scenario,
+        classes: &Bound<'_, PyDict>,
+        faults: &Arc<Faults>,
+    ) -> PyResult<Self> {
+        let mut made = Self::default();
+        for flow in &scenario.flows {
+            let Transport::Quic(quic) = &flow.transport else {
                 continue;
-            }
-            if let Some(class) = find(classes, STACK, name)? {
-                let stack = class.cast::<PyNativeStack>()?;
-                made.insert(name.clone(), stack.get().implementation());
+            };
+            for name in [&quic.stack.client, &quic.stack.server] {
+                if made.named.contains_key(name) {
+                    continue;
+                }
+                let Some(found) = find(classes, STACK, name)? else {
+                    continue;
+                };
+                let stack: Arc<dyn Implementation> = match found.cast::<PyNativeStack>() {
+                    Ok(native) => native.get().implementation(),
+                    Err(_) => {
+                        made.in_python = true;
+                        Arc::new(PyStack::of(name, &found, faults)?)
+                    }
+                };
+                made.named.insert(name.clone(), stack);
             }
         }
+        Ok(made)
     }
-    Ok(made)
 }
 
 /// The QUIC stack of a shared library, which is given as bytes; `file` is its name in messages. None: it has none.

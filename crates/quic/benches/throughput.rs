@@ -7,7 +7,7 @@ mod pair;
 
 use std::time::Instant;
 
-use gargalo_quic::{Config, Congestion, Crypto};
+use gargalo_quic::{Config, Congestion, Crypto, Stack};
 use gargalo_settings::{Switch, Window};
 use gargalo_units::{Bytes as Size, Duration};
 use pair::{CLIENT, Link, Pair, SERVER, ours, pair};

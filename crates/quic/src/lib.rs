@@ -7,6 +7,7 @@ mod congestion;
 mod controller;
 mod crypto;
 mod endpoint;
+pub mod foreign;
 mod frames;
 mod profile;
 mod qlog;

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use gargalo_plugin::stack::abi::{self, feature};
+use gargalo_quic::foreign::{Asked, Foreign};
 use gargalo_quic::{Config, Error, Features, Implementation, Init, Realm, Stack};
 
 use crate::{Library, LoadError};
@@ -187,6 +188,19 @@ impl NativeStack {
     pub fn writes_qlog(&self) -> bool {
         self.writes_qlog
     }
+
+    fn end(
+        &self,
+        realm: &Realm,
+        config: &Config,
+        init: Init,
+        is_client: bool,
+    ) -> Result<Box<dyn Stack>, Error> {
+        let known = (self.name.as_str(), self.features);
+        let (asked, told) = Asked::of(known, realm, config, init, is_client);
+        let end = End::new(self, &asked, told)?;
+        Ok(Box::new(Foreign::new(end, known, asked.local, asked.now)))
+    }
 }
 
 /// A string of a library; `None` for a null pointer.
@@ -217,10 +231,10 @@ impl Implementation for NativeStack {
     }
 
     fn connect(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
-        Ok(Box::new(End::new(self, realm, config, init, true)?))
+        self.end(realm, config, init, true)
     }
 
     fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
-        Ok(Box::new(End::new(self, realm, config, init, false)?))
+        self.end(realm, config, init, false)
     }
 }

@@ -1,0 +1,534 @@
+//! A QUIC stack written in Python as one of [`Verbs`].
+//!
+//! As for other classes the first exception is kept in [`Faults`]; from then on the stack does nothing, until the run is
+//! stopped and raises it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::BytesMut;
+use gargalo_quic::foreign::{Asked, Foreign, Outgoing, Path, Sender, Told, Verbs, word};
+use gargalo_quic::{
+    ALPN, Config, Error, Event, Features, INITIAL_RTT, Implementation, Init, MAX_STREAMS, Realm,
+    SERVER_NAME, Stack, StreamId,
+};
+use gargalo_units::{Bytes, Duration, Ecn, Instant, Rate};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
+use rand::Rng;
+
+use crate::answers::{name_of, not_negative, wrong};
+use crate::controller::Faults;
+
+/// The largest UDP payload (IPv4).
+const LARGEST_DATAGRAM: usize = 65_507;
+/// What a class must define.
+const REQUIRED: [&str; 9] = [
+    "datagram_in",
+    "datagram_out",
+    "next_timer",
+    "timeout",
+    "open_stream",
+    "write",
+    "write_room",
+    "close",
+    "is_over",
+];
+
+/// The class of this name as an implementation.
+pub struct PyStack {
+    name: String,
+    class: Py<PyType>,
+    congestion: Vec<String>,
+    features: Features,
+    faults: Arc<Faults>,
+}
+
+impl PyStack {
+    /// Checks what the class says of itself.
+    ///
+    /// # Errors
+    /// When it is not derived from `gargalo.QuicStack`, lacks a method, or lists no congestion control.
+    pub fn of(name: &str, class: &Bound<'_, PyAny>, faults: &Arc<Faults>) -> PyResult<Self> {
+        let py = class.py();
+        let base = py.import("gargalo.stack")?.getattr("QuicStack")?;
+        let refuse = |why: String| Err(PyTypeError::new_err(why));
+        let class = match class.cast::<PyType>() {
+            Ok(class) if class.is_subclass(&base)? => class,
+            _ => {
+                let text = class.repr()?;
+                return refuse(format!(
+                    "{text} is not a gargalo.QuicStack; derive the class from it"
+                ));
+            }
+        };
+        let features = Features::default();
+        let mut stack = Self {
+            name: name.to_owned(),
+            class: class.clone().unbind(),
+            congestion: Vec::new(),
+            features,
+            faults: Arc::clone(faults),
+        };
+        let own = name_of(class);
+        let names = |attribute: &str| -> PyResult<Vec<String>> {
+            let given = class.getattr(attribute)?;
+            let all = given
+                .try_iter()
+                .ok()
+                .filter(|_| !given.is_instance_of::<PyString>());
+            let all = all.map(|all| {
+                all.map(|one| one?.extract())
+                    .collect::<PyResult<Vec<String>>>()
+            });
+            match all {
+                Some(Ok(all)) => Ok(all),
+                _ => Err(PyTypeError::new_err(format!(
+                    "{own}.{attribute} is {}; it must have names",
+                    given.repr()?
+                ))),
+            }
+        };
+        stack.congestion = names("congestion")?;
+        if stack.congestion.is_empty() {
+            return refuse(format!(
+                "{own}.congestion is empty; it must have the names of its congestion controls, the default first"
+            ));
+        }
+        for word in names("features")? {
+            let f = &mut stack.features;
+            match word.as_str() {
+                "0-rtt" => f.zero_rtt = true,
+                "retry" => f.retry = true,
+                "migration" => f.migration = true,
+                "ecn" => f.ecn = true,
+                "no-pacing" => f.no_pacing = true,
+                "mtu-discovery" => f.mtu_discovery = true,
+                "initial-window" => f.initial_window = true,
+                "qlog" => {}
+                _ => {
+                    return Err(PyValueError::new_err(format!(
+                        "{own}.features has \"{word}\"; there are 0-rtt, retry, migration, ecn, qlog, no-pacing, \
+                         mtu-discovery and initial-window"
+                    )));
+                }
+            }
+        }
+        let migrates = stack.features.migration.then_some("migrate");
+        for method in REQUIRED.into_iter().chain(migrates) {
+            if class.getattr(method)?.is(&base.getattr(method)?) {
+                return refuse(format!("{own} must define {method}()"));
+            }
+        }
+        Ok(stack)
+    }
+
+    fn end(
+        &self,
+        realm: &Realm,
+        config: &Config,
+        init: Init,
+        is_client: bool,
+    ) -> Result<Box<dyn Stack>, Error> {
+        let known = (self.name.as_str(), self.features);
+        let (asked, told) = Asked::of(known, realm, config, init, is_client);
+        let made = Python::attach(|py| End::new(self, py, &asked, told));
+        let end = made.map_err(|e| {
+            let text = e.to_string();
+            // The exception is kept too: it contains more than its text.
+            self.faults.put(e);
+            Error::Option(text)
+        })?;
+        Ok(Box::new(Foreign::new(end, known, asked.local, asked.now)))
+    }
+}
+
+impl fmt::Debug for PyStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PyStack")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Implementation for PyStack {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, config: &Config, is_client: bool) -> Result<(), Error> {
+        config.check_ranges()?;
+        self.features
+            .check(&self.name, &self.congestion, config, is_client)
+    }
+
+    fn connect(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
+        self.end(realm, config, init, true)
+    }
+
+    fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
+        self.end(realm, config, init, false)
+    }
+}
+
+/// What a stack tells of, and takes random bytes from.
+#[pyclass(frozen, module = "gargalo")]
+pub struct QuicHost {
+    told: Mutex<Told>,
+}
+
+impl QuicHost {
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl QuicHost {
+    /// Returns random bytes of this object's own stream.
+    fn random<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Bound<'py, PyBytes>> {
+        PyBytes::new_with(py, length, |out| {
+            self.told().rng.fill_bytes(out);
+            Ok(())
+        })
+    }
+
+    /// Tells of an event: "early" (client: early data may be written), "connected" (the handshake is complete), "closed"
+    /// (the connection has ended in order) or "failed" (`text` says why, and has "timed out" if that is why).
+    /// `early_data`, of "connected": whether early data was accepted; None if there was none.
+    #[pyo3(signature = (kind, early_data=None, text=None))]
+    fn event(&self, kind: &str, early_data: Option<bool>, text: Option<&str>) -> PyResult<()> {
+        let mut told = self.told();
+        match kind {
+            "early" => told.early(),
+            "connected" => told.handshake(early_data),
+            "closed" => told.end(Event::Closed),
+            "failed" => {
+                let why = text.unwrap_or("the stack does not say why").to_owned();
+                told.end(Event::Failed(why));
+            }
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "there is no event \"{kind}\": early, connected, closed or failed"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stream data has arrived, in order, each byte once; `fin`: the stream ends after it. It counts as read.
+    #[pyo3(signature = (stream, data, fin=false))]
+    fn received(&self, stream: u64, data: &[u8], fin: bool) {
+        self.told().received(stream, data, fin);
+    }
+
+    /// Client: a session to resume from later, as bytes of the stack's own choice.
+    fn session(&self, data: &[u8]) {
+        self.told().keep_session(data);
+    }
+
+    /// A line for an SSLKEYLOGFILE.
+    fn secret(&self, line: &str) {
+        self.told().secret(line);
+    }
+
+    /// Bytes of a qlog file.
+    fn qlog(&self, data: &[u8]) {
+        self.told().qlog(data);
+    }
+
+    /// Something worth a row in the table of events: a word such as "loss", and details.
+    #[pyo3(signature = (kind, detail=""))]
+    fn notice(&self, kind: &str, detail: &str) {
+        self.told().notice(kind, || detail.to_owned());
+    }
+
+    /// A round-trip sample in seconds.
+    fn rtt_sample(&self, rtt: f64) -> PyResult<()> {
+        if !(rtt.is_finite() && rtt >= 0.0) {
+            return Err(PyValueError::new_err(format!(
+                "rtt_sample({rtt}): it must be a finite number of 0 or more"
+            )));
+        }
+        self.told().rtt_sample(Duration::from_secs_f64(rtt));
+        Ok(())
+    }
+}
+
+/// One end of a connection.
+struct End {
+    object: Py<PyAny>,
+    host: Py<QuicHost>,
+    /// The class of datagrams.
+    datagram: Py<PyAny>,
+    faults: Arc<Faults>,
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("End").finish_non_exhaustive()
+    }
+}
+
+impl End {
+    fn new(of: &PyStack, py: Python<'_>, asked: &Asked<'_>, told: Told) -> PyResult<Self> {
+        let module = py.import("gargalo.stack")?;
+        let config = module.getattr("QuicConfig")?;
+        let config = config.call((), Some(&wanted(py, asked)?))?;
+        let host = Py::new(py, QuicHost { told: told.into() })?;
+        let given = (config, host.clone_ref(py), asked.now.as_secs_f64());
+        let object = of.class.bind(py).call1(given)?;
+        Ok(Self {
+            object: object.unbind(),
+            host,
+            datagram: module.getattr("QuicDatagram")?.unbind(),
+            faults: Arc::clone(&of.faults),
+        })
+    }
+
+    /// Calls the object; after an exception, which is kept, the answer is `T`'s default.
+    fn ask<T: Default>(&self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> T {
+        if self.faults.raised() {
+            return T::default();
+        }
+        Python::attach(|py| call(self.object.bind(py))).unwrap_or_else(|e| {
+            self.faults.put(e);
+            T::default()
+        })
+    }
+}
+
+/// What a method returned, as the type it must have.
+fn answer<'py, T>(
+    object: &Bound<'py, PyAny>,
+    method: &str,
+    given: &Bound<'py, PyAny>,
+    expected: &str,
+) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+{
+    given
+        .extract()
+        .map_err(|_| wrong(object, method, given, expected))
+}
+
+impl Verbs for End {
+    fn datagram_in(&mut self, now: Instant, payload: &mut [u8], path: &Path) {
+        self.ask(|object| {
+            let py = object.py();
+            let data = PyBytes::new(py, payload);
+            let (local, remote) = (address(path.local), address(path.remote));
+            let datagram = self
+                .datagram
+                .bind(py)
+                .call1((data, local, remote, path.ecn as u8))?;
+            let given = (now.as_secs_f64(), datagram);
+            object.call_method1(intern!(py, "datagram_in"), given)?;
+            Ok(())
+        });
+    }
+
+    fn datagram_out(&mut self, now: Instant) -> Result<Option<Outgoing>, String> {
+        Ok(self.ask(|object| {
+            let name = intern!(object.py(), "datagram_out");
+            let given = object.call_method1(name, (now.as_secs_f64(),))?;
+            if given.is_none() {
+                return Ok(None);
+            }
+            let bad = || {
+                wrong(
+                    object,
+                    "datagram_out",
+                    &given,
+                    "a gargalo.QuicDatagram of 1 to 65507 bytes, or None",
+                )
+            };
+            let fields = given.cast::<PyTuple>().map_err(|_| bad())?;
+            type Fields<'py> = (Bound<'py, PyBytes>, Bound<'py, PyAny>, (IpAddr, u16), u8);
+            let (data, _local, (ip, port), ecn): Fields<'_> =
+                fields.extract().map_err(|_| bad())?;
+            let payload = data.as_bytes();
+            if payload.is_empty() || payload.len() > LARGEST_DATAGRAM {
+                return Err(bad());
+            }
+            Ok(Some(Outgoing {
+                payload: BytesMut::from(payload),
+                remote: SocketAddr::new(ip, port),
+                ecn: Ecn::from_bits(ecn & 3),
+            }))
+        }))
+    }
+
+    fn next_timer(&mut self) -> Option<Instant> {
+        self.ask(|object| {
+            let name = intern!(object.py(), "next_timer");
+            let given = object.call_method0(name)?;
+            let at: Option<f64> = answer(object, "next_timer", &given, "seconds, or None")?;
+            at.map(|at| not_negative(object, name, at).map(instant))
+                .transpose()
+        })
+    }
+
+    fn timeout(&mut self, now: Instant) {
+        self.ask(|object| {
+            let name = intern!(object.py(), "timeout");
+            object.call_method1(name, (now.as_secs_f64(),)).map(drop)
+        });
+    }
+
+    fn open_stream(&mut self, now: Instant) -> Option<StreamId> {
+        self.ask(|object| {
+            let name = intern!(object.py(), "open_stream");
+            let given = object.call_method1(name, (now.as_secs_f64(),))?;
+            answer(
+                object,
+                "open_stream",
+                &given,
+                "the number of a stream, or None",
+            )
+        })
+    }
+
+    fn write(&mut self, now: Instant, stream: StreamId, data: &[u8], fin: bool) -> usize {
+        self.ask(|object| {
+            let py = object.py();
+            let given = (now.as_secs_f64(), stream, PyBytes::new(py, data), fin);
+            let taken = object.call_method1(intern!(py, "write"), given)?;
+            answer(object, "write", &taken, "a number of bytes")
+        })
+    }
+
+    fn write_room(&mut self, stream: StreamId) -> u64 {
+        self.ask(|object| {
+            let name = intern!(object.py(), "write_room");
+            let room = object.call_method1(name, (stream,))?;
+            answer(object, "write_room", &room, "a number of bytes")
+        })
+    }
+
+    fn unacknowledged(&mut self) -> Option<u64> {
+        self.ask(|object| {
+            let left = object.call_method0(intern!(object.py(), "unacknowledged"))?;
+            answer(
+                object,
+                "unacknowledged",
+                &left,
+                "a number of 0 or more, or None",
+            )
+        })
+    }
+
+    fn migrate(&mut self, now: Instant, local: SocketAddr) {
+        self.ask(|object| {
+            let given = (now.as_secs_f64(), address(local));
+            object.call_method1("migrate", given).map(drop)
+        });
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.ask(|object| object.call_method1("close", (now.as_secs_f64(),)).map(drop));
+    }
+
+    fn is_over(&self) -> bool {
+        self.ask(|object| {
+            let over = object.call_method0(intern!(object.py(), "is_over"))?;
+            answer(object, "is_over", &over, "True or False")
+        })
+    }
+
+    fn stats(&mut self) -> Sender {
+        self.ask(|object| {
+            let given = object.call_method0(intern!(object.py(), "stats"))?;
+            stats(&given).map_err(|_| {
+                let expected = "a gargalo.QuicStats with numbers of 0 or more, or None";
+                wrong(object, "stats", &given, expected)
+            })
+        })
+    }
+
+    fn told<R>(&self, look: impl FnOnce(&mut Told) -> R) -> R {
+        look(&mut self.host.get().told())
+    }
+}
+
+/// What a scenario asks for, as keyword arguments of `gargalo.QuicConfig`.
+fn wanted<'py>(py: Python<'py>, asked: &Asked<'_>) -> PyResult<Bound<'py, PyDict>> {
+    let config = asked.config;
+    let fields = PyDict::new(py);
+    fields.set_item("is_server", !asked.is_client)?;
+    fields.set_item("local", address(asked.local))?;
+    fields.set_item("remote", address(asked.remote))?;
+    fields.set_item("congestion", &config.congestion.name)?;
+    fields.set_item("server_name", SERVER_NAME)?;
+    fields.set_item("alpn", ALPN)?;
+    fields.set_item("certificate", PyBytes::new(py, asked.certificate))?;
+    fields.set_item("private_key", PyBytes::new(py, asked.private_key))?;
+    fields.set_item("ticket_key", PyBytes::new(py, &asked.ticket_key))?;
+    fields.set_item("session", PyBytes::new(py, &asked.session))?;
+    fields.set_item("initial_window", config.initial_window().get())?;
+    fields.set_item("stream_window", config.stream_window)?;
+    fields.set_item("connection_window", config.connection_window)?;
+    fields.set_item("send_window", config.send_window)?;
+    fields.set_item("idle_timeout", config.idle_timeout.as_secs_f64())?;
+    fields.set_item("initial_rtt", INITIAL_RTT.as_secs_f64())?;
+    fields.set_item("max_streams", MAX_STREAMS)?;
+    fields.set_item("datagram_size", config.datagram_size)?;
+    fields.set_item("max_datagram_size", asked.max_datagram_size)?;
+    fields.set_item("early_data", asked.early_data)?;
+    fields.set_item("retry", config.retry)?;
+    fields.set_item("ecn", config.ecn)?;
+    fields.set_item("pacing", config.pacing)?;
+    fields.set_item("qlog", asked.qlog)?;
+    fields.set_item("secrets", asked.secrets)?;
+    fields.set_item("notices", true)?;
+    Ok(fields)
+}
+
+fn stats(given: &Bound<'_, PyAny>) -> PyResult<Sender> {
+    let count = |name: &str| -> PyResult<Option<u64>> { given.getattr(name)?.extract() };
+    let number = |name: &str| -> PyResult<Option<f64>> {
+        let number: Option<f64> = given.getattr(name)?.extract()?;
+        match number {
+            Some(n) if !(n.is_finite() && n >= 0.0) => Err(PyValueError::new_err(n)),
+            n => Ok(n),
+        }
+    };
+    let bytes =
+        |name: &str| -> PyResult<Option<Bytes>> { Ok(number(name)?.map(|n| Bytes::new(n as u64))) };
+    let rate = |name: &str| -> PyResult<Option<Rate>> {
+        Ok(number(name)?.map(|n| Rate::from_bps(n as u64)))
+    };
+    let phase: Option<String> = given.getattr("phase")?.extract()?;
+    Ok(Sender {
+        sent_packets: count("sent_packets")?,
+        sent_bytes: count("sent_bytes")?,
+        retransmitted_packets: count("retransmitted_packets")?,
+        lost_packets: count("lost_packets")?,
+        timeouts: count("timeouts")?,
+        spurious: count("spurious")?,
+        cwnd: bytes("cwnd")?,
+        ssthresh: bytes("ssthresh")?,
+        in_flight: bytes("in_flight")?,
+        srtt: number("srtt")?.map(Duration::from_secs_f64),
+        pacing_rate: rate("pacing_rate")?,
+        delivery_rate: rate("delivery_rate")?,
+        phase: phase.map_or("", |p| word(&p)),
+    })
+}
+
+fn address(of: SocketAddr) -> (String, u16) {
+    (of.ip().to_string(), of.port())
+}
+
+/// The first instant that is not before these seconds.
+fn instant(seconds: f64) -> Instant {
+    let at = Instant::from_nanos((seconds * 1e9) as u64);
+    match at.as_secs_f64() < seconds {
+        true => at + Duration::from_nanos(1),
+        false => at,
+    }
+}

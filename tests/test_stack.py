@@ -1,0 +1,235 @@
+"""QUIC stacks written in Python, and those that are installed as files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gargalo
+import pytest
+from gargalo import discovery, registry, virtual
+from toy_stack import Toy
+
+HERE = Path(__file__).resolve().parent
+
+SCENARIO = """\
+name     = "toy"
+seed     = 5
+duration = "20s"
+
+[topology.simple]
+link = { rate = "10Mbit/s", delay = "10ms", loss = { independent = 0.02 }, reorder = { probability = 0.05, late = "3ms" } }
+
+[[flows]]
+from = "client"
+to   = "server"
+transport.quic = { stack = "toy", congestion = "fixed" }
+workload.bulk = { bytes = "500kB" }
+
+[record]
+verify = true
+events = true
+"""
+
+
+def run(stack: type[gargalo.QuicStack] = Toy, **changes: object) -> gargalo.Run:
+    return gargalo.run(SCENARIO, stacks={"toy": stack}, set=changes)
+
+
+def test_a_stack_in_python_delivers_everything_under_loss() -> None:
+    done = run()
+    flow = done.flows.row(0, named=True)
+    assert flow["delivered_bytes"] == 500_000
+    assert flow["completion_s"] < 20
+    assert flow["verified"]
+    assert flow["sent_packets"] > 500
+    assert flow["lost_packets"] > 0
+    # What a stack does not tell is missing.
+    assert flow["timeouts"] is None
+    assert "loss" in done.events["kind"].to_list()
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    first, again, other = run(), run(), run(seed=6)
+    assert first.events.equals(again.events)
+    assert first.flow_samples.equals(again.flow_samples)
+    assert not first.events.equals(other.events)
+
+
+def test_requests_are_answered_over_streams() -> None:
+    text = SCENARIO.replace(
+        'workload.bulk = { bytes = "500kB" }',
+        'workload.request = { objects = 3, size = "20kB" }',
+    )
+    flow = gargalo.run(text, stacks={"toy": Toy}).flows.row(0, named=True)
+    assert flow["delivered_bytes"] == 60_000
+
+
+class Broken(Toy):
+    def datagram_in(self, now, datagram):
+        raise ZeroDivisionError("as the test wants")
+
+
+class Wrong(Toy):
+    def datagram_out(self, now):
+        return b"no addresses"
+
+
+class Eager(Toy):
+    def next_timer(self):
+        return float("nan")
+
+
+class Taker(Toy):
+    def write(self, now, stream, data, fin):
+        return "all"
+
+
+class Teller(Toy):
+    def stats(self):
+        return gargalo.QuicStats(cwnd=-1)
+
+
+class Shouter(Toy):
+    def timeout(self, now):
+        self.host.event("hello")
+
+
+class Unborn(Toy):
+    def __init__(self, config, host, now):
+        raise OSError(f"no {config.alpn} today")
+
+
+@pytest.mark.parametrize(
+    ("stack", "error", "message"),
+    [
+        (Broken, ZeroDivisionError, "as the test wants"),
+        (
+            Wrong,
+            TypeError,
+            r"Wrong\.datagram_out\(\) returned b'no addresses'; it must be a gargalo\.Quic",
+        ),
+        (Eager, ValueError, r"Eager\.next_timer\(\) returned NaN; it must be a finite number"),
+        (Taker, TypeError, r"Taker\.write\(\) returned 'all'; it must be a number of bytes"),
+        (
+            Teller,
+            TypeError,
+            r"Teller\.stats\(\) returned QuicStats\(.*cwnd=-1.*; it must be a gargalo\.Quic",
+        ),
+        (Shouter, ValueError, r'there is no event "hello": early, connected, closed or failed'),
+        (Unborn, OSError, "no gargalo today"),
+    ],
+)
+def test_a_fault_stops_the_run_and_is_named(
+    stack: type[gargalo.QuicStack], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        run(stack)
+
+
+class Silent(gargalo.QuicStack):
+    congestion = ("fixed",)
+
+
+class Nameless(Toy):
+    congestion = ()
+
+
+class Stranger:
+    congestion = ("fixed",)
+
+
+class Boastful(Toy):
+    features = frozenset({"teleport"})
+
+
+@pytest.mark.parametrize(
+    ("stack", "message"),
+    [
+        (Silent, r"Silent must define datagram_in\(\)"),
+        (Nameless, r"Nameless\.congestion is empty"),
+        (Boastful, r'Boastful\.features has "teleport"; there are 0-rtt, '),
+        (Stranger, r"Stranger'> is not a gargalo\.QuicStack"),
+    ],
+)
+def test_a_class_that_cannot_be_a_stack_is_refused(stack: type, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        run(stack, **{"flows.0.transport.quic.congestion": "cubic"})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"congestion": "cubic"}, "its own congestion controls: fixed"),
+        ({"retry": True}, "retry = true"),
+        ({"ecn": True}, "ecn = true"),
+        ({"pacing": False}, "pacing = false"),
+        ({"crypto": "null"}, 'crypto = "null"'),
+    ],
+)
+def test_what_a_stack_cannot_do_is_refused_before_the_run(change: dict, message: str) -> None:
+    ((key, value),) = change.items()
+    with pytest.raises(gargalo.ScenarioError, match=message):
+        run(**{f"flows.0.transport.quic.{key}": value})
+
+
+def test_an_installed_stack_is_loaded_by_its_name(tmp_path: Path) -> None:
+    text = (HERE / "toy_stack.py").read_text(encoding="utf-8")
+    (tmp_path / "filed.py").write_text(text + '\n\ngargalo.quic_stack("filed")(Toy)\n')
+    (tmp_path / "unused.py").write_text('raise RuntimeError("loaded without need")\n')
+    scenario = tmp_path / "toy.toml"
+    scenario.write_text(SCENARIO.replace('"toy", cong', '"filed", cong'))
+    environment = {**os.environ, "GARGALO_STACKS": str(tmp_path)}
+    outputs = []
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-m", "gargalo", "run", str(scenario), "--json"],
+            env={**environment, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found = json.loads(done.stdout)
+        outputs.append([found[part] for part in ("flows", "summary", "links")])
+    assert outputs[0][0][0]["delivered_bytes"] == 500_000
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import no_such_module_of_the_test\n", "cannot be loaded: ModuleNotFoundError"),
+        ("x = 1\n", "has no stack of this name"),
+    ],
+)
+def test_a_stack_that_cannot_be_loaded_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    (tmp_path / "torn.py").write_text(text)
+    monkeypatch.setenv(discovery.VARIABLE, str(tmp_path))
+    with pytest.raises(gargalo.RunError, match=message):
+        gargalo.run(SCENARIO.replace('"toy", cong', '"torn", cong'))
+    assert "torn" not in registry.registered()["stack"]
+
+
+class Host:
+    def random(self, length: int) -> bytes:
+        return bytes(range(length))
+
+
+class Reader:
+    host = Host()
+
+    @virtual.runs
+    def read(self, now: float) -> tuple[bytes, float, str]:
+        return virtual.urandom(3), virtual.time(), virtual.utcnow().isoformat()
+
+
+def test_clocks_and_random_bytes_are_those_of_the_running_object_in_its_calls_only() -> None:
+    assert Reader().read(1.5) == (b"\0\1\2", 1.5, "2026-01-01T00:00:01.500000+00:00")
+    assert not virtual.is_running()
+    assert virtual.urandom(3) != b"\0\1\2"
+    assert virtual.time() > 1e9
