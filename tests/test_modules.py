@@ -175,3 +175,12 @@ def test_a_module_with_files_below_it_is_its_folder() -> None:
     sources = [*CRATES.rglob("*.rs"), *(CRATES.parent / "fuzz/src").rglob("*.rs")]
     beside = [str(f) for f in sources if any(f.with_suffix("").rglob("*.rs"))]
     assert not beside, f"move to mod.rs: {beside}"
+
+
+def test_every_file_of_a_test_program_is_in_it() -> None:
+    mains = sorted(CRATES.glob("*/tests/*/main.rs"))
+    assert mains
+    for main in mains:
+        declared = set(re.findall(r"^mod (\w+);", main.read_text(), re.MULTILINE))
+        files = {f.stem for f in main.parent.glob("*.rs")} - {"main"}
+        assert files <= declared, f"{main.parent}: not declared in main.rs"
