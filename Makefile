@@ -172,9 +172,10 @@ reference: setup ## regenerates what is derived from the scenario model, results
 	"$(BIN)/python" -m gargalo._generate
 
 # ONLY=name redraws one algorithm.
-pictures: setup ## redraws the pictures of every congestion control's page, and those of runs in README and docs
+pictures: setup ## redraws the pictures of every congestion control's page, and those of runs, terminals and pages in README and docs
 	"$(BIN)/python" tools/congestion_pictures.py $(if $(ONLY),--only $(ONLY))
 	$(if $(ONLY),,"$(BIN)/python" tools/demo_picture.py)
+	$(if $(ONLY),,$(MAKE) browser-tools && "$(BIN)/python" tools/screenshots.py)
 
 comparison: setup ## measures every congestion control on six networks for the documentation
 	"$(BIN)/python" tools/congestion_comparison.py $(if $(ONLY),--only $(ONLY))

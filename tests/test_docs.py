@@ -20,12 +20,20 @@ from lab_helpers import needs, needs_namespaces
 
 PAGES = sorted(
     p
-    for folder in ("", "docs", "docs/congestion", "docs/studies", "docs/reference")
+    for folder in (
+        "",
+        "docs",
+        "docs/congestion",
+        "docs/studies",
+        "docs/reference",
+        "docs/tutorials",
+    )
     for p in (ROOT / folder).glob("*.md")
     if p.name != "CHANGELOG.md"
 )
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-RUN = ("quickstart", "coming-from", "faq", "cookbook")
+TUTORIALS = ("tutorials/race", "tutorials/question", "tutorials/congestion")
+RUN = ("index", "quickstart", "coming-from", "faq", "cookbook", *TUTORIALS)
 """Pages of which every command is run, in their order, in one directory."""
 REAL_TIME = re.compile(r"gargalo shell|--world lab")
 PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|…")
@@ -138,7 +146,7 @@ def work(page: str, folder: Path, *, real_time: bool) -> None:
     for line in lines(here):
         if bool(REAL_TIME.search(line)) != real_time and "trace generate" not in line:
             continue
-        if line.startswith("make ") or ("| jq " in line and shutil.which("jq") is None):
+        if line.startswith(("make ", "pip ")) or ("| jq " in line and shutil.which("jq") is None):
             continue
         execute(line.replace(".venv/bin/gargalo", "gargalo"), folder, path)
         done += 1

@@ -160,7 +160,7 @@ def test_hidden_pictures_come_back_at_their_size(chromium, pages):
 
 
 @needs_browser
-@pytest.mark.parametrize("width", [320, 360, 768])
+@pytest.mark.parametrize("width", [320, 360, 375, 768, 1280])
 @pytest.mark.parametrize("kind", KINDS)
 def test_on_a_phone(chromium, pages, kind, width):
     shown = Page(chromium, pages[kind], width=width)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import gargalo
 import polars as pl
 import pytest
+from conftest import ROOT
 from gargalo import evaluation
 from gargalo.evaluation import page, published, records
 from gargalo.evaluation.criteria.conformance import BBR, CASES, CUBIC, HSTCP, RENO
@@ -189,9 +190,18 @@ def test_pages_have_the_cases(cards):
     table = page.index_html(list(cards.values()))
     assert table.count('class="mark conforms"') == 2
     assert "| Multiplicative decrease | conforms | from" in published.page(cards["cubic"])
-    listed = published.index(list(cards.values()))
-    rows = [line for line in listed.splitlines() if "Conformance to" in line]
-    assert [line.split(" | ")[2:] for line in rows] == [["✓", "", " |"], ["", "✓", " |"]]
+    listed = published.index(published.verdicts(list(cards.values())))
+    rows = [line for line in listed.splitlines() if "| Conformance to" in line]
+    conforms = published.cell("conforms")
+    assert "✓" in conforms
+    assert [row.split(" | ")[2:] for row in rows] == [[conforms, "", " |"], ["", conforms, " |"]]
+
+
+def test_the_table_of_the_documentation_is_made_of_the_data_beside_it():
+    folder = ROOT / "docs" / "scorecards"
+    data = json.loads((folder / published.DATA).read_text(encoding="utf-8"))
+    assert published.index(data) == (folder / "index.md").read_text(encoding="utf-8")
+    assert all((folder / f"{a}.md").is_file() for a in data["algorithms"])
 
 
 def test_criteria_that_do_not_apply_are_a_sentence(tmp_path):

@@ -87,11 +87,30 @@ def test_the_line_of_a_flow_is_its_goodput(run):
         parts = notebook.rates(run, flow)
         assert len(parts) == notebook.BINS
         assert all(p >= 0 for p in parts)
-        assert sum(parts) == pytest.approx(total, rel=0.05)
+        assert sum(parts) * run.setup.duration_s / notebook.BINS == pytest.approx(total, rel=0.05)
     points = notebook.line([0.0, 1.0, 2.0]).partition('points="')[2].partition('"')[0].split()
     heights = [float(p.partition(",")[2]) for p in points]
     assert heights == [21.0, 11.0, 1.0]
     assert notebook.line([0.0, 0.0]) == notebook.line([]) == ""
+
+
+def test_a_flow_that_ends_within_a_part_of_the_line_does_not_seem_to_slow_down():
+    steady = """
+duration = "3s"
+topology.simple.link = { rate = "5Mbit/s", delay = "10ms", queue = { droptail = "1BDP" } }
+[[flows]]
+from = "client"
+to = "server"
+start = "330ms"
+stop = "2550ms"
+transport.tcp = {}
+"""
+    parts = notebook.rates(gargalo.run(steady), 0)
+    width_s = 3 / notebook.BINS
+    first, last = int(0.33 / width_s), int(2.55 / width_s)
+    assert {p for i, p in enumerate(parts) if not first <= i <= last} == {0.0}
+    assert parts[last] == pytest.approx(parts[last - 1], rel=0.05)
+    assert parts[last] * 8 == pytest.approx(5e6, rel=0.05)
 
 
 def test_what_a_reader_should_know_of_a_run_is_shown():

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import gargalo
 import pytest
+import screenshots
 from conftest import ROOT, TINY
 from gargalo import reporting
 from reports import Shown, browser, browser_missing, small_sweep, study
@@ -198,6 +199,13 @@ def test_csv(chromium, pages):
         ["reno", "2", "4"],
         ["reno", "4", "4"],
     ]
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_page_is_wider_than_its_screen(chromium, pages, kind, width):
+    Page(chromium, pages[kind], width=width)
+    assert screenshots.overflow(chromium) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

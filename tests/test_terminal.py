@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
-import os
-import pty
 import re
-import struct
-import subprocess
 import sys
-import termios
 from functools import cache
 from typing import TYPE_CHECKING
 
 import click
 import gargalo
 import pytest
+import screenshots
 from click.testing import CliRunner
-from conftest import ROOT, TINY, command, environment
+from conftest import ROOT, TINY, command
 from gargalo import cli_text, sweeps
 from gargalo.cli import COMMANDS, app
 from gargalo.fitting import Column, show_table
@@ -30,7 +25,6 @@ from sweep_helpers import MINI
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 WIDTHS = [60, 80, 200]
 CUT = re.compile(r"\w…")
@@ -226,35 +220,6 @@ def test_the_claims_of_a_study_fit(width):
     assert piped.count(text) == 2
 
 
-def in_terminal(folder: Path, width: int, *arguments: object) -> tuple[int, str]:
-    """Run the command in a terminal of some columns; return its exit code and what it showed."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-    kept = {k: v for k, v in environment().items() if k not in ("COLUMNS", "PYTHONUNBUFFERED")}
-    with subprocess.Popen(
-        command(*arguments),
-        cwd=folder,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-        env={**kept, "TERM": "xterm"},
-    ) as process:
-        os.close(theirs)
-        seen = b""
-        while chunk := _read(ours):
-            seen += chunk
-    os.close(ours)
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
-    return process.returncode, text.replace("\r\n", "\n")
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:  # The other end is closed.
-        return b""
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_commands_know_the_width_of_their_terminal(width, tmp_path):
@@ -266,7 +231,8 @@ def test_commands_know_the_width_of_their_terminal(width, tmp_path):
         ["sweep", "--help"],
     )
     for arguments in lines:
-        code, text = in_terminal(tmp_path, width, *arguments)
+        code, seen = screenshots.in_terminal(command(*arguments), tmp_path, width)
+        text = screenshots.plain(seen)
         assert code == 0, text
         check(text, width)
         longest = max(len(line.rstrip()) for line in text.splitlines())

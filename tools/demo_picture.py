@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draw the pictures of runs in README and documentation from examples: `make pictures`.
+"""Draw the pictures of runs in README and documentation from examples and tutorials: `make pictures`.
 
 Beside each go the figures that it shows (docs/images/NAME.csv), whose digest the picture carries. A test compares them
 with what the example gives now.
@@ -25,16 +25,20 @@ IMAGES = ROOT / "docs" / "images"
 PICTURES = {
     "cellular-race": ("examples/cellular-race.toml", runs.goodput, "README.md"),
     "mptcp-hand-over": ("examples/mptcp.toml", runs.paths, "docs/mptcp.md"),
+    "race": ("docs/tutorials/race.md", runs.goodput, "docs/tutorials/race.md"),
 }
-"""Scenario, what is drawn, and the page that shows it."""
+"""Scenario, or the page whose first block is it; what is drawn; and the page that shows it."""
 DIGEST = "Source"
 """Where a picture says which figures it belongs to (a keyword of PNG's text chunks)."""
 
 
 def chart(name: str) -> Chart:
     """Run an example and return its picture as data."""
-    scenario, drawn, _ = PICTURES[name]
-    return drawn(gargalo.run(ROOT / scenario))
+    place, drawn, _ = PICTURES[name]
+    scenario: Path | str = ROOT / place
+    if place.endswith(".md"):
+        scenario = (ROOT / place).read_text(encoding="utf-8").split("```toml\n")[1].split("```")[0]
+    return drawn(gargalo.run(scenario))
 
 
 def figures(shown: Chart) -> str:

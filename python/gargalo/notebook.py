@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -77,21 +78,35 @@ def line(values: Sequence[float]) -> Html:
 
 
 def rates(run: Run, flow: int) -> list[float]:
-    """Return what a flow delivered in each of `BINS` equal parts of the run, in bytes."""
+    """Return what a flow delivered per second in each of `BINS` equal parts of the run, in byte/s.
+
+    Where it begins or ends within a part, that of the time in which it was there; 0 before and after.
+    """
     import polars as pl
 
     samples = run.flow_samples
     if samples.is_empty():
         return []
-    own = samples.filter(pl.col("flow") == flow).sort("time_s")
-    end = max(run.setup.duration_s, 1e-9)
-    part = (pl.col("time_s") / end * BINS).floor().clip(0, BINS - 1).cast(pl.Int64)
-    last = dict(own.group_by(part.alias("bin")).agg(pl.col("delivered_bytes").max()).iter_rows())
-    parts, before = [], 0
+    row = run.flows.filter(pl.col("id") == flow).row(0, named=True)
+    duration_s = run.setup.duration_s
+    start_s, end_s = row["start_s"], min(row["end_s"] or duration_s, duration_s)
+    inside = pl.col("time_s").is_between(start_s, end_s, closed="none")
+    own = samples.filter((pl.col("flow") == flow) & inside).sort("time_s")
+    times: list[float] = [start_s, *own["time_s"], end_s]
+    delivered: list[float] = [0, *own["delivered_bytes"], row["delivered_bytes"]]
+
+    def until(time_s: float) -> float:
+        """Return what was delivered until an instant: between two samples in proportion to the time."""
+        i = min(bisect(times, time_s), len(times) - 1)
+        span_s = times[i] - times[i - 1]
+        share = (time_s - times[i - 1]) / span_s if span_s > 0 else 1.0
+        return delivered[i - 1] + share * (delivered[i] - delivered[i - 1])
+
+    parts = []
     for i in range(BINS):
-        now = max(last.get(i, before), before)
-        parts.append(float(now - before))
-        before = now
+        low = max(i * duration_s / BINS, start_s)
+        high = min((i + 1) * duration_s / BINS, end_s)
+        parts.append(max(until(high) - until(low), 0.0) / (high - low) if high > low else 0.0)
     return parts
 
 

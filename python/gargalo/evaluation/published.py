@@ -1,13 +1,15 @@
 """The scorecards of all built-in algorithms as pages of the documentation.
 
-`python -m gargalo.evaluation.published docs` writes `docs/scorecards/index.md`, a table that compares them, and
-a page for each; runs are kept in a store, so that only what has changed is done again.
+`python -m gargalo.evaluation.published docs` writes `docs/scorecards/index.md`, a table that compares them, what the
+table shows as data beside it, and a page for each; runs are kept in a store, so that only what has changed is done
+again. With `--stored` nothing is run: the table is written again from the data.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from gargalo.evaluation.model import Verdict
     from gargalo.evaluation.running import Scorecard
 
-BOLD = ("fault", "failed")
-SIGNS = {v: f"**{m.sign}**" if v in BOLD else m.sign for v, m in VERDICTS.items()}
+SIGNS = {v: m.sign for v, m in VERDICTS.items()}
 MARK = "<!-- Made by `python -m gargalo.evaluation.published`; do not edit. -->\n\n"
+DATA = "verdicts.json"
+"""What the table shows, beside it."""
+WIDE = "---\nhide: [navigation, toc]\n---\n\n"
+"""The table has the whole width of a page."""
 
 
 def names() -> list[str]:
@@ -35,41 +41,68 @@ def names() -> list[str]:
     return sorted(str(c["name"]) for c in _core.congestion())
 
 
-def index(cards: Sequence[Scorecard]) -> str:
+def verdicts(cards: Sequence[Scorecard]) -> dict[str, Any]:
+    """Return what the table shows: by criterion the verdict on each algorithm, and faults in words."""
+    results = [(card.algorithm, r) for card in cards for r in card.results]
+    judged = {r.criterion.id for _, r in results}
+    return {
+        "profile": cards[0].profile.name,
+        "repeat": cards[0].profile.repeat,
+        "made": f"by gargalo {_core.__version__}",
+        "algorithms": [card.algorithm for card in cards],
+        # In their own order, those of some algorithms only among them.
+        "criteria": [
+            {
+                "title": c.title,
+                "section": c.section,
+                "strength": c.strength,
+                "verdicts": {a: r.verdict for a, r in results if r.criterion.id == c.id},
+            }
+            for c in CRITERIA
+            if c.id in judged
+        ],
+        "faults": [
+            {"algorithm": a, "criterion": r.criterion.title, "fault": fault}
+            for a, r in results
+            for fault in r.faults
+        ],
+    }
+
+
+def index(found: Mapping[str, Any]) -> str:
     """Return the page that compares: a row for each criterion, a column for each algorithm."""
-    profile = cards[0].profile
-    head = " | ".join(f"[{c.algorithm}]({c.algorithm}.md)" for c in cards)
+    algorithms = found["algorithms"]
+    shown = {v for c in found["criteria"] for v in c["verdicts"].values()}
     lines = [
-        MARK + "# Scorecards",
+        WIDE + MARK + "# Scorecards",
         "",
-        f"All built-in congestion controls by the criteria of RFC 9743, profile `{profile.name}` "
-        f"({profile.repeat} runs of each cell), made by `make scorecards`. Signs compare with {YARDSTICK} on the same "
-        "points and are advisory: - worse in some figure and better in none, ⇅ better in some and worse in others, = like, + better and nowhere worse, **✗** a fault beyond "
-        "comparison; ✓ does what its own specification says (nothing: there are no cases for it). How they come about: [Evaluating a congestion control](../evaluate.md).",
+        f"All built-in congestion controls by the criteria of RFC 9743, profile `{found['profile']}` "
+        f"({found['repeat']} runs of each cell), made by `make scorecards` {found['made']}. Signs compare with "
+        f"{YARDSTICK} on the same points and are advisory: [what they mean](../evaluate.md#verdicts).",
         "",
-        f"| criterion | RFC 9743 | {head} |",
-        "| --- | --- |" + " --- |" * len(cards),
+        ", ".join(f"{cell(v)} {v}" for v in VERDICTS if v in shown),
+        "",
+        '<div class="matrix" markdown>',
+        "",
+        f"| criterion | RFC 9743 | {' | '.join(f'[{a}]({a}.md)' for a in algorithms)} |",
+        "| --- | --- |" + " --- |" * len(algorithms),
     ]
-    # In their own order, those of some algorithms only among them.
-    judged = {r.criterion.id for card in cards for r in card.results}
-    for c in (c for c in CRITERIA if c.id in judged):
-        verdicts = [
-            next((r.verdict for r in card.results if r.criterion.id == c.id), None)
-            for card in cards
-        ]
-        signs = " | ".join("" if v is None else SIGNS[v] for v in verdicts)
-        lines.append(
-            f"| {c.title} | {c.section.removeprefix('RFC 9743 ')} {c.strength} | {signs} |"
-        )
-    faults = [
-        f"- **{card.algorithm}**, {r.criterion.title.lower()}: {fault}."
-        for card in cards
-        for r in card.results
-        for fault in r.faults
-    ]
-    if faults:
-        lines += ["", "## Faults", "", *faults]
+    for c in found["criteria"]:
+        section = re.sub(r"^RFC 9743 | \(.*\)|, [A-Z].*|;.*", "", c["section"])
+        cells = " | ".join(cell(c["verdicts"].get(a)) for a in algorithms)
+        lines.append(f"| {c['title']} | {section} {c['strength']} | {cells} |")
+    lines += ["", "</div>"]
+    if found["faults"]:
+        told = [f"- **{f['algorithm']}**, {f['criterion']}: {f['fault']}." for f in found["faults"]]
+        lines += ["", "## Faults", "", *told]
     return "\n".join(lines) + "\n"
+
+
+def cell(verdict: Verdict | None) -> str:
+    """Return a verdict as a sign with a colour; the sign says it without the colour, too."""
+    if verdict is None:
+        return ""
+    return f'<abbr class="{verdict}" title="{verdict}">{SIGNS[verdict]}</abbr>'
 
 
 def page(card: Scorecard) -> str:
@@ -89,7 +122,7 @@ def page(card: Scorecard) -> str:
         c = result.criterion
         lines += [
             "",
-            f"## {SIGNS[result.verdict].strip('*')} {c.title}",
+            f"## {SIGNS[result.verdict]} {c.title}",
             "",
             f"{c.section}, {c.strength}. {c.does}",
             "",
@@ -133,19 +166,26 @@ def main() -> None:
     parser.add_argument("--profile", default="quick")
     parser.add_argument("--repeat", type=int)
     parser.add_argument("--store", type=Path, default=STORE)
+    parser.add_argument(
+        "--stored", action="store_true", help="write the table from the data beside it"
+    )
     given = parser.parse_args()
-    found = evaluate(names(), profile=given.profile, repeat=given.repeat, store=given.store)
     folder = given.docs / "scorecards"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "index.md").write_text(index(found.scorecards), encoding="utf-8")
-    for card in found.scorecards:
-        (folder / f"{card.algorithm}.md").write_text(page(card), encoding="utf-8")
-    facts = {
-        "runs": found.sweep.plan.height,
-        "packets": found.sweep.packets,
-        "wall_s": found.sweep.wall_s,
-    }
-    print(json.dumps(facts))
+    if not given.stored:
+        found = evaluate(names(), profile=given.profile, repeat=given.repeat, store=given.store)
+        data = json.dumps(verdicts(found.scorecards), indent=1, ensure_ascii=False)
+        (folder / DATA).write_text(data + "\n", encoding="utf-8")
+        for card in found.scorecards:
+            (folder / f"{card.algorithm}.md").write_text(page(card), encoding="utf-8")
+        facts = {
+            "runs": found.sweep.plan.height,
+            "packets": found.sweep.packets,
+            "wall_s": found.sweep.wall_s,
+        }
+        print(json.dumps(facts))
+    stored = json.loads((folder / DATA).read_text(encoding="utf-8"))
+    (folder / "index.md").write_text(index(stored), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gargalo.extras import need
 
-need("sweeps", "numpy", "scipy", "cloudpickle")
+need("sweeps and comparisons", "numpy", "scipy", "cloudpickle")
 
 from gargalo.sweeps.axes import Axis, Point, axis
 from gargalo.sweeps.errors import (

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 USUAL = (
     "goodput_bps",
-    "utilization",
     "jain_index",
     "queue_delay_p95_s",
     "loss_rate",
     "completion_p50_s",
+    "utilization",
 )
-"""What is compared unless asked for otherwise, besides what was measured."""
+"""What is compared unless asked for otherwise, besides what was measured; in a narrow terminal the last are left out."""
 
 
 @dataclass(frozen=True)

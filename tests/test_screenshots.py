@@ -1,0 +1,116 @@
+"""What people see on a terminal of 80 columns and on screens of 375 and 1280 pixels: it fits, and the documentation shows it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import screenshots
+from conftest import ROOT
+from reports import browser, browser_missing
+from test_docs import lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+missing = browser_missing()
+needs_browser = pytest.mark.skipif(missing is not None, reason=f"no browser: {missing}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("name", screenshots.TERMINALS)
+def test_a_picture_of_a_terminal_is_what_it_shows(name, tmp_path):
+    shot = screenshots.TERMINALS[name]
+    shown = screenshots.shoot_terminal(shot, tmp_path)
+    committed = (screenshots.IMAGES / f"{name}.svg").read_text(encoding="utf-8")
+    drawn = screenshots.lines_of(screenshots.svg(name, shot.line, shown))
+    again = f"docs/images/{name}.svg shows something else: make pictures"
+    assert screenshots.same(drawn, screenshots.lines_of(committed)), again
+    words = " ".join(drawn).split()
+    assert words[0] == "$"
+    assert set(screenshots.plain(shown).split()) <= set(words), "all of it is in the picture"
+    assert re.findall(r"https?://[^\"]*", committed) == ["http://www.w3.org/2000/svg"]
+    page = ROOT / "docs" / f"{shot.page}.md"
+    assert f"](../images/{name}.svg)" in page.read_text(encoding="utf-8")
+    if shot.code == 0:
+        assert shot.line in [" ".join(line.split()) for line in lines(page)]
+
+
+def test_what_is_too_wide_or_different_is_noticed():
+    assert screenshots.wider("a" * 80 + "  \n" + "b" * 81, 80) == ["b" * 81]
+    assert screenshots.same(["a  b", "1 packets/s) x"], ["a b", "2 packets/s) x"])
+    assert not screenshots.same(["a b"], ["a c"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documentation as a site."""
+    folder = tmp_path_factory.mktemp("site")
+    subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        check=True,
+        timeout=300,
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chrome]:
+    driver = browser()
+    yield driver
+    driver.quit()
+
+
+@needs_browser
+@pytest.mark.parametrize("width", screenshots.SCREENS)
+def test_no_page_of_the_documentation_is_wider_than_a_screen(site, chromium, width):
+    pages = sorted(p for p in site.rglob("*.html") if p.name != "404.html")
+    assert len(pages) > 80
+    wide = {}
+    for page in pages:
+        screenshots.show(chromium, page, width, 900, drawn=False)
+        if beyond := screenshots.overflow(chromium):
+            wide[str(page.relative_to(site))] = beyond
+    assert wide == {}
+    chromium.get("data:text/html,<body style='margin:0'><p style='width:3000px'>wide")
+    assert "P. ends at 3000" in screenshots.overflow(chromium), "the check finds what is wide"
+
+
+MATRIX = """return (table => {
+    const cells = [...table.querySelectorAll('abbr')], box = table.getBoundingClientRect();
+    const scrolled = table.closest('.md-typeset__scrollwrap') || table.parentElement;
+    return { wide: scrolled.scrollWidth - scrolled.clientWidth, height: box.height, overflow: getComputedStyle(scrolled).overflowX,
+             first: getComputedStyle(table.querySelector('td')).position,
+             colours: Object.fromEntries(cells.map(e => [e.textContent, getComputedStyle(e).backgroundColor])),
+             titles: cells.every(e => e.title === e.className) }; })(document.querySelector('.matrix table'))"""
+
+
+@needs_browser
+def test_the_matrix_of_scorecards_fits_a_screen_and_scrolls_within_itself_on_a_phone(
+    site, chromium
+):
+    page = site / "scorecards" / "index.html"
+    screenshots.show(chromium, page, 1280, 900, drawn=False)
+    found = chromium.execute_script(MATRIX)
+    assert found["wide"] <= 0
+    assert found["height"] < 700
+    assert found["titles"]
+    # A sign in each cell, and a colour: alike only for what is alike in its meaning.
+    colours = found["colours"]
+    assert set(colours) == {"✗", "-", "⇅", "+", "✓", "="}
+    assert len(set(colours.values())) == 4
+    assert (colours["-"], colours["+"]) == (colours["⇅"], colours["✓"])
+    screenshots.show(chromium, page, 375, 900, drawn=False)
+    found = chromium.execute_script(MATRIX)
+    assert found["wide"] > 100
+    assert found["overflow"] == "auto"
+    assert found["first"] == "sticky"
