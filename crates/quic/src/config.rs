@@ -8,7 +8,7 @@ use serde_json::Map;
 
 use crate::Profile;
 use crate::congestion::OursOrOwn;
-use crate::stack::Stacks;
+use crate::stacks::Stacks;
 
 settings! {
     /// QUIC (RFC 9000): a production implementation in virtual time. Options that are not given have the profile's

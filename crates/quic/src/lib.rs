@@ -9,10 +9,12 @@ mod crypto;
 mod endpoint;
 pub mod foreign;
 mod frames;
+mod noq;
 mod profile;
 mod qlog;
 mod realm;
 mod stack;
+mod stacks;
 mod tls;
 mod types;
 
@@ -22,9 +24,11 @@ pub use config::{
 pub use congestion::{Build, Congestion};
 pub use crypto::change_frames;
 pub use endpoint::Endpoint;
+pub use noq::Noq;
 pub use profile::Profile;
 pub use realm::{Realm, Session};
-pub use stack::{Features, Implementation, NOQ, Noq, Stack, Stacks};
+pub use stack::{Features, Implementation, Stack};
+pub use stacks::{NOQ, Stacks};
 pub use tls::{ALPN, SERVER_NAME};
 pub use types::{
     Chunk, Datagram, Event, Init, Known, Notice, PathSnapshot, Snapshot, Stats, StreamId,

@@ -1,17 +1,14 @@
-//! What the worlds need of a QUIC implementation: ours is [`Noq`]; others are shared libraries or Python classes.
+//! What the worlds need of a QUIC implementation: ours is [`Noq`](crate::Noq); others are shared libraries or Python classes.
 
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
-use gargalo_settings::{Error as Wrong, Files, Json, Schemas, Setting};
 use gargalo_units::{Duration, Ecn, Instant};
 
-use serde_json::json;
-
 use crate::{
-    Chunk, Config, Congestion, Crypto, Datagram, Endpoint, Error, Event, Handshake, Init, Notice,
-    PathSnapshot, Realm, Snapshot, Stats, StreamId,
+    Chunk, Config, Crypto, Datagram, Error, Event, Handshake, Init, Notice, PathSnapshot, Realm,
+    Snapshot, Stats, StreamId,
 };
 
 /// One end of a connection of any QUIC implementation, sans-IO.
@@ -100,107 +97,6 @@ pub trait Implementation: Debug + Send + Sync {
     /// # Errors
     /// As for [`Implementation::connect`].
     fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error>;
-}
-
-/// noq, with this congestion control.
-#[derive(Clone, Debug)]
-pub struct Noq(pub Congestion);
-
-/// The name of [`Noq`] in scenarios.
-pub const NOQ: &str = "noq";
-
-impl Implementation for Noq {
-    fn name(&self) -> &str {
-        NOQ
-    }
-
-    fn check(&self, config: &Config, _: bool) -> Result<(), Error> {
-        config.check_ranges()
-    }
-
-    fn connect(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
-        let made = Endpoint::connect(realm, config, &self.0, init)?;
-        Ok(Box::new(made))
-    }
-
-    fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
-        let made = Endpoint::listen(realm, config, &self.0, init)?;
-        Ok(Box::new(made))
-    }
-}
-
-/// The stacks of both ends, by their names in scenarios.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stacks {
-    /// The client's.
-    pub client: String,
-    /// The server's.
-    pub server: String,
-}
-
-impl Stacks {
-    /// Whether both ends are noq's.
-    pub fn is_noq(&self) -> bool {
-        self.client == NOQ && self.server == NOQ
-    }
-}
-
-impl Default for Stacks {
-    fn default() -> Self {
-        Self {
-            client: NOQ.to_owned(),
-            server: NOQ.to_owned(),
-        }
-    }
-}
-
-impl fmt::Display for Stacks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.client == self.server {
-            return f.write_str(&self.client);
-        }
-        write!(f, "{} to {}", self.client, self.server)
-    }
-}
-
-impl Setting for Stacks {
-    fn schema(schemas: &mut Schemas) -> Json {
-        schemas.define("QuicStacks", |_| {
-            // Names of plug-ins are known to the caller.
-            let name = json!({ "type": "string", "enum": [NOQ] });
-            json!({
-                "description": "A QUIC stack for both ends, or one for each.",
-                "anyOf": [name, {
-                    "type": "object", "properties": { "client": name, "server": name },
-                    "required": ["client", "server"], "additionalProperties": false
-                }]
-            })
-        })
-    }
-
-    fn read(json: &Json, _: &mut Files) -> Result<Self, Wrong> {
-        let name = |json: &Json| json.as_str().filter(|n| !n.is_empty()).map(str::to_owned);
-        if let Some(both) = name(json) {
-            return Ok(Self {
-                client: both.clone(),
-                server: both,
-            });
-        }
-        let ends = json.as_object().filter(|o| o.len() == 2);
-        let end = |key: &str| ends.and_then(|o| o.get(key)).and_then(name);
-        match (end("client"), end("server")) {
-            (Some(client), Some(server)) => Ok(Self { client, server }),
-            _ => Err(Wrong::new(format!("{json} is no stack"))
-                .help("give a name, or a table { client = \"NAME\", server = \"NAME\" }")),
-        }
-    }
-
-    fn write(&self) -> Json {
-        if self.client == self.server {
-            return self.client.as_str().into();
-        }
-        json!({ "client": self.client, "server": self.server })
-    }
 }
 
 /// What an implementation other than noq can do besides connections, streams and loss recovery.

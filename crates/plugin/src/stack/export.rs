@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use super::abi::{self, NONE, feature};
-use super::host::{self, Call};
+use super::host::{self, Call, nanos};
 use super::{Config, Event, Path, Stack, Stats};
 
 /// Exports a type that implements [`Stack`] as the library's QUIC implementation.
@@ -308,11 +308,6 @@ fn to_abi_stats(s: &Stats) -> abi::Stats {
         phase: s.phase.map_or(std::ptr::null(), CStr::as_ptr),
         ..abi::Stats::default()
     }
-}
-
-/// Nanoseconds; far times are the greatest that is not [`NONE`].
-pub(super) fn nanos(t: Duration) -> u64 {
-    u64::try_from(t.as_nanos()).map_or(NONE - 1, |n| n.min(NONE - 1))
 }
 
 /// The host's address; `None` if it is not valid.

@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::ptr::NonNull;
 use std::time::Duration;
 
-use super::abi::{self, early, event};
+use super::abi::{self, NONE, early, event};
 use super::{EarlyData, Event};
 
 /// A call to an object.
@@ -114,7 +114,7 @@ pub fn notice(kind: &str, detail: &str) {
 /// A round-trip sample.
 pub fn rtt_sample(rtt: Duration) {
     // SAFETY: the context is the host's own.
-    host(|h| unsafe { (h.rtt_sample)(h.context, super::export::nanos(rtt)) });
+    host(|h| unsafe { (h.rtt_sample)(h.context, nanos(rtt)) });
 }
 
 /// [`qlog`] for what writes to a file.
@@ -140,4 +140,9 @@ fn hex(bytes: &[u8]) -> String {
 fn c_string(text: &str) -> CString {
     let text = text.split('\0').next().unwrap_or_default();
     CString::new(text).unwrap_or_default()
+}
+
+/// Nanoseconds; far times are the greatest that is not [`NONE`].
+pub(super) fn nanos(t: Duration) -> u64 {
+    u64::try_from(t.as_nanos()).map_or(NONE - 1, |n| n.min(NONE - 1))
 }
