@@ -20,7 +20,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup dev demo dist try-wheel test test-rust test-python capture-tools browser-tools lab-tools fuzz fuzz-corpus bench crosscheck lint docs reference pictures comparison scorecards fmt lock clean
+.PHONY: help setup dev demo dist try-wheel test test-rust test-python capture-tools browser-tools lab-tools fuzz fuzz-corpus bench crosscheck stacks stack-tools lint docs reference pictures comparison scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -135,6 +135,53 @@ fuzz-corpus: ## keeps what `make fuzz` found that covers more
 		"$$fuzzer" -merge=1 fuzz/corpus/$$t $(FUZZ_NEW)/$$t; \
 	done
 
+# QUIC implementations of others, outside the default build and Cargo's workspace; a library is found by its file's name.
+# STACKS="quinn ngtcp2" builds those. RUSTFLAGS of the caller would replace those of a folder's .cargo/config.toml.
+STACKS ?= quinn quiche ngtcp2 aioquic
+STACKS_BUILT := $(abspath $(TARGET))/stacks
+STACKS_FOUND := $(abspath $(VENV))/share/gargalo/stacks
+stacks: setup stack-tools $(addprefix stack-,$(STACKS)) ## QUIC stacks of others, for `stack = "NAME"`: quinn, quiche, ngtcp2, aioquic (STACKS="quinn ngtcp2")
+
+define CARGO_STACK
+@echo "stacks: building $(1)"; \
+unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS; cd stacks/$(1); \
+cargo build --release --locked --quiet --target-dir "$(STACKS_BUILT)/$(1)"; \
+mkdir -p "$(STACKS_FOUND)"; cp "$(STACKS_BUILT)/$(1)/release/$(2)" "$(STACKS_FOUND)/$(1).so"
+endef
+
+.PHONY: stack-quinn stack-quiche stack-ngtcp2 stack-aioquic
+stack-quinn: setup
+	$(call CARGO_STACK,quinn,libquinn.so)
+
+# BoringSSL is compiled, which takes some minutes.
+stack-quiche: setup stack-tools
+	$(call CARGO_STACK,quiche,libquiche_stack.so)
+
+stack-ngtcp2: setup stack-tools
+	@echo "stacks: building ngtcp2"; \
+	$(MAKE) --no-print-directory -C stacks/ngtcp2; \
+	mkdir -p "$(STACKS_FOUND)"; cp stacks/ngtcp2/ngtcp2.so "$(STACKS_FOUND)/"
+
+stack-aioquic: setup
+	@echo "stacks: installing aioquic"; \
+	$(MAKE) --no-print-directory -C stacks/aioquic install PYTHON="$(abspath $(BIN)/python)"
+
+# What compiles BoringSSL and ngtcp2 is installed if it can be; otherwise it is named.
+stack-tools:
+	@wanted=""; \
+	case " $(STACKS) " in *" quiche "*) \
+		for p in cmake g++; do command -v $$p >/dev/null || wanted="$$wanted $$p"; done; \
+		[ -n "$${LIBCLANG_PATH:-}" ] || compgen -G "/usr/lib*/llvm*/lib/libclang.so*" >/dev/null || compgen -G "/usr/lib*/*/libclang[.-][s0-9]*" >/dev/null \
+			|| wanted="$$wanted libclang-dev";; esac; \
+	case " $(STACKS) " in *" ngtcp2 "*) \
+		pkg-config --exists libngtcp2 libngtcp2_crypto_gnutls gnutls 2>/dev/null \
+			|| wanted="$$wanted pkg-config libngtcp2-dev libngtcp2-crypto-gnutls-dev libgnutls28-dev";; esac; \
+	if [ -n "$$wanted" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$wanted; } \
+			>/dev/null 2>&1 && wanted=""; \
+	fi; \
+	[ -z "$$wanted" ] || { echo "stacks: missing:$$wanted; install them (apt install$$wanted), or leave out what needs them: make stacks STACKS=quinn" >&2; exit 1; }
+
 # A wheel for machines older than this one: zig has the symbols of old C libraries. `make setup` builds one for this machine alone.
 WHEEL_TARGET ?= $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 WHEEL_COMPATIBILITY ?= manylinux_2_17
@@ -160,6 +207,7 @@ crosscheck: setup ## the same congestion controls in ns-3 and here; rewrites doc
 # Clippy shares the tests' profile: build scripts and macros are compiled once for both.
 lint: dev ## formatting, clippy, ruff, mypy
 	cargo fmt --all --check
+	for s in common quinn quiche; do cargo fmt --manifest-path stacks/$$s/Cargo.toml --check; done
 	cargo clippy --workspace --all-targets --locked --quiet $(PROFILE) -- -D warnings
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
@@ -185,6 +233,7 @@ scorecards: setup ## evaluates every congestion control by the criteria of RFC 9
 
 fmt: dev ## format the code
 	cargo fmt --all
+	for s in common quinn quiche; do cargo fmt --manifest-path stacks/$$s/Cargo.toml; done
 	"$(BIN)/ruff" check --fix --quiet .
 	"$(BIN)/ruff" format .
 
@@ -198,4 +247,5 @@ lock: ## renew the locks of Python packages (needs uv)
 
 clean: ## remove what was built; results in runs/ stay
 	cargo clean --quiet
+	$(MAKE) --no-print-directory -C stacks/ngtcp2 clean
 	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache
