@@ -129,7 +129,9 @@ const char *tls_start(struct tls *tls, const struct gargalo_stack_config *config
     gnutls_global_set_time_function(virtual_time);
     _gnutls_global_set_gettime_function(virtual_gettime);
     if (!gnutls_key_generate(&probe, 16)) gnutls_free(probe.data);
-    if (!tls->replaced) return "this process uses GnuTLS elsewhere, so its random bytes cannot be those of the host";
+    if (!tls->replaced)
+        return "this process has loaded GnuTLS or another copy of this library before, so random bytes cannot be the host's: "
+               "use one copy, in a process of its own";
     tls->certificate = (gnutls_datum_t){malloc(config->certificate.length), (unsigned)config->certificate.length};
     memcpy(tls->certificate.data, config->certificate.data, config->certificate.length);
     if (config->ticket_key.length == sizeof tls->key) memcpy(tls->key, config->ticket_key.data, sizeof tls->key);
