@@ -95,7 +95,8 @@ struct gargalo_stack_config {
     uint32_t datagram_size;      /* UDP payload of a full packet */
     uint32_t max_datagram_size;  /* greatest that discovery may find; equal to datagram_size: no discovery */
     uint8_t is_server;
-    uint8_t early_data;          /* client: send early data if there is a session; server: accept it */
+    uint8_t early_data;          /* client: send early data if there is a session; server: accept it, and issue tickets
+                                  * that allow it */
     uint8_t retry;               /* server: answer the first Initial with a Retry */
     uint8_t ecn;
     uint8_t pacing;

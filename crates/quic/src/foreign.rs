@@ -152,7 +152,11 @@ impl<'a> Asked<'a> {
             true => (init.local.ip(), init.remote.ip()),
             false => (init.remote.ip(), init.local.ip()),
         };
-        let early_data = config.handshake == Handshake::ZeroRtt;
+        // A server accepts it always: the tickets of one connection are for the next.
+        let early_data = match is_client {
+            true => config.handshake == Handshake::ZeroRtt,
+            false => features.zero_rtt,
+        };
         let session = is_client.then(|| Session {
             stack: name.to_owned(),
             client,
@@ -256,6 +260,10 @@ impl Told {
 
     /// Stream data has arrived.
     pub fn received(&mut self, stream: StreamId, data: &[u8], end: bool) {
+        // A server answers early data before the handshake is complete (RFC 9001 §5.7 allows it).
+        if self.session.is_none() && !self.ended {
+            self.connect(true);
+        }
         self.chunks.push_back(Chunk {
             stream,
             data: Bytes::copy_from_slice(data),
