@@ -192,7 +192,7 @@ impl<'a> Asked<'a> {
             chunks: VecDeque::new(),
             secrets: VecDeque::new(),
             notices: VecDeque::new(),
-            records: false,
+            records: true,
             rtt: None,
             qlog,
             connected: false,
@@ -370,6 +370,8 @@ impl<V: Verbs> Foreign<V> {
         local: SocketAddr,
         now: Instant,
     ) -> Self {
+        // What it has told while it was made is kept for a world that asks for notices.
+        verbs.told(|t| t.records = false);
         Self {
             verbs,
             name: name.to_owned(),
@@ -539,6 +541,8 @@ impl<V: Verbs> Stack for Foreign<V> {
             let now = self.advance(now);
             self.known_local = local;
             self.verbs.migrate(now, local);
+            let moved = || format!("moved to {local}");
+            self.verbs.told(|t| t.add_notice("path", moved));
         }
     }
 
