@@ -1,4 +1,4 @@
-//! Replaces what BoringSSL draws random numbers with; the functions are in `src/entropy.rs`.
+//! Replaces what BoringSSL draws random numbers with; the functions are in `stacks/common/src/boringssl.rs`.
 
 fn main() {
     // The library's own functions come before those of the C library.

@@ -15,8 +15,7 @@ thread_local! {
 /// Runs `work` in a new thread, of which the generator has a seed of the host's: that of another thread may have been
 /// used by another connection.
 pub fn seeded<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
-    let mut seed = [0; 32];
-    assert!(host::random(&mut seed), "outside of a call");
+    let seed = host::random_array();
     let run = thread::spawn(move || {
         SEED.set(Some(seed));
         work()

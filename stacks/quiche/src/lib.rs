@@ -1,21 +1,22 @@
 //! quiche, with BoringSSL, as a stack of Gargalo.
 //!
 //! quiche and BoringSSL read the clock themselves: their `clock_gettime` is the library's own, which tells virtual time.
+//! BoringSSL's random numbers are those of the host (`stacks/common/src/boringssl.rs`).
 
-mod entropy;
+mod server;
+mod settings;
 
 use std::collections::VecDeque;
-use std::error::Error;
-use std::io::{LineWriter, Result as IoResult, Write};
+use std::io::LineWriter;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use boring::pkey::PKey;
-use boring::ssl::{SslContextBuilder, SslMethod, SslSignatureAlgorithm};
-use boring::x509::X509;
 use gargalo_plugin::stack::abi::feature::{INITIAL_WINDOW, MIGRATION, MTU_DISCOVERY, NO_PACING, QLOG, RETRY, ZERO_RTT};
 use gargalo_plugin::stack::{About, Config, EarlyData, Event, Path, Stack, Stats, host};
-use quiche::{Connection, ConnectionError, ConnectionId, Header, PathEvent, RecvInfo, Type};
+use gargalo_stack_common as _;
+use quiche::{Connection, ConnectionError, ConnectionId, Header, PathEvent, RecvInfo};
+
+use server::{First, Server};
 
 gargalo_plugin::virtual_clock!();
 
@@ -25,13 +26,10 @@ const ID: usize = 8;
 const EARLY_DATA_ACCEPTED: u32 = 2;
 
 struct Quiche {
-    config: quiche::Config,
+    server: Option<Server>,
     connection: Option<Connection>,
     start: Instant,
     local: SocketAddr,
-    /// A server that has to validate the client's address, and the Retry that it has sent.
-    must_retry: bool,
-    retry: Option<Retry>,
     log: bool,
     secrets: bool,
     early: bool,
@@ -44,123 +42,20 @@ struct Quiche {
     answers: VecDeque<(Vec<u8>, SocketAddr)>,
 }
 
-struct Retry {
-    token: [u8; 32],
-    client_chose: ConnectionId<'static>,
-    server_chose: ConnectionId<'static>,
-}
-
-fn random<const N: usize>() -> [u8; N] {
-    let mut out = [0; N];
-    assert!(host::random(&mut out));
-    out
-}
-
+/// A new connection ID.
 fn id() -> ConnectionId<'static> {
-    ConnectionId::from_vec(random::<ID>().to_vec())
-}
-
-struct KeyLog;
-
-impl Write for KeyLog {
-    fn write(&mut self, data: &[u8]) -> IoResult<usize> {
-        String::from_utf8_lossy(data).lines().for_each(host::secret);
-        Ok(data.len())
-    }
-
-    fn flush(&mut self) -> IoResult<()> {
-        Ok(())
-    }
-}
-
-fn config(asked: &Config<'_>) -> Result<quiche::Config, Box<dyn Error>> {
-    let mut tls = SslContextBuilder::new(SslMethod::tls())?;
-    let certificate = X509::from_der(asked.certificate)?;
-    if asked.is_server {
-        tls.set_certificate(&certificate)?;
-        tls.set_private_key(&*PKey::private_key_from_pkcs8(asked.private_key)?)?;
-    } else {
-        tls.cert_store_mut().add_cert(&certificate)?;
-        tls.set_verify_algorithm_prefs(&[SslSignatureAlgorithm::ED25519])?;
-    }
-    let mut c = quiche::Config::with_boring_ssl_ctx_builder(quiche::PROTOCOL_VERSION, tls)?;
-    c.verify_peer(!asked.is_server);
-    c.set_application_protos(&[asked.alpn.as_bytes()])?;
-    c.set_cc_algorithm_name(asked.congestion)?;
-    let packets = asked.initial_window / u64::from(asked.datagram_size);
-    c.set_initial_congestion_window_packets(usize::try_from(packets.max(1))?);
-    c.set_initial_rtt(asked.initial_rtt);
-    c.set_max_idle_timeout(u64::try_from(asked.idle_timeout.as_millis())?);
-    c.set_initial_max_streams_bidi(asked.max_streams);
-    c.set_initial_max_data(asked.connection_window);
-    c.set_max_connection_window(asked.connection_window);
-    c.set_initial_max_stream_data_bidi_local(asked.stream_window);
-    c.set_initial_max_stream_data_bidi_remote(asked.stream_window);
-    c.set_max_stream_window(asked.stream_window);
-    c.set_max_recv_udp_payload_size(65527);
-    c.set_max_send_udp_payload_size(asked.max_datagram_size.into());
-    c.discover_pmtu(asked.max_datagram_size > asked.datagram_size);
-    c.enable_pacing(asked.pacing);
-    if asked.is_server {
-        c.set_ticket_key(asked.ticket_key.get(..48).ok_or("the ticket key is too short")?)?;
-    }
-    if asked.early_data {
-        c.enable_early_data();
-    }
-    if asked.secrets {
-        c.log_keys();
-    }
-    Ok(c)
+    ConnectionId::from_vec(host::random_array::<ID>().to_vec())
 }
 
 impl Quiche {
     fn begin(&mut self, mut connection: Connection) {
         if self.secrets {
-            connection.set_keylog(Box::new(KeyLog));
+            connection.set_keylog(Box::new(host::KeyLogFile));
         }
         if self.log {
             connection.set_qlog(Box::new(LineWriter::new(host::QlogFile)), "gargalo".into(), String::new());
         }
         self.connection = Some(connection);
-    }
-
-    /// The first datagram of a client, or one of no connection.
-    fn accept(&mut self, header: &Header<'_>, remote: SocketAddr) -> Result<(), quiche::Error> {
-        let mut answer = vec![0; 1500];
-        if header.ty != Type::Initial || self.ended {
-            return Ok(());
-        }
-        if !quiche::version_is_supported(header.version) {
-            let length = quiche::negotiate_version(&header.scid, &header.dcid, &mut answer)?;
-            answer.truncate(length);
-            self.answers.push_back((answer, remote));
-            return Ok(());
-        }
-        let (mut own, mut original) = (id(), None);
-        if self.must_retry {
-            let token = header.token.as_deref().unwrap_or_default();
-            match &self.retry {
-                Some(sent) if token == sent.token && header.dcid == sent.server_chose => {
-                    (own, original) = (sent.server_chose.clone(), Some(sent.client_chose.clone()));
-                }
-                // A client whose first flight has several datagrams gets the same answer to each.
-                Some(sent) if header.dcid != sent.client_chose => return Ok(()),
-                _ => {
-                    let client_chose = ConnectionId::from_vec(header.dcid.to_vec());
-                    let server_chose = own;
-                    let sent = self.retry.get_or_insert_with(|| Retry { token: random(), client_chose, server_chose });
-                    let (token, version) = (&sent.token, header.version);
-                    let length =
-                        quiche::retry(&header.scid, &header.dcid, &sent.server_chose, token, version, &mut answer)?;
-                    answer.truncate(length);
-                    self.answers.push_back((answer, remote));
-                    return Ok(());
-                }
-            }
-        }
-        let connection = quiche::accept(&own, original.as_ref(), self.local, remote, &mut self.config)?;
-        self.begin(connection);
-        Ok(())
     }
 
     /// Passes on what a call has changed.
@@ -180,7 +75,7 @@ impl Quiche {
             host::event(Event::Connected(early));
         }
         while self.connected && c.scids_left() > 0 {
-            if c.new_scid(&id(), u128::from_be_bytes(random()), false).is_err() {
+            if c.new_scid(&id(), u128::from_be_bytes(host::random_array()), false).is_err() {
                 break;
             }
         }
@@ -241,13 +136,12 @@ impl Stack for Quiche {
     }
 
     fn create(asked: &Config<'_>, now: Duration) -> Result<Self, String> {
+        let mut config = settings::config(asked).map_err(|e| e.to_string())?;
         let mut quiche = Self {
-            config: config(asked).map_err(|e| e.to_string())?,
+            server: None,
             connection: None,
             start: Instant::now() - now,
             local: asked.local,
-            must_retry: asked.retry,
-            retry: None,
             log: asked.qlog,
             secrets: asked.secrets,
             early: false,
@@ -261,7 +155,7 @@ impl Stack for Quiche {
         let mut flight = VecDeque::new();
         if !asked.is_server {
             let name = Some(asked.server_name);
-            let connection = quiche::connect(name, &id(), asked.local, asked.remote, &mut quiche.config);
+            let connection = quiche::connect(name, &id(), asked.local, asked.remote, &mut config);
             let mut connection = connection.map_err(|e| e.to_string())?;
             if asked.early_data && !asked.session.is_empty() {
                 connection.set_session(asked.session).map_err(|e| format!("the session is not valid: {e}"))?;
@@ -274,14 +168,18 @@ impl Stack for Quiche {
             }
         }
         quiche.answers = flight;
+        quiche.server = asked.is_server.then(|| Server::new(config, asked));
         Ok(quiche)
     }
 
     fn datagram_in(&mut self, _now: Duration, path: &Path, data: &mut [u8]) {
         if self.connection.is_none() {
             let Ok(header) = Header::from_slice(data, ID) else { return };
-            if let Err(e) = self.accept(&header, path.remote) {
-                host::notice("refused", &e.to_string());
+            match self.server.as_mut().filter(|_| !self.ended).map(|server| server.first(&header, path.remote)) {
+                Some(Ok(First::Accepted(connection))) => self.begin(connection),
+                Some(Ok(First::Retry(answer))) => self.answers.push_back((answer, path.remote)),
+                Some(Err(e)) => host::notice("refused", &e.to_string()),
+                Some(Ok(First::Ignored)) | None => {}
             }
         }
         if let Some(connection) = &mut self.connection {

@@ -132,6 +132,31 @@ impl std::io::Write for QlogFile {
     }
 }
 
+/// [`secret`] for what writes lines of an `SSLKEYLOGFILE`, each in one piece.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeyLogFile;
+
+impl std::io::Write for KeyLogFile {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        String::from_utf8_lossy(data).lines().for_each(secret);
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An array of random bytes.
+///
+/// # Panics
+/// Outside of a call.
+pub fn random_array<const N: usize>() -> [u8; N] {
+    let mut out = [0; N];
+    assert!(random(&mut out), "outside of a call");
+    out
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -1,0 +1,48 @@
+//! What a scenario asks, in quiche's and BoringSSL's types.
+
+use std::error::Error;
+
+use boring::pkey::PKey;
+use boring::ssl::{SslContextBuilder, SslMethod, SslSignatureAlgorithm};
+use boring::x509::X509;
+use gargalo_plugin::stack::Config;
+
+pub fn config(asked: &Config<'_>) -> Result<quiche::Config, Box<dyn Error>> {
+    let mut tls = SslContextBuilder::new(SslMethod::tls())?;
+    let certificate = X509::from_der(asked.certificate)?;
+    if asked.is_server {
+        tls.set_certificate(&certificate)?;
+        tls.set_private_key(&*PKey::private_key_from_pkcs8(asked.private_key)?)?;
+    } else {
+        tls.cert_store_mut().add_cert(&certificate)?;
+        tls.set_verify_algorithm_prefs(&[SslSignatureAlgorithm::ED25519])?;
+    }
+    let mut c = quiche::Config::with_boring_ssl_ctx_builder(quiche::PROTOCOL_VERSION, tls)?;
+    c.verify_peer(!asked.is_server);
+    c.set_application_protos(&[asked.alpn.as_bytes()])?;
+    c.set_cc_algorithm_name(asked.congestion)?;
+    let packets = asked.initial_window / u64::from(asked.datagram_size);
+    c.set_initial_congestion_window_packets(usize::try_from(packets.max(1))?);
+    c.set_initial_rtt(asked.initial_rtt);
+    c.set_max_idle_timeout(u64::try_from(asked.idle_timeout.as_millis())?);
+    c.set_initial_max_streams_bidi(asked.max_streams);
+    c.set_initial_max_data(asked.connection_window);
+    c.set_max_connection_window(asked.connection_window);
+    c.set_initial_max_stream_data_bidi_local(asked.stream_window);
+    c.set_initial_max_stream_data_bidi_remote(asked.stream_window);
+    c.set_max_stream_window(asked.stream_window);
+    c.set_max_recv_udp_payload_size(65527);
+    c.set_max_send_udp_payload_size(asked.max_datagram_size.into());
+    c.discover_pmtu(asked.max_datagram_size > asked.datagram_size);
+    c.enable_pacing(asked.pacing);
+    if asked.is_server {
+        c.set_ticket_key(asked.ticket_key.get(..48).ok_or("the ticket key is too short")?)?;
+    }
+    if asked.early_data {
+        c.enable_early_data();
+    }
+    if asked.secrets {
+        c.log_keys();
+    }
+    Ok(c)
+}
