@@ -12,7 +12,7 @@ use arbitrary::{Result, Unstructured};
 use bytes::{Bytes as Content, BytesMut};
 use gargalo_cc as cc;
 use gargalo_quic::{
-    Config, Congestion, Crypto, Datagram, Endpoint, Init, Realm, StreamId, change_frames,
+    Config, Congestion, Crypto, Datagram, Endpoint, Init, Realm, Stack, StreamId, change_frames,
 };
 use gargalo_settings::Switch;
 use gargalo_units::{Duration, Ecn, Instant};
@@ -188,11 +188,7 @@ impl Play<'_> {
                 }
             }
             6 => {
-                let next = self
-                    .ends
-                    .iter_mut()
-                    .filter_map(Endpoint::poll_timeout)
-                    .min();
+                let next = self.ends.iter_mut().filter_map(Stack::poll_timeout).min();
                 if let Some(t) = next {
                     self.wait_until(t);
                 }
@@ -225,16 +221,16 @@ impl Play<'_> {
             3 => {
                 let n = usize::from(self.u.arbitrary::<u8>()?);
                 if let Some(stream) = self.streams.get(n % self.streams.len().max(1)) {
-                    self.ends[side].finish(*stream);
+                    self.ends[side].finish(now, *stream);
                 }
             }
             n => {
-                let stream = match self.ends[side].open() {
+                let stream = match self.ends[side].open(now) {
                     Some(s) if n < 6 => s,
                     _ => u64::from(self.u.arbitrary::<u8>()? & 7),
                 };
                 let len = usize::from(self.u.arbitrary::<u8>()?) * 200;
-                self.ends[side].write(stream, Content::from(vec![7; len]));
+                self.ends[side].write(now, stream, Content::from(vec![7; len]));
             }
         }
         self.settle(side);
