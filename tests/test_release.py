@@ -54,6 +54,7 @@ PUBLISHED = [
     "wire",
     "link",
     "cc",
+    "plugin",
     "tcp",
     "mptcp",
     "workload",

@@ -37,6 +37,7 @@ from gargalo.multipath import (
     path_manager,
     scheduler,
 )
+from gargalo.native import PluginError, load_plugin
 from gargalo.registry import register
 from gargalo.results import Run, load
 from gargalo.running import Interrupted, Progress, resolve, run
@@ -79,6 +80,7 @@ __all__ = [
     "Path",
     "PathManager",
     "PathView",
+    "PluginError",
     "Progress",
     "QuicConfig",
     "QuicDatagram",
@@ -104,6 +106,7 @@ __all__ = [
     "capabilities",
     "congestion",
     "load",
+    "load_plugin",
     "path_manager",
     "quic_stack",
     "register",

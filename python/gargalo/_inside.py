@@ -7,6 +7,7 @@ writes events (JSON lines) to another; the standard streams are left to programs
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 import os
@@ -44,6 +45,12 @@ def interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
+def controls(core: Any, plugins: list[list[str]]) -> dict[str, Any]:
+    """Return the congestion controls of shared libraries, which are given as their name and their bytes in base 64."""
+    loaded = [core.native_congestion(file, base64.b64decode(data)) for file, data in plugins]
+    return {control.name: control for controls in loaded for control in controls}
+
+
 def main(request_fd: int, events_fd: int) -> int:
     """Do what the request says; the exit code is for a shell, events tell the rest."""
     with os.fdopen(request_fd, encoding="utf-8") as file:
@@ -79,7 +86,7 @@ def main(request_fd: int, events_fd: int) -> int:
             request["text"],
             request["path"],
             [tuple(pair) for pair in request["overrides"]],
-            {},
+            {"congestion": controls(core, request["plugins"])},
             progress=progress,
             output=request["output"],
             replace=request["replace"],

@@ -40,7 +40,7 @@ SECTIONS = {
         "run load resolve capabilities Scenario Run Progress Interrupted Capability",
     ),
     "Pictures": ("gargalo.plots", "Plots Picture"),
-    "Errors": ("gargalo", "ScenarioError RunError Diagnostic"),
+    "Errors": ("gargalo", "ScenarioError RunError PluginError Diagnostic"),
     "Sweeps": (
         "gargalo.sweeps",
         "sweep plan execute load axis Sweep Job SweepProgress Failure SweepError",
@@ -49,7 +49,7 @@ SECTIONS = {
     "Evaluation": ("gargalo.evaluation", "evaluate"),
     "Congestion controls": (
         "gargalo",
-        "congestion register Controller WindowBased Init Sent Acked RateSample Lost Congestion "
+        "congestion register load_plugin Controller WindowBased Init Sent Acked RateSample Lost Congestion "
         "Spurious Path Sibling",
     ),
     "Schedulers and path managers": (

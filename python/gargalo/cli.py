@@ -58,6 +58,7 @@ SECTIONS = {
         "plot": "cli_plot:plot",
         "study": "cli_study:study",
         "evaluate": "cli_evaluate:evaluate",
+        "plugin": "cli_plugin:plugin",
     },
     "In real time": {
         "lab": "cli_lab:lab",

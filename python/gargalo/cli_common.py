@@ -115,7 +115,8 @@ plugin_option = click.option(
     type=PATH,
     multiple=True,
     metavar="FILE",
-    help="Python file that registers congestion controls, schedulers or path managers.",
+    help="Python file that registers congestion controls, schedulers or path managers, or a shared library "
+    "with congestion controls.",
 )
 world_option = click.option(
     "--world",
@@ -247,13 +248,21 @@ def place_of(sweep: Sweep, run: str) -> str:
 
 
 def load_plugin(path: Path) -> None:
-    """Run a Python file that registers classes."""
+    """Run a Python file that registers classes, or load a shared library."""
+    from gargalo import native
     from gargalo.registry import registered
+
+    if native.is_library(path):
+        try:
+            native.load_plugin(path)
+        except native.PluginError as e:
+            fail(f"--plugin {e}")
+        return
 
     before = registered()
     spec = importlib.util.spec_from_file_location(f"gargalo_plugin_{path.stem}", path)
     if spec is None or spec.loader is None:
-        fail(f"--plugin {path}: not a Python file; its name must end in .py")
+        fail(f"--plugin {path}: neither a Python file (.py) nor a shared library (.so)")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:

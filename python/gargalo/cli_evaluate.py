@@ -50,7 +50,7 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
 @command(
     examples=[
         ("gargalo evaluate cubic", "The scorecard of a built-in one, in minutes."),
-        ("gargalo evaluate mine.py", "Of a class in a Python file."),
+        ("gargalo evaluate mine.py", "Of a class in a Python file; mine.so is a compiled one."),
         ("gargalo evaluate mine.py --only bufferbloat --repeat 2", "One criterion, sooner."),
         (
             "gargalo evaluate mine.py --baseline old.json --fail-on regression",
@@ -63,7 +63,8 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
     nargs=-1,
     required=True,
     metavar="ALGORITHM...",
-    help="Python files that register congestion controls, or names of `gargalo list congestion`.",
+    help="Python files that register congestion controls, shared libraries (.so), or names of "
+    "`gargalo list congestion`.",
 )
 @click.option(
     "--against",
@@ -138,6 +139,7 @@ def evaluate(
     from gargalo import judging
     from gargalo.evaluation import evaluate as run
     from gargalo.evaluation import records
+    from gargalo.native import is_library
     from gargalo.screen import err
     from gargalo.sweeps.progress import display
 
@@ -146,7 +148,7 @@ def evaluate(
         fail("--fail-on regression needs a --baseline FILE to compare with")
     known = {n for a in _core.congestion() for n in (a["name"], *a["aliases"])}
     for name in algorithms:
-        if name not in known and Path(name).suffix != ".py":
+        if name not in known and Path(name).suffix != ".py" and not is_library(name):
             refuse_another(Path(name), "algorithm")
     places = Places(output, overwrite)
     try:

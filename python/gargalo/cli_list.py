@@ -107,6 +107,7 @@ KINDS: dict[What, str] = {
         ("gargalo list", "What can be listed."),
         ("gargalo list congestion", "Congestion controls: name, summary, source."),
         ("gargalo list queues --parameters", "With the keys of each."),
+        ("gargalo list congestion --plugin mine.so", "With those of a shared library."),
     ],
 )
 @click.argument(
@@ -120,12 +121,16 @@ KINDS: dict[What, str] = {
     "--parameters", is_flag=True, help="With the keys of each: default, allowed values, meaning."
 )
 @json_option("As JSON, parameters included.")
+@plugin_option
 def list_(
     what: What | None,
     parameters: bool,
     as_json: bool,
+    plugin: tuple[Path, ...],
 ) -> None:
     """Print what is available: name, one line about it, its source."""
+    for path in plugin:
+        load_plugin(path)
     if what is None:
         kinds = [{"name": n, "summary": about, "source": ""} for n, about in KINDS.items()]
         if as_json:
@@ -149,6 +154,12 @@ def listing(what: What) -> list[dict[str, Any]]:
         return [
             {"name": t.name, "summary": t.summary, "source": t.source} for t in STUDIES.values()
         ]
+    if what == "congestion":
+        from gargalo.registry import registered
+
+        loaded = registered()["congestion"].values()
+        own = [c.listed() for c in loaded if isinstance(c, _core.NativeCongestion)]
+        return [*_core.congestion(), *own]
     if what in REGISTRIES:
         return REGISTRIES[what]()
     if what == "tables":
@@ -163,7 +174,6 @@ def listing(what: What) -> list[dict[str, Any]]:
 
 
 REGISTRIES = {
-    "congestion": _core.congestion,
     "schedulers": _core.schedulers,
     "path-managers": _core.path_managers,
     "queues": _core.queues,

@@ -15,6 +15,7 @@ from click.exceptions import Exit
 from gargalo import _core
 from gargalo.cli_common import FAILED, INTERRUPTED, PATH, fail, key_value, say
 from gargalo.cli_help import command
+from gargalo.native import is_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,13 @@ params_option = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     help="A parameter of the congestion control; may be repeated.",
+)
+library_option = click.option(
+    "--plugin",
+    type=PATH,
+    multiple=True,
+    metavar="FILE",
+    help="Shared library with congestion controls.",
 )
 pacing_option = click.option(
     "--pacing/--no-pacing",
@@ -232,6 +240,7 @@ def at_most(text: str | None, option: str, most: int) -> int:
 @click.option("-6", "--version6", "v6", is_flag=True, help="IPv6 only.")
 @click.option("-u", "--udp", "_udp", is_flag=True, callback=refuse_udp, hidden=True, is_eager=True)
 @params_option
+@library_option
 @pacing_option
 @mtu_option
 @no_offload_option
@@ -261,6 +270,7 @@ def iperf3(
     v6: bool,
     _udp: bool,
     params: tuple[str, ...],
+    plugin: tuple[Path, ...],
     pacing: bool | None,
     mtu: int,
     no_offload: bool,
@@ -287,7 +297,7 @@ def iperf3(
     if "/" in bitrate:
         fail(f"-b {bitrate}: bursts are not offered; write -b {bitrate.partition('/')[0]}")
     options = {
-        "common": common(congestion, params, pacing, mtu, no_offload, nat, capture),
+        "common": common(congestion, params, plugin, pacing, mtu, no_offload, nat, capture),
         "server": None if client is None else (address(client, v4, v6), client),
         "port": port,
         "interval": interval,
@@ -311,9 +321,17 @@ def iperf3(
     execute("wire_iperf3", options)
 
 
+def library(file: Path) -> Path:
+    """Return a plug-in that is a shared library; end the command if it is something else."""
+    if not is_library(file):
+        fail(f"--plugin {file}: a real network takes shared libraries (.so), no Python classes")
+    return file
+
+
 def common(
     congestion: str | None,
     params: tuple[str, ...],
+    plugin: tuple[Path, ...],
     pacing: bool | None,
     mtu: int,
     no_offload: bool,
@@ -324,6 +342,7 @@ def common(
     return {
         "congestion": congestion or "cubic",
         "params": [key_value("--param", p, "beta=0.7") for p in params],
+        "plugins": [str(library(file)) for file in plugin],
         "pacing": pacing,
         "mtu": mtu,
         "offload": not no_offload,
@@ -358,6 +377,7 @@ def common(
 )
 @congestion_option
 @params_option
+@library_option
 @pacing_option
 @window_option
 @click.option(
@@ -380,6 +400,7 @@ def connect(
     receive: Path | None,
     congestion: str | None,
     params: tuple[str, ...],
+    plugin: tuple[Path, ...],
     pacing: bool | None,
     window: str | None,
     keep_open: bool,
@@ -404,7 +425,7 @@ def connect(
     if nat and listen is not None:
         fail("--nat is for connections that we open")
     options = {
-        "common": common(congestion, params, pacing, mtu, no_offload, nat, capture),
+        "common": common(congestion, params, plugin, pacing, mtu, no_offload, nat, capture),
         "remote": None if host is None else address(host, v4, v6),
         "port": port if listen is None else listen,
         "window": amount(window, "-w", 1024) or 0,

@@ -13,12 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core, _inside
+from gargalo import _core, _inside, native, registry
 from gargalo.diagnostics import scenario_error, sentence
 from gargalo.results import Run, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from gargalo.registry import Classes
 
 
 class DiedError(_core.RunError):
@@ -58,12 +60,15 @@ def run(
     path: Path | None,
     overrides: Sequence[tuple[str, str]],
     *,
+    classes: Classes | None = None,
     progress: Callable[..., bool] | None = None,
     output: Path | None = None,
     replace: bool = False,
     memory_limit: int | None = None,
 ) -> tuple[Run, bool]:
     """Run a scenario in the sandbox; return also whether the keyboard interrupted it.
+
+    Of `classes`, congestion controls of shared libraries go with it.
 
     Raises:
         ScenarioError: The lab cannot do what the scenario asks for.
@@ -79,6 +84,7 @@ def run(
             "output": str(target),
             "replace": replace,
             "memory_limit": memory_limit,
+            "plugins": native.packed(classes or registry.registered()),
         }
         inside = Inside(request, stdin=subprocess.DEVNULL)
         facts, interrupted, place = _follow(inside, progress)

@@ -1,8 +1,10 @@
-"""Classes written in Python that scenarios of this process know by name."""
+"""What scenarios of this process know by name: classes written in Python, congestion controls of shared libraries."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+
+from gargalo._core import NativeCongestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,17 +34,20 @@ def base(kind: Kind) -> Callable[[_C], _C]:
 
 def kind_of(class_: object) -> Kind | None:
     """Return the kind of a class; None if it derives from no base."""
+    if isinstance(class_, NativeCongestion):
+        return "congestion"
     if not isinstance(class_, type):
         return None
     return next((kind for base, kind in _bases.items() if issubclass(class_, base)), None)
 
 
-def register(name: str, class_: type) -> None:
+def register(name: str, class_: type | NativeCongestion) -> None:
     """Make a class known to scenarios of this process.
 
     A class derived from `gargalo.Controller` is then `congestion = "name"`, one from
     `gargalo.Scheduler` is `scheduler = "name"`, one from `gargalo.PathManager` is `path_manager = "name"`, and one
     from `gargalo.QuicStack` is `stack = "name"` of QUIC.
+    A congestion control of a shared library (`gargalo.native.load`) is taken, too.
 
     Raises:
         TypeError: It does not derive from one of these classes.

@@ -162,6 +162,7 @@ def run(
             text,
             path,
             overrides,
+            classes=classes,
             progress=report,
             output=target,
             replace=replace,

@@ -4,4 +4,5 @@
 //! written in Rust exports.
 
 pub mod congestion;
+pub mod headers;
 pub mod stack;

@@ -1,9 +1,7 @@
 //! What methods of Python classes return, checked; and the errors that name class, method and value.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
-
 use gargalo_cc as cc;
+use gargalo_native::names;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
@@ -88,19 +86,5 @@ pub fn returned(object: &Bound<'_, PyAny>, method: &str, value: &Bound<'_, PyAny
 
 /// Makes a name live as long as the process, as results require; there are few distinct names.
 pub fn keep(name: &str) -> PyResult<&'static str> {
-    const MOST: usize = 1024;
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(name) {
-        return Ok(known);
-    }
-    if names.len() == MOST {
-        return Err(PyValueError::new_err(format!(
-            "\"{name}\" is one phase or gauge too many: more than {MOST} different names; \
-             put changing quantities into the values of gauges()"
-        )));
-    }
-    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    names.insert(kept);
-    Ok(kept)
+    names::keep(name).map_err(|e| PyValueError::new_err(e.to_string()))
 }

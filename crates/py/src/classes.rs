@@ -8,6 +8,7 @@ use gargalo_flow::ControllerFactory;
 use gargalo_mptcp::Factory;
 use gargalo_mptcp::path_manager::PathManager;
 use gargalo_mptcp::scheduler::Scheduler;
+use gargalo_native::congestion::NativeFactory;
 use gargalo_scenario::resolved::Transport;
 use gargalo_scenario::{Names, Scenario};
 use pyo3::exceptions::PyValueError;
@@ -15,7 +16,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::controller::{Faults, PyFactory};
+use crate::errors::{Diagnostic, scenario_error};
 use crate::multipath::{Class, PyPathManagerFactory, PySchedulerFactory};
+use crate::native::NativeCongestion;
 
 /// The keys of a scenario that take the name of a class.
 const CONGESTION: &str = "congestion";
@@ -63,6 +66,10 @@ pub struct Classes {
     pub schedulers: Named<dyn Factory<dyn Scheduler>>,
     /// Path managers.
     pub path_managers: Named<dyn Factory<dyn PathManager>>,
+    /// Whether a congestion control is of a shared library.
+    pub has_native: bool,
+    /// Whether something is a class in Python.
+    pub has_python: bool,
 }
 
 impl Classes {
@@ -75,11 +82,12 @@ impl Classes {
         scenario: &mut Scenario,
         classes: &Bound<'_, PyDict>,
         faults: &Arc<Faults>,
+        native: &Arc<gargalo_native::Faults>,
     ) -> PyResult<Self> {
         let seed = scenario.seed;
         let mut made = Self::default();
         for flow in &mut scenario.flows {
-            made.congestion(&mut flow.transport, classes, faults)?;
+            made.congestion(&mut flow.transport, classes, faults, native)?;
             let Transport::Mptcp(mptcp) = &mut flow.transport else {
                 continue;
             };
@@ -99,6 +107,7 @@ impl Classes {
             if let Some((key, class)) = find(SCHEDULER, &chosen.name, &chosen.params)? {
                 chosen.name.clone_from(&key);
                 let factory = Arc::new(PySchedulerFactory(class));
+                made.has_python = true;
                 made.schedulers.insert(key, factory);
             }
             let Some(chosen) = &mut spec.path_manager else {
@@ -107,15 +116,11 @@ impl Classes {
             if let Some((key, class)) = find(PATH_MANAGER, &chosen.name, &chosen.params)? {
                 chosen.name.clone_from(&key);
                 let factory = Arc::new(PyPathManagerFactory(class));
+                made.has_python = true;
                 made.path_managers.insert(key, factory);
             }
         }
         Ok(made)
-    }
-
-    /// Whether no flow uses a Python class.
-    pub fn is_empty(&self) -> bool {
-        self.controllers.is_empty() && self.schedulers.is_empty() && self.path_managers.is_empty()
     }
 
     /// Creates the factory for the congestion control of a flow.
@@ -124,6 +129,7 @@ impl Classes {
         transport: &mut Transport,
         classes: &Bound<'_, PyDict>,
         faults: &Arc<Faults>,
+        native: &Arc<gargalo_native::Faults>,
     ) -> PyResult<()> {
         let Some(class) = find(classes, CONGESTION, transport.congestion())? else {
             return Ok(());
@@ -137,8 +143,22 @@ impl Classes {
         let (name, params) = (chosen.name.clone(), chosen.params.clone());
         let key = format!("{name} {params:?}");
         if !self.controllers.contains_key(&key) {
-            let factory = PyFactory::new(name, class.unbind(), params, Arc::clone(faults));
-            self.controllers.insert(key.clone(), Arc::new(factory));
+            let factory: Arc<dyn ControllerFactory> = match class.cast::<NativeCongestion>() {
+                Ok(control) => {
+                    self.has_native = true;
+                    let algorithm = control.get().algorithm();
+                    let factory = NativeFactory::new(algorithm, &params, Arc::clone(native));
+                    Arc::new(factory.map_err(|e| {
+                        scenario_error(format!("error: {e}"), vec![Diagnostic::says(e)])
+                    })?)
+                }
+                Err(_) => {
+                    self.has_python = true;
+                    let faults = Arc::clone(faults);
+                    Arc::new(PyFactory::new(name, class.unbind(), params, faults))
+                }
+            };
+            self.controllers.insert(key.clone(), factory);
         }
         chosen.name = key;
         Ok(())

@@ -9,6 +9,7 @@ mod files;
 mod lab;
 mod methods;
 mod multipath;
+mod native;
 mod records;
 mod run;
 mod script;
@@ -34,6 +35,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<run::RunResult>()?;
     m.add_class::<files::ResultsDir>()?;
     m.add_class::<window::Window>()?;
+    m.add_class::<native::NativeCongestion>()?;
     m.add_class::<records::Init>()?;
     m.add_class::<records::Sent>()?;
     m.add_class::<records::Acked>()?;
@@ -67,6 +69,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(lab::enter_sandbox, m)?)?;
     m.add_function(wrap_pyfunction!(lab::shell, m)?)?;
     m.add_function(wrap_pyfunction!(script::scripts, m)?)?;
+    m.add_function(wrap_pyfunction!(native::native_congestion, m)?)?;
+    m.add_function(wrap_pyfunction!(native::native_congestion_named, m)?)?;
+    m.add_function(wrap_pyfunction!(native::tell_crashes_to, m)?)?;
+    m.add_function(wrap_pyfunction!(native::plugin_headers, m)?)?;
+    m.add_function(wrap_pyfunction!(native::has_stuck_calls, m)?)?;
     m.add_function(wrap_pyfunction!(tools::nearest, m)?)?;
     m.add_function(wrap_pyfunction!(tools::memory_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(tools::memory_limit, m)?)?;

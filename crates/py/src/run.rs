@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time;
 
 use gargalo_flow::{Phase, Progress};
+use gargalo_native::calls::{self, Ended};
 use gargalo_scenario::memory::usual_limit;
 use gargalo_scenario::{self as scenario, Scenario, World, build};
 use gargalo_sim::BuildError;
@@ -146,7 +147,8 @@ pub fn run(
     let faults = Arc::new(Faults::default());
     let mut adopted = scenario.clone();
     let stacks = Stacks::adopt(&adopted, classes, &faults)?;
-    let classes = Classes::adopt(&mut adopted, classes, &faults)?;
+    let native = gargalo_native::Faults::new();
+    let classes = Classes::adopt(&mut adopted, classes, &faults, &native)?;
     let existing = files::existing(replace);
     let dir = match &output {
         Some(target) => Some(files::hashing(py, |go_on| {
@@ -157,9 +159,14 @@ pub fn run(
 
     let raised = Arc::new(Mutex::new(None));
     let tell = progress.as_ref().map(|p| p.clone_ref(py));
-    let held = world == World::Sim && (stacks.in_python || !classes.is_empty());
+    let held = world == World::Sim && (stacks.in_python || classes.has_python);
+    let has_native = classes.has_native;
+    let stop = Stop {
+        faults: Arc::clone(&faults),
+        native: Arc::clone(&native),
+    };
     let options = build::RunOptions {
-        progress: Some(watch(tell, Arc::clone(&faults), Arc::clone(&raised), held)),
+        progress: Some(watch(tell, stop.clone(), Arc::clone(&raised), held)),
         controllers: classes.controllers,
         schedulers: classes.schedulers,
         path_managers: classes.path_managers,
@@ -168,11 +175,15 @@ pub fn run(
         memory_limit: memory_limit.map(Bytes::new).or_else(usual_limit),
     };
     let started = time::Instant::now();
-    let outcome = match held {
-        true => execute(&adopted, options),
-        false => py.detach(|| execute(&adopted, options)),
+    let outcome = match (has_native, held) {
+        (true, _) => apart(py, execute, adopted, options, &stop, held)?,
+        (false, true) => execute(&adopted, options),
+        (false, false) => py.detach(|| execute(&adopted, options)),
     };
     let wall = started.elapsed();
+    if let Some(fault) = native.first() {
+        return Err(run_error(fault));
+    }
 
     let stopped = matches!(outcome, Err(build::RunError::Stopped));
     let stopped_by_user = match faults.take().or_else(|| taken(&raised)) {
@@ -212,7 +223,7 @@ pub fn run(
     };
     if let Some(dir) = dir {
         let end = Instant::ZERO + scenario.duration;
-        let mut tell = watch(progress, faults, Arc::clone(&raised), false);
+        let mut tell = watch(progress, stop, Arc::clone(&raised), false);
         let mut go_on = |fraction: f64| {
             let progress = Progress {
                 fraction: 0.5 + 0.5 * fraction,
@@ -227,6 +238,35 @@ pub fn run(
         result.directory = Some(place);
     }
     Ok(result)
+}
+
+/// Executes a scenario in a thread of its own: a call of a plug-in that does not return is reported, and that thread given up.
+fn apart(
+    py: Python<'_>,
+    execute: Execute,
+    scenario: Scenario,
+    options: build::RunOptions,
+    stop: &Stop,
+    held: bool,
+) -> PyResult<Result<build::Outcome, build::RunError>> {
+    let run = move || match held {
+        true => Python::attach(|_| execute(&scenario, options)),
+        false => execute(&scenario, options),
+    };
+    // Signals come to this thread; the run sees what is put there.
+    let meanwhile = || {
+        if let Err(e) = Python::attach(|py| py.check_signals()) {
+            stop.faults.put(e);
+        }
+    };
+    let ended = py.detach(|| calls::contained(&stop.native, run, meanwhile));
+    match ended.map_err(run_error)? {
+        Ended::Returned(outcome) => Ok(outcome),
+        Ended::Stuck => Err(match stop.native.first() {
+            Some(fault) => run_error(fault),
+            None => run_error("a plug-in does not return"),
+        }),
+    }
 }
 
 /// What was raised since it was asked last.
@@ -283,6 +323,13 @@ fn write(
     dir.commit(&mut || go_on(1.0))
 }
 
+/// What stops a run: a failure of a class in Python, or of a plug-in.
+#[derive(Clone)]
+struct Stop {
+    faults: Arc<Faults>,
+    native: Arc<gargalo_native::Faults>,
+}
+
 type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
 
 /// Looks for faults at every call, for signals and the progress function now and then. If the interpreter lock is
@@ -290,7 +337,7 @@ type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
 /// called, in simulations, which have one thread: to take it for each call would cost more than most calls.
 fn watch(
     progress: Option<Py<PyAny>>,
-    faults: Arc<Faults>,
+    stop: Stop,
     raised: Arc<Mutex<Option<PyErr>>>,
     held: bool,
 ) -> Watch {
@@ -299,7 +346,7 @@ fn watch(
         if held {
             Python::attach(|py| py.detach(|| ()));
         }
-        if faults.raised() {
+        if stop.faults.raised() || stop.native.raised() {
             return ControlFlow::Break(());
         }
         let is_last = p.phase == Phase::Running && p.now >= p.end;

@@ -160,7 +160,8 @@ pub fn path_managers(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
-fn chooser<'py>(
+/// An entry of a list.
+pub(crate) fn chooser<'py>(
     py: Python<'py>,
     name: &str,
     summary: &str,

@@ -8,8 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use gargalo_cc::{ParamValue, Params, Registered};
+use gargalo_cc::{ControllerFactory, ParamValue, Params, Registered};
 use gargalo_host::SocketOptions;
+use gargalo_native::Faults;
+use gargalo_native::congestion::{NativeFactory, Plugin};
 use gargalo_programs::application::{Application, Outcome, Output};
 use gargalo_programs::connect::{Connect, Habits, Opening};
 use gargalo_programs::iperf3::{
@@ -30,6 +32,8 @@ use crate::errors::{Diagnostic, RunError, scenario_error};
 struct Common {
     congestion: String,
     params: Vec<(String, String)>,
+    /// Shared libraries with more congestion controls.
+    plugins: Vec<PathBuf>,
     /// `None`: as the congestion control wants.
     pacing: Option<bool>,
     mtu: u32,
@@ -91,13 +95,13 @@ fn failed(e: impl std::fmt::Display) -> PyErr {
 }
 
 impl Common {
-    fn transport(&self, mss: u32, window: u64) -> PyResult<Transport> {
+    fn transport(&self, mss: u32, window: u64, faults: &Arc<Faults>) -> PyResult<Transport> {
         let params: Params = self
             .params
             .iter()
             .map(|(name, text)| (name.clone(), value(text)))
             .collect();
-        let congestion = Registered::new(&self.congestion, params).map_err(bad)?;
+        let congestion = self.controllers(params, faults)?;
         let mut tcp = Config::modern();
         // Headers of IPv4 and TCP with timestamps; the host takes off what IPv6 needs more.
         let most = self.mtu.saturating_sub(52);
@@ -117,10 +121,35 @@ impl Common {
         };
         let transport = Transport {
             tcp: Arc::new(tcp),
-            congestion: Arc::new(congestion),
+            congestion,
         };
         check(&transport)?;
         Ok(transport)
+    }
+
+    /// What makes the controllers: of a plug-in if one has the name.
+    fn controllers(
+        &self,
+        params: Params,
+        faults: &Arc<Faults>,
+    ) -> PyResult<Arc<dyn ControllerFactory>> {
+        for file in &self.plugins {
+            let name = file.display().to_string();
+            let library = std::fs::read(file).map_err(|e| match e.kind() {
+                io::ErrorKind::NotFound => bad(format!("--plugin {name}: no such file")),
+                _ => bad(format!("--plugin {name}: cannot be read: {e}")),
+            })?;
+            let plugin = Plugin::load(&name, &library);
+            let plugin = plugin.map_err(|e| bad(format!("--plugin {e}")))?;
+            let mut found = plugin.algorithms().iter();
+            if let Some(algorithm) = found.find(|a| a.name() == self.congestion) {
+                let faults = Arc::clone(faults);
+                let factory = NativeFactory::new(algorithm, &params, faults).map_err(bad)?;
+                return Ok(Arc::new(factory));
+            }
+        }
+        let registered = Registered::new(&self.congestion, params).map_err(bad)?;
+        Ok(Arc::new(registered))
     }
 
     fn open(&self) -> PyResult<Wire> {
@@ -194,7 +223,8 @@ fn environment() -> Environment {
 #[pyfunction]
 pub fn wire_iperf3(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult<Option<String>> {
     let o: Iperf3 = serde_json::from_str(options).map_err(bad)?;
-    let transport = o.common.transport(o.mss, o.window)?;
+    let faults = Faults::of_a_program();
+    let transport = o.common.transport(o.mss, o.window, &faults)?;
     let report = ReportOptions {
         format: match o.format.as_str() {
             "json" => Format::Json,
@@ -226,7 +256,7 @@ pub fn wire_iperf3(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult<
             Box::new(server)
         }
     };
-    let done = drive(py, &mut wire, app.as_mut(), &write, None);
+    let done = drive(py, &mut wire, app.as_mut(), &write, None, &faults);
     drop(nat);
     done
 }
@@ -275,7 +305,8 @@ fn families(v4: bool, v6: bool, port: u16) -> Vec<SocketAddr> {
 #[pyfunction]
 pub fn wire_connect(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult<Option<String>> {
     let o: ConnectTo = serde_json::from_str(options).map_err(bad)?;
-    let transport = o.common.transport(0, o.window)?;
+    let faults = Faults::of_a_program();
+    let transport = o.common.transport(0, o.window, &faults)?;
     let file = |path: &PathBuf, e: io::Error| bad(format!("{}: {e}", path.display()));
     let input: Option<Box<dyn Read + Send>> = match &o.send {
         Some(path) => Some(Box::new(File::open(path).map_err(|e| file(path, e))?)),
@@ -312,7 +343,14 @@ pub fn wire_connect(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult
         fast_open: false,
     };
     let mut app = Connect::new(opening, options, habits);
-    let done = drive(py, &mut wire, &mut app, &write, Some((input, output)));
+    let done = drive(
+        py,
+        &mut wire,
+        &mut app,
+        &write,
+        Some((input, output)),
+        &faults,
+    );
     drop(nat);
     done
 }
@@ -359,6 +397,7 @@ fn drive(
     app: &mut (dyn Application + Send),
     write: &Py<PyAny>,
     files: Option<Files>,
+    faults: &Faults,
 ) -> PyResult<Option<String>> {
     let mut host = wire.host().map_err(failed)?;
     let mut raised: Option<PyErr> = None;
@@ -373,6 +412,7 @@ fn drive(
             })
         };
         let mut watch = || match Python::attach(|py| py.check_signals()) {
+            Ok(()) if faults.raised() => Watch::Stop,
             Ok(()) => Watch::GoOn,
             Err(e) => {
                 interrupt = Some(e);
@@ -393,6 +433,9 @@ fn drive(
     });
     if let Some(e) = raised {
         return Err(e);
+    }
+    if let Some(fault) = faults.first() {
+        return Err(failed(fault));
     }
     match (interrupt, outcome) {
         (Some(e), _) if e.is_instance_of::<PyKeyboardInterrupt>(py) => Err(e),

@@ -113,7 +113,7 @@ def cell_files(criterion: str, scenarios: Mapping[str, str], plugin: str = "") -
     Args:
         criterion: Its identifier.
         scenarios: TOML by cell.
-        plugin: Python file that registers the algorithm.
+        plugin: The file that has the algorithm.
 
     """
     more = ["--plugin", plugin] if plugin else []

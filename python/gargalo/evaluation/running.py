@@ -55,7 +55,7 @@ class Scorecard:
     """Why nothing of it could be run."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     file: str = ""
-    """The Python file that registers it, for `gargalo run --plugin`."""
+    """The file that has it, for `gargalo run --plugin`."""
     findings: Sequence[audit.Finding] = ()
     """What the auditor found in its runs and those of the references."""
 
@@ -80,13 +80,13 @@ class Evaluation:
 
 
 def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]]:
-    """Return the algorithms that names and Python files stand for, and the files that can be loaded.
+    """Return the algorithms that names, Python files and shared libraries stand for, and the files that can be loaded.
 
     Raises:
         SweepError: A name is not known.
 
     """
-    from gargalo import _core
+    from gargalo import _core, native
     from gargalo.registry import registered
 
     # From every name to the one it is listed under.
@@ -95,9 +95,9 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
     files: list[Path] = []
     for name in names:
         path = Path(name)
-        if path.suffix != ".py":
+        if path.suffix != ".py" and not native.is_library(path):
             if str(name) not in known and str(name) not in registered()["congestion"]:
-                msg = f'there is no congestion control "{name}": see `gargalo list congestion`, or give a Python file'
+                msg = f'there is no congestion control "{name}": see `gargalo list congestion`, or give a Python file or a shared library'
                 raise SweepError(msg)
             found.append(Candidate(known.get(str(name), str(name))))
             continue
@@ -176,7 +176,7 @@ def evaluate(
     """Do what is missing and judge each algorithm by each criterion.
 
     Args:
-        names: Names of the registry, or Python files that register congestion controls.
+        names: Names of the registry, Python files that register congestion controls, or shared libraries.
         against: Algorithms on the same grid; those of `REFERENCES` are always there.
         profile: `quick`, `standard` or `full`.
         only: Identifiers of criteria, instead of all.

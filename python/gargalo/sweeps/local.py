@@ -33,6 +33,8 @@ MEMORY_BYTES = 256 << 20
 MOST_RUNS = 1000
 """A worker that has done this many runs is replaced."""
 MOST_BAD_STARTS = 3
+CRASHED = "error: "
+"""What the engine says of a plug-in that crashes begins with this."""
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -45,7 +47,7 @@ class _Worker:
     process: subprocess.Popen[bytes]
     pipe: Connection
     log: IO[bytes]
-    """Where a traceback goes if a run hangs."""
+    """Where a traceback goes if a run hangs, and what crashed."""
     ready: bool = False
     task: Task | None = None
 
@@ -176,6 +178,9 @@ class LocalPool:
         if worker.task is not None:
             worker.log.seek(0)
             trace = worker.log.read().decode("utf-8", "replace").strip()
+            if trace.startswith(CRASHED):
+                # It would crash again.
+                return [Failed(worker.task.run, trace.removeprefix(CRASHED), f"{how}: {trace}")]
             if trace:
                 # It would hang again.
                 reason = f"no progress for {self._stall_s} s: the run hangs"

@@ -1,4 +1,4 @@
-"""Classes written in Python: their source is part of a run's identifier, and is sent to workers."""
+"""Classes written in Python and shared libraries: what they are made of is part of a run's identifier, and is sent to workers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from gargalo import native
+from gargalo._core import NativeCongestion, NativeStack
 from gargalo.registry import KINDS, Classes, Kind, registered
 from gargalo.sweeps import work
 from gargalo.sweeps.errors import SweepError
@@ -29,11 +31,11 @@ class Plugins:
     """The congestion controls, schedulers and path managers that workers must be given."""
 
     files: tuple[tuple[str, str], ...] = ()
-    """Name and text of files."""
+    """Name and text of Python files."""
     digests: Mapping[Kind, Mapping[str, str]] = field(default_factory=dict)
     """A digest of the source of each class, by kind and name."""
     others: Classes = field(default_factory=dict)
-    """Classes registered in this process by other code."""
+    """What is registered in this process by other code, and what is of shared libraries."""
 
     @classmethod
     def load(cls, files: Sequence[Path] = ()) -> Plugins:
@@ -46,6 +48,13 @@ class Plugins:
         texts = []
         digests: dict[Kind, dict[str, str]] = {kind: {} for kind in KINDS}
         for file in files:
+            if native.is_library(file):
+                try:
+                    native.load_plugin(file)
+                except native.PluginError as e:
+                    msg = f"--plugin {e}"
+                    raise SweepError(msg) from None
+                continue
             text = _text(file)
             try:
                 classes = work.load_plugin(str(file), text)
@@ -66,7 +75,7 @@ class Plugins:
             for kind, classes in registered().items()
         }
         for kind, classes_of_kind in others.items():
-            digests[kind].update({n: _digest(source_of(c)) for n, c in classes_of_kind.items()})
+            digests[kind].update({n: _digest_of(c) for n, c in classes_of_kind.items()})
         return cls(tuple(texts), digests, others)
 
     def pickled(self, *, by_value: bool) -> bytes | None:
@@ -75,7 +84,7 @@ class Plugins:
         if not classes:
             return None
         # The module of a plugin file that was loaded before exists in this process alone.
-        modules = {c.__module__ for c in classes}
+        modules = {c.__module__ for c in classes if isinstance(c, type)}
         loaded = [m for m in modules if m.startswith(work.PLUGIN)]
         with travelling([*modules] if by_value else loaded):
             data: bytes = cloudpickle.dumps(self.others)
@@ -105,6 +114,14 @@ def _text(file: Path) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _digest_of(thing: Any) -> str:
+    return (
+        thing.digest
+        if isinstance(thing, (NativeCongestion, NativeStack))
+        else _digest(source_of(thing))
+    )
 
 
 def source_of(thing: Any) -> str:

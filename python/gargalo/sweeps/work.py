@@ -168,7 +168,14 @@ def perform(
     overrides = [*task.overrides, ("seed", str(task.seed))]
     if task.world == "lab" and needs_kernel(task.text, path, overrides):
         limit = ready.memory_limit
-        run, _ = lab.run(task.text, path, overrides, progress=progress, memory_limit=limit)
+        run, _ = lab.run(
+            task.text,
+            path,
+            overrides,
+            classes=ready.classes,
+            progress=progress,
+            memory_limit=limit,
+        )
     else:
         result = _core.run(
             task.text,

@@ -14,6 +14,7 @@ import time
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
+from gargalo import _core
 from gargalo.sweeps import work
 from gargalo.sweeps.errors import StoreError
 
@@ -39,6 +40,8 @@ def main(
     """
     # Ctrl-C reaches the whole group; what to do about it is decided where the sweep is.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if log >= 0:
+        _core.tell_crashes_to(log)
     with (
         Connection(descriptor) as pipe,
         contextlib.suppress(EOFError, BrokenPipeError, ConnectionError),
@@ -81,7 +84,8 @@ def _serve(pipe: Connection, memory_bytes: int, most_runs: int, watch: Watch) ->
         message = _one(task, ready, store, pipe, watch)
         if message is None:
             return
-        retire = count == most_runs or resident_bytes() - before > memory_bytes
+        grown = resident_bytes() - before > memory_bytes
+        retire = count == most_runs or grown or _core.has_stuck_calls()
         pipe.send((*message, retire))
         if retire:
             return

@@ -303,7 +303,23 @@ pub fn read<F: Field>(
     algorithm: &'static str,
     given: &Params,
 ) -> Result<F, BuildError> {
-    for (i, (name, value)) in given.iter().enumerate() {
+    for (name, value) in checked(table, algorithm, given)? {
+        params.assign("", name, value);
+    }
+    Ok(params)
+}
+
+/// What was given to `algorithm`, whose parameters are `table`, as names and checked values.
+///
+/// # Errors
+/// The first parameter that is unknown, repeated or invalid.
+pub fn checked(
+    table: &'static [Param],
+    algorithm: &'static str,
+    given: &Params,
+) -> Result<Vec<(&'static str, Checked)>, BuildError> {
+    let mut values: Vec<(&'static str, Checked)> = Vec::new();
+    for (name, value) in given.iter() {
         let Some(param) = table.iter().find(|p| p.name == name) else {
             let known: Vec<_> = table.iter().map(|p| p.name).collect();
             return Err(BuildError::UnknownParam {
@@ -313,13 +329,13 @@ pub fn read<F: Field>(
                 known,
             });
         };
-        if given.iter().take(i).any(|(earlier, _)| earlier == name) {
+        if values.iter().any(|(earlier, _)| *earlier == param.name) {
             return Err(BuildError::Repeated {
                 algorithm,
                 param: param.name,
             });
         }
-        params.assign("", name, param.check(algorithm, value)?);
+        values.push((param.name, param.check(algorithm, value)?));
     }
-    Ok(params)
+    Ok(values)
 }

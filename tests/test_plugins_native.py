@@ -1,0 +1,514 @@
+"""Compiled congestion controls: the examples in C are the built-in ones, failures are contained, Linux's modules run."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import gargalo
+import polars as pl
+import pytest
+from gargalo import registry
+from gargalo.compiling import CompilerError, build_plugin
+from gargalo.results import TABLES
+from gargalo.sweeps.plugins import Plugins
+
+EXAMPLES = Path(gargalo.__file__).parent / "examples" / "plugins"
+NAMES = ("reno", "cubic", "bbr")
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+
+
+@pytest.fixture(autouse=True)
+def unregistered():
+    """Each test begins without plug-ins."""
+    before = {kind: dict(classes) for kind, classes in registry._registered.items()}
+    yield
+    registry._registered.update(before)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples in C, compiled."""
+    place = tmp_path_factory.mktemp("plugins")
+    for name in (*NAMES, "linux"):
+        build_plugin(EXAMPLES / f"{name}.c", place / f"{name}.so", options=["-Werror"])
+    return place
+
+
+def scenario(*controls: str, **more: Any) -> dict[str, Any]:
+    """Flows of these congestion controls over a link with losses, marks and reordering."""
+    return {
+        "name": "plugins",
+        "seed": 7,
+        "duration": "8s",
+        "topology": {
+            "simple": {
+                "link": {
+                    "rate": "10Mbit/s",
+                    "delay": "20ms",
+                    "queue": {"droptail": "1BDP"},
+                    "loss": {"independent": "0.2%"},
+                }
+            }
+        },
+        "flows": [
+            {
+                "from": "client",
+                "to": "server",
+                "label": f"flow {i}",
+                "start": f"{i / 2}s",
+                "transport": {"tcp": {"congestion": c}},
+                "workload": {"bulk": {}},
+            }
+            for i, c in enumerate(controls)
+        ],
+        **more,
+    }
+
+
+def frames(run: gargalo.Run) -> dict[str, pl.DataFrame]:
+    """All tables, with the names of congestion controls in C as those of the built-in ones."""
+    frames = {}
+    for name in TABLES:
+        frame = getattr(run, name)
+        text = [c for c, kind in frame.schema.items() if kind == pl.String]
+        frames[name] = frame.with_columns(pl.col(c).str.replace(r"-c$", "") for c in text)
+    return frames
+
+
+def same(one: gargalo.Run, other: gargalo.Run) -> None:
+    first, second = frames(one), frames(other)
+    assert sum(f.height for f in first.values()) > 100
+    for name, frame in first.items():
+        assert frame.equals(second[name], null_equal=True), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_examples_in_c_are_the_built_in_ones_to_the_byte(built: Path, name: str):
+    gargalo.load_plugin(built / f"{name}.so")
+    for more in (
+        {},
+        {
+            "seed": 8,
+            "topology.simple.link.queue": {"fq-codel": {}},
+            "flows.0.transport.tcp.ecn": True,
+        },
+        {
+            "topology.simple.link.rate": "1Mbit/s",
+            "topology.simple.link.loss": {"independent": "5%"},
+        },
+        {"flows.0.workload": {"web": {"load": "50%"}}},
+    ):
+        own, compiled = (gargalo.run(scenario(c, "cubic"), set=more) for c in (name, f"{name}-c"))
+        same(own, compiled)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_examples_in_c_are_the_built_in_ones_over_quic_and_multipath_tcp(
+    built: Path, name: str
+):
+    gargalo.load_plugin(built / f"{name}.so")
+    for transport in ("quic", "mptcp"):
+        runs = []
+        for control in (name, f"{name}-c"):
+            given = scenario(control)
+            chosen: Any = control
+            if transport == "quic" and control in ("reno-c", "cubic-c"):
+                chosen = {control: {"reduce_from": "cwnd"}}  # what built-in ones do there
+            given["flows"][0]["transport"] = {transport: {"congestion": chosen}}
+            runs.append(gargalo.run(given))
+        same(*runs)
+
+
+def test_parameters_are_listed_and_checked(built: Path, gargalo: Any, tiny: Path):
+    listed = gargalo("list", "congestion", "--parameters", "--json", "--plugin", built / "bbr.so")
+    entry = next(e for e in json.loads(listed.stdout) if e["name"] == "bbr-c")
+    assert entry["source"] == "draft-cardwell-iccrg-bbr-congestion-control-00"
+    told = {p["name"]: (p["default"], p["valid"]) for p in entry["parameters"]}
+    assert told["min_rtt_window"] == ('"10s"', "a duration from 100ms to 3600s")
+    assert told["min_window"] == ("4", "a whole number from 1 to 1000")
+    wrong = 'flows.0.transport.tcp.congestion={"bbr-c"={min_windov=4}}'
+    run = gargalo("run", tiny, "--plugin", built / "bbr.so", "--set", wrong, "--json")
+    assert run.returncode == 2
+    assert 'bbr-c has no parameter "min_windov" (did you mean "min_window"?)' in run.stderr
+
+
+def test_parameters_reach_the_plug_in(built: Path):
+    gargalo.load_plugin(built / "cubic.so")
+    given = {"beta": 0.5, "fast_convergence": False}
+    own, compiled = (
+        gargalo.run(scenario("reno"), set={"flows.0.transport.tcp.congestion": {name: given}})
+        for name in ("cubic", "cubic-c")
+    )
+    same(own, compiled)
+
+
+# --- failures ---
+
+BROKEN = """
+#include <math.h>
+#include <stdlib.h>
+#include "gargalo_congestion.h"
+static void *create(const void *data, const gargalo_init *init, gargalo_state *state) {
+    (void)data;
+    state->cwnd_bytes = (double)init->initial_window_bytes;
+    return calloc(1, sizeof(int));
+}
+static void *copy(const void *c, const gargalo_host *host) { (void)c; (void)host; return calloc(1, sizeof(int)); }
+static void on_ack(void *c, const gargalo_acked *ack, const gargalo_path *path, gargalo_state *state) {
+    (void)ack;
+    (void)path;
+    (void)state;
+    if (++*(int *)c > 50) {
+        DEED;
+    }
+}
+static void on_congestion(void *c, const gargalo_congestion_event *e, const gargalo_path *p, gargalo_state *s) {
+    (void)c;
+    (void)e;
+    (void)p;
+    (void)s;
+}
+static const gargalo_algorithm ALL[] = {{.name = "broken", .summary = "", .source = "", .create = create,
+    .destroy = free, .clone = copy, .on_ack = on_ack, .on_congestion = on_congestion}};
+GARGALO_ALGORITHMS(ALL);
+"""
+LOOP = "for (volatile int i = 0; i >= 0; i = 1) {}"
+CRASH = "*(volatile int *)8 = 1"
+
+
+def broken(place: Path, deed: str) -> Path:
+    source = place / "broken.c"
+    source.write_text(BROKEN.replace("DEED", deed))
+    return build_plugin(source)
+
+
+@pytest.mark.parametrize(
+    ("deed", "told"),
+    [
+        (
+            "state->cwnd_bytes = 0",
+            "broken: on_ack() set cwnd_bytes to 0; it must be a number from 1448",
+        ),
+        ("state->cwnd_bytes = NAN", "broken: on_ack() set cwnd_bytes to NaN"),
+        ("state->pacing_rate_bps = -5", "broken: on_ack() set pacing_rate_bps to -5"),
+        ('state->error = "lost count"', "broken: on_ack(): lost count"),
+        (LOOP, "broken: on_ack() has computed for 1 s and not returned: a loop"),
+    ],
+)
+def test_a_failure_names_the_plug_in_and_ends_its_run_alone(tmp_path: Path, deed: str, told: str):
+    library = broken(tmp_path, deed)
+    gargalo.load_plugin(library)
+    with pytest.raises(gargalo.RunError) as raised:
+        gargalo.run(scenario("cubic", "broken"), output=tmp_path / "out")
+    assert str(raised.value).startswith(f"{library}: {told}")
+    assert not (tmp_path / "out").exists()
+    assert gargalo.run(scenario("cubic")).flows.height == 1
+
+
+def test_a_crash_names_the_plug_in(tmp_path: Path, gargalo: Any, tiny: Path):
+    library = broken(tmp_path, CRASH)
+    with_it = "flows.0.transport.tcp.congestion=broken"
+    done = gargalo("run", tiny, "--plugin", library, "--set", with_it, "--json")
+    assert done.returncode < 0
+    assert (
+        f"error: {library}: broken: on_ack() crashed (SIGSEGV: an invalid memory access)"
+        in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("deed", "told"),
+    [
+        ("state->cwnd_bytes = NAN", "set cwnd_bytes to NaN"),
+        (LOOP, "has computed for 1 s and not returned"),
+        (CRASH, "on_ack() crashed (SIGSEGV"),
+    ],
+)
+def test_other_runs_of_a_sweep_are_unharmed(
+    tmp_path: Path, gargalo: Any, tiny: Path, deed: str, told: str
+):
+    library = broken(tmp_path, deed)
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(
+        f'scenario = "{tiny.name}"\n[axes]\n"flows.0.transport.tcp.congestion" = ["cubic", "broken", "reno"]\n'
+    )
+    done = gargalo("sweep", sweep, "--plugin", library, "--store", "store", "--workers", 2)
+    assert done.returncode == 1, done.stderr
+    assert "broken" in done.stderr
+    assert told in done.stderr
+    assert str(library) in done.stderr
+    assert "2 runs done, 0 were there, 1 failed" in done.stderr
+
+
+def test_the_file_s_bytes_are_part_of_a_run_s_identifier(tmp_path: Path, built: Path):
+    first = Plugins.load([built / "reno.so"]).digests["congestion"]["reno-c"]
+    other = build_plugin(EXAMPLES / "reno.c", tmp_path / "reno.so", options=["-O1"])
+    assert Plugins.load([other]).digests["congestion"]["reno-c"] != first
+    copy = tmp_path / "copy.so"
+    shutil.copy(built / "reno.so", copy)
+    assert Plugins.load([copy]).digests["congestion"]["reno-c"] == first
+
+
+def test_what_is_rebuilt_is_loaded_anew(tmp_path: Path):
+    def window(bytes_: int) -> int:
+        gargalo.load_plugin(broken(tmp_path, f"state->cwnd_bytes = {bytes_}"))
+        return gargalo.run(scenario("broken")).flow_samples["congestion_window_bytes"].max()
+
+    assert [window(1 << 16), window(1 << 17)] == [1 << 16, 1 << 17]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        ("mine.so", b"not a library", "mine.so: not a library that can be loaded here"),
+        ("mine.so", None, "mine.so: no such file"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_named(
+    tmp_path: Path, gargalo: Any, tiny: Path, file: str, content: bytes | None, told: str
+):
+    if content is not None:
+        (tmp_path / file).write_bytes(content)
+    for command in (
+        ("run", tiny),
+        ("list", "congestion"),
+        ("iperf3", "-c", "127.0.0.1"),
+    ):
+        done = gargalo(*command, "--plugin", file)
+        assert done.returncode == 2
+        assert f"error: --plugin {told}" in done.stderr
+
+
+def test_a_built_in_name_is_refused(tmp_path: Path):
+    library = build_plugin(EXAMPLES / "reno.c", tmp_path / "reno.so", options=['-DNAME="cubic"'])
+    with pytest.raises(gargalo.PluginError, match='"cubic" is the name of a built-in'):
+        gargalo.load_plugin(library)
+
+
+# --- commands ---
+
+
+def test_a_new_plug_in_has_its_name_and_runs(gargalo: Any, tiny: Path):
+    for begun in ("reno", "linux"):
+        new = gargalo("plugin", "new", f"own_{begun}.c", "--from", begun)
+        assert new.returncode == 0, new.stderr
+        made = gargalo("plugin", "build", f"own_{begun}.c", "--json")
+        assert made.returncode == 0, made.stderr
+        name = json.loads(made.stdout)["congestion"][0]["name"]
+        assert name == f"own-{begun}"
+        choice = f"flows.*.transport.tcp.congestion={name}"
+        ran = gargalo("run", tiny, "--plugin", f"own_{begun}.so", "--set", choice, "--json")
+        assert ran.returncode == 0, ran.stderr
+    crate = gargalo("plugin", "new", "own", "--from", "rust")
+    assert crate.returncode == 0, crate.stderr
+    assert 'name = "own"' in (tiny.parent / "own" / "Cargo.toml").read_text()
+    assert 'const NAME: &str = "own";' in (tiny.parent / "own" / "src" / "lib.rs").read_text()
+
+
+def test_what_the_compiler_says_is_shown(tmp_path: Path, gargalo: Any):
+    (tmp_path / "wrong.c").write_text('#include "gargalo_congestion.h"\nint x = y;\n')
+    done = gargalo("plugin", "build", "wrong.c")
+    assert done.returncode == 1
+    assert "wrong.c:2:9: error" in done.stderr
+    assert "error: wrong.c was not compiled" in done.stderr
+    with pytest.raises(CompilerError, match="no version of Linux"):
+        build_plugin(EXAMPLES / "linux.c", tmp_path / "linux.so", kernel="new")
+
+
+# --- modules of Linux ---
+
+MODULE = """
+#include <linux/module.h>
+#include <net/tcp.h>
+%s
+static int __init begin(void) { return tcp_register_congestion_control(&mine); }
+static void __exit end(void) { tcp_unregister_congestion_control(&mine); }
+module_init(begin);
+module_exit(end);
+MODULE_LICENSE("Dual MIT/GPL");
+"""
+RENO = """
+static u32 thresh(struct sock *sk) { return max(tcp_snd_cwnd(tcp_sk(sk)) >> 1U, 2U); }
+static u32 undo(struct sock *sk) { return max(tcp_snd_cwnd(tcp_sk(sk)), tcp_sk(sk)->prior_cwnd); }
+static void avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!tcp_is_cwnd_limited(sk))
+		return;
+	if (tcp_in_slow_start(tp))
+		acked = tcp_slow_start(tp, acked);
+	if (acked)
+		tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp), acked);
+}
+static struct tcp_congestion_ops mine __read_mostly = {
+	.ssthresh = thresh, .cong_avoid = avoid, .undo_cwnd = undo, .owner = THIS_MODULE, .name = "mine",
+};
+"""
+RATED = """
+struct model { struct minmax bw; u32 rounds; u32 next_round; u32 max_state; u32 losses; };
+static int gain = 125;
+module_param(gain, int, 0644);
+MODULE_PARM_DESC(gain, "pacing rate in parts of a hundred of the bandwidth");
+static void begin_flow(struct sock *sk)
+{
+	struct model *m = inet_csk_ca(sk);
+
+	BUILD_BUG_ON(sizeof(*m) > ICSK_CA_PRIV_SIZE);
+	minmax_reset(&m->bw, 0, 0);
+	m->next_round = tcp_sk(sk)->delivered;
+	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
+}
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+static void control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+#else
+static void control(struct sock *sk, const struct rate_sample *rs)
+#endif
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct model *m = inet_csk_ca(sk);
+	u64 bw, rate;
+
+	m->losses += rs->losses;
+	if (rs->delivered <= 0 || rs->interval_us <= 0)
+		return;
+	if (!before(rs->prior_delivered, m->next_round)) {
+		m->next_round = tp->delivered;
+		m->rounds++;
+	}
+	bw = div_u64((u64)rs->delivered << 24, rs->interval_us);
+	minmax_running_max(&m->bw, 10, m->rounds, bw);
+	bw = minmax_get(&m->bw);
+	rate = bw * tcp_mss_to_mtu(sk, tp->mss_cache) * USEC_PER_SEC >> 24;
+	do_div(rate, 100);
+	WRITE_ONCE(sk->sk_pacing_rate, rate * gain);
+	tcp_snd_cwnd_set(tp, max_t(u32, 4, (bw * tcp_min_rtt(tp) * 2) >> 24));
+}
+static u32 thresh(struct sock *sk) { return tcp_sk(sk)->snd_ssthresh; }
+static u32 undo(struct sock *sk) { return tcp_snd_cwnd(tcp_sk(sk)); }
+static u32 segments(struct sock *sk) { return 2; }
+static void entered(struct sock *sk, u8 state)
+{
+	struct model *m = inet_csk_ca(sk);
+
+	m->max_state = max_t(u32, m->max_state, state);
+}
+static struct tcp_congestion_ops mine __read_mostly = {
+	.flags = TCP_CONG_NON_RESTRICTED, .init = begin_flow, .cong_control = control, .ssthresh = thresh,
+	.undo_cwnd = undo, .min_tso_segs = segments, .set_state = entered, .owner = THIS_MODULE, .name = "mine",
+};
+"""
+DELAYED = """
+struct delays { u32 base; u32 least; u32 count; u32 mark; u32 starts; };
+static void begin_flow(struct sock *sk)
+{
+	struct delays *d = inet_csk_ca(sk);
+
+	d->base = d->least = 0x7fffffff;
+	d->mark = tcp_sk(sk)->snd_nxt;
+}
+static void sampled(struct sock *sk, const struct ack_sample *sample)
+{
+	struct delays *d = inet_csk_ca(sk);
+
+	if (sample->rtt_us < 0)
+		return;
+	d->base = min_t(u32, d->base, sample->rtt_us + 1);
+	d->least = min_t(u32, d->least, sample->rtt_us + 1);
+	d->count++;
+}
+static void avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct delays *d = inet_csk_ca(sk);
+	u32 queued;
+
+	if (!after(ack, d->mark))
+		return;
+	d->mark = tp->snd_nxt;
+	if (d->count > 2) {
+		queued = (u64)tcp_snd_cwnd(tp) * (d->least - d->base) / d->base;
+		if (queued > 4) {
+			tp->snd_ssthresh = min(tp->snd_ssthresh, max(tcp_snd_cwnd(tp) - 1, 2U));
+			tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp) - 1, 2U));
+		} else if (tcp_in_slow_start(tp)) {
+			tcp_slow_start(tp, tcp_snd_cwnd(tp));
+		} else if (queued < 2) {
+			tcp_snd_cwnd_set(tp, tcp_snd_cwnd(tp) + 1);
+		}
+	}
+	d->least = 0x7fffffff;
+	d->count = 0;
+}
+static void told(struct sock *sk, enum tcp_ca_event event)
+{
+	struct delays *d = inet_csk_ca(sk);
+
+	d->starts += event == CA_EVENT_TX_START;
+}
+static struct tcp_congestion_ops mine __read_mostly = {
+	.init = begin_flow, .pkts_acked = sampled, .cong_avoid = avoid, .cwnd_event = told,
+	.ssthresh = tcp_reno_ssthresh, .undo_cwnd = tcp_reno_undo_cwnd, .owner = THIS_MODULE, .name = "mine",
+};
+"""
+CLEAN = {"topology.simple.link.loss": {"independent": 0}}
+
+
+def module(place: Path, code: str, kernel: str | None = None) -> Path:
+    source = place / "tcp_mine.c"
+    source.write_text(MODULE % code)
+    return build_plugin(source, place / "mine.so", kernel=kernel, options=["-Werror"])
+
+
+def test_reno_as_a_module_of_linux_is_like_the_built_in_one(tmp_path: Path):
+    gargalo.load_plugin(module(tmp_path, RENO))
+    for change in ({}, {"topology.simple.link.loss": {"independent": "0.5%"}}, CLEAN):
+        own, linux = (
+            gargalo.run(scenario(c), set=change).flows.to_dicts()[0] for c in ("reno", "mine")
+        )
+        assert math.isclose(linux["goodput_bps"], own["goodput_bps"], rel_tol=0.03)
+        assert abs(linux["retransmitted_packets"] - own["retransmitted_packets"]) <= 10
+        assert math.isclose(linux["rtt_mean_s"], own["rtt_mean_s"], rel_tol=0.05)
+
+
+@pytest.mark.parametrize("kernel", ["6.12", "5.15"])
+def test_a_module_may_control_its_rate(tmp_path: Path, kernel: str):
+    gargalo.load_plugin(module(tmp_path, RATED, kernel))
+
+    def flow(gain: int) -> dict[str, Any]:
+        choice = {"flows.0.transport.tcp.congestion": {"mine": {"gain": gain}}}
+        run = gargalo.run(
+            scenario("mine"), set={**choice, "topology.simple.link.queue": {"droptail": "4BDP"}}
+        )
+        rate = run.flow_samples["pacing_rate_bps"].drop_nulls()
+        assert rate.len() > 10
+        return run.flows.to_dicts()[0]
+
+    probing, timid = flow(125), flow(50)
+    assert probing["goodput_bps"] > 8.5e6
+    # It has about two bandwidth-delay products in flight: a queue of one.
+    assert 0.05 < probing["rtt_mean_s"] < 0.11
+    assert timid["goodput_bps"] < 5e6
+    assert timid["rtt_mean_s"] < 0.05
+
+
+def test_a_module_may_watch_delays(tmp_path: Path):
+    gargalo.load_plugin(module(tmp_path, DELAYED))
+    flow = gargalo.run(scenario("mine"), set=CLEAN).flows.to_dicts()[0]
+    assert flow["goodput_bps"] > 8e6
+    assert flow["rtt_mean_s"] < 0.052
+    assert flow["retransmitted_packets"] < 60
+
+
+def test_a_module_that_loses_its_window_is_named(tmp_path: Path):
+    code = RENO.replace(
+        "acked = tcp_slow_start(tp, acked);", "{ tcp_snd_cwnd_set(tp, 0); return; }"
+    )
+    gargalo.load_plugin(module(tmp_path, code))
+    with pytest.raises(gargalo.RunError, match=r"mine.so: mine: on_ack\(\) set cwnd_bytes to 0"):
+        gargalo.run(scenario("mine"))
