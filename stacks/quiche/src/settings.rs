@@ -38,7 +38,8 @@ pub fn config(asked: &Config<'_>) -> Result<quiche::Config, Box<dyn Error>> {
     if asked.is_server {
         c.set_ticket_key(asked.ticket_key.get(..48).ok_or("the ticket key is too short")?)?;
     }
-    if asked.early_data {
+    // Without it, a client's session would not remember that the server takes early data.
+    if asked.early_data || (!asked.is_server && asked.session.is_empty()) {
         c.enable_early_data();
     }
     if asked.secrets {

@@ -141,8 +141,9 @@ impl Quinn {
 
     fn on_connected(&mut self, connection: &mut Connection) {
         self.connected = true;
-        let early = match connection.side().is_server() || connection.accepted_0rtt() {
-            _ if !self.early => EarlyData::None,
+        let is_server = connection.side().is_server();
+        let early = match is_server || connection.accepted_0rtt() {
+            _ if !connection.has_0rtt() && !self.early => EarlyData::None,
             true => EarlyData::Accepted,
             false => EarlyData::Rejected,
         };
@@ -174,10 +175,7 @@ impl Quinn {
             self.answers.extend(answer.map(|answer| (out, answer.destination)));
         } else {
             match self.endpoint.accept(incoming, at, &mut out, None) {
-                Ok((_, connection)) => {
-                    self.early = connection.has_0rtt();
-                    self.connection = Some(connection);
-                }
+                Ok((_, connection)) => self.connection = Some(connection),
                 Err(e) => self.answers.extend(e.response.map(|answer| (out, answer.destination))),
             }
         }
