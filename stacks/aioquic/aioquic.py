@@ -214,7 +214,7 @@ class Aioquic(QuicStack):
 
     def next_timer(self) -> float | None:
         at = None if self.quic is None or self.quic._close_at is None else self.quic.get_timer()
-        return None if at is None else at - FIRST + TICK
+        return None if at is None else max(0.0, at - FIRST + TICK)
 
     @virtual.runs
     def timeout(self, now: float) -> None:
