@@ -83,7 +83,8 @@ def followed() -> tuple[Path, dict[str, str]]:
     """Return a copy of what cargo needs, with the changes of all sections, and the environment to build it.
 
     The copy stays where it is, and a file that is as it should be is not touched, so that a second run builds nothing.
-    Cargo tells crates by name and version, not by place: those of the copy have a version of their own.
+    Cargo tells crates by name and version, not by place: those of the copy have a version of their own. They are
+    compiled without optimization; the libraries have levels of their own and are those of the other tests.
     """
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
     to = target / "walkthrough"
@@ -115,7 +116,8 @@ def followed() -> tuple[Path, dict[str, str]]:
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists() or file.read_bytes() != content:
             file.write_bytes(content)
-    return to, {**os.environ, "CARGO_TARGET_DIR": str(target)}
+    level = {"CARGO_PROFILE_TEST_OPT_LEVEL": "0", "CARGO_PROFILE_TEST_DEBUG": "0"}
+    return to, {**os.environ, **level, "CARGO_TARGET_DIR": str(target)}
 
 
 def cargo(folder: Path, env: dict[str, str], *words: str) -> str:
