@@ -25,7 +25,7 @@ fn samples() -> Table<FlowSamples> {
             flow: i % 3,
             congestion_window: Bytes::new(14_480 + i),
             slow_start_threshold: (i > 10).then(|| Bytes::new(7 * i)),
-            bytes_in_flight: Bytes::new(i),
+            bytes_in_flight: Some(Bytes::new(i)),
             srtt: (i > 0).then(|| Duration::from_millis(50)),
             pacing_rate: None,
             delivery_rate: Some(Rate::from_mbps(12)),
