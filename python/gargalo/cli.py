@@ -59,6 +59,7 @@ SECTIONS = {
         "study": "cli_study:study",
         "evaluate": "cli_evaluate:evaluate",
         "plugin": "cli_plugin:plugin",
+        "stacks": "cli_stacks:stacks",
     },
     "In real time": {
         "lab": "cli_lab:lab",

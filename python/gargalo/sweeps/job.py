@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from gargalo import _core
+from gargalo import _core, discovery
+from gargalo.registry import registered
 from gargalo.running import override, read
 from gargalo.scenario import plain
 
@@ -122,8 +123,8 @@ class Identifier:
 
     The identifier is a hash of the resolved scenario (every default filled in, contents of traces
     included, name and description not), the seed, the engine's version, the world unless it is the
-    simulator and, where a congestion control, a scheduler or a path manager is written in Python, its
-    source. Equal identifiers mean equal results, in the lab as equal as real time lets them be.
+    simulator and, where a congestion control, a scheduler, a path manager or a stack is not built in, its
+    source or file. Equal identifiers mean equal results, in the lab as equal as real time lets them be.
     """
 
     def __init__(self, digests: Mapping[Kind, Mapping[str, str]] | None = None) -> None:
@@ -159,10 +160,18 @@ class Identifier:
         return Task(whole[:32], source.text, path, overrides, job.seed, job.world)
 
     def _digest(self, source: Source, changes: Mapping[str, Any]) -> tuple[str, Overrides]:
-        resolved, overrides = source.resolve(changes, self.digests)
+        discovery.load_named(source.text, [override(v) for v in changes.values()])
+        digests = dict(self.digests)
+        digests["stack"] = {**discovery.loaded(), **digests.get("stack", {})}
+        stacks = registered()["stack"]
+        names: dict[Kind, set[str]] = {kind: set(of_kind) for kind, of_kind in digests.items()}
+        # Stacks have congestion controls of their own.
+        own = (n for s in digests["stack"] if s in stacks for n in stacks[s].congestion)
+        names["congestion"] = names.get("congestion", set()).union(own)
+        resolved, overrides = source.resolve(changes, names)
         used = {
             f"{kind} {name}": of_kind[name]
-            for kind, of_kind in self.digests.items()
+            for kind, of_kind in digests.items()
             for name in sorted(set(of_kind) & _names(resolved, kind))
         }
         for key in ("name", "description", "seed"):
@@ -193,11 +202,13 @@ def _words(key: str, value: Any) -> str:
 
 
 def _names(node: Any, kind: Kind) -> set[str]:
-    """Return all names of congestion controls, schedulers or path managers of a resolved scenario."""
+    """Return all names of congestion controls, schedulers, path managers or stacks of a resolved scenario."""
     if isinstance(node, list):
         return {name for item in node for name in _names(item, kind)}
     if not isinstance(node, dict):
         return set()
     here = node.get(kind)
+    if kind == "stack" and isinstance(here, dict):
+        here = dict.fromkeys(here.values())  # One for each end.
     names = {here} if isinstance(here, str) else set(here) if isinstance(here, dict) else set()
     return names.union(*(_names(v, kind) for v in node.values()))

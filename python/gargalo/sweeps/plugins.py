@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from gargalo import native
+from gargalo import discovery, native
 from gargalo._core import NativeCongestion, NativeStack
 from gargalo.registry import KINDS, Classes, Kind, registered
 from gargalo.sweeps import work
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plugins:
-    """The congestion controls, schedulers and path managers that workers must be given."""
+    """The congestion controls, schedulers, path managers and stacks that workers must be given."""
 
     files: tuple[tuple[str, str], ...] = ()
     """Name and text of Python files."""
@@ -74,6 +74,8 @@ class Plugins:
             kind: {n: c for n, c in classes.items() if n not in digests[kind]}
             for kind, classes in registered().items()
         }
+        # Workers load them themselves.
+        others["stack"] = {n: c for n, c in others["stack"].items() if n not in discovery.loaded()}
         for kind, classes_of_kind in others.items():
             digests[kind].update({n: _digest_of(c) for n, c in classes_of_kind.items()})
         return cls(tuple(texts), digests, others)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import _core, lab, metrics, registry
+from gargalo import _core, discovery, lab, metrics, registry
 from gargalo.diagnostics import sentence
 from gargalo.results import TABLES, Run
 from gargalo.running import needs_kernel
@@ -166,6 +166,7 @@ def perform(
     """Do a run; return its files by table and figures for progress; None if it was stopped."""
     path = None if task.path is None else Path(task.path)
     overrides = [*task.overrides, ("seed", str(task.seed))]
+    discovery.load_named(task.text, [value for _, value in task.overrides])
     if task.world == "lab" and needs_kernel(task.text, path, overrides):
         limit = ready.memory_limit
         run, _ = lab.run(
@@ -181,7 +182,7 @@ def perform(
             task.text,
             path,
             overrides,
-            ready.classes,
+            with_stacks(ready.classes),
             progress=progress,
             world=task.world,
             memory_limit=ready.memory_limit,
@@ -199,6 +200,13 @@ def perform(
         tables[ready.measure_table] = to_parquet(measured(task.run, ready.measure(run)))
     tables[RUNS] = to_parquet(row(task.run, run))
     return tables, {"packets": run.info.get("packets", 0)}
+
+
+def with_stacks(classes: registry.Classes) -> registry.Classes:
+    """Return classes and the installed stacks that this process has loaded."""
+    known = registry.registered()["stack"]
+    installed = {name: known[name] for name in discovery.loaded()}
+    return {**classes, "stack": {**installed, **classes["stack"]}}
 
 
 def row(identifier: str, run: Run) -> pl.DataFrame:

@@ -1,0 +1,111 @@
+"""What a matrix of stacks consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from gargalo.judging import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Json: TypeAlias = dict[str, Any]
+Verdict: TypeAlias = Literal["pass", "fail", "not applicable"]
+
+VERDICTS: Mapping[Verdict, Mark] = {
+    "pass": Mark("✓", "green", "what was expected was seen"),
+    "fail": Mark("✗", "bold red", "something else was seen"),
+    "not applicable": Mark("-", "dim", "one of the two stacks cannot do it"),
+}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A QUIC implementation that scenarios can name."""
+
+    name: str
+    version: str = ""
+    congestion: tuple[str, ...] = ()
+    """Its congestion controls, the default first."""
+    features: frozenset[str] = frozenset()
+    """What a scenario may ask of it; see `gargalo.QuicStack.features`."""
+    file: str = ""
+    """Where it is from; empty for the one inside."""
+    broken: str = ""
+    """Why it cannot be loaded."""
+
+    def to_json(self) -> Json:
+        """Return it as an object of JSON."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "congestion": list(self.congestion),
+            "features": sorted(self.features),
+            "file": self.file,
+            "broken": self.broken,
+        }
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a run showed."""
+
+    good: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A client against a server in one case."""
+
+    client: str
+    server: str
+    case: str
+    verdict: Verdict
+    seen: str
+    """What was seen, or why the case does not apply."""
+    scenario: Mapping[str, Any] | None = None
+    """What was run."""
+    results_hash: str | None = None
+    same: bool | None = None
+    """Whether a second run in another process had the same results; None: there was none."""
+
+    @property
+    def name(self) -> str:
+        """A name for files."""
+        return f"{self.client}-{self.server}-{self.case}"
+
+    def to_json(self) -> Json:
+        """Return it as an object of JSON."""
+        return {
+            "client": self.client,
+            "server": self.server,
+            "case": self.case,
+            "verdict": self.verdict,
+            "seen": self.seen,
+            "results_hash": self.results_hash,
+            "same": self.same,
+        }
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Every client against every server in every case."""
+
+    stacks: Sequence[Stack]
+    cells: Sequence[Cell]
+    seed: int
+
+    @property
+    def failed(self) -> list[Cell]:
+        """The cells that failed, or that were not the same twice."""
+        return [c for c in self.cells if c.verdict == "fail" or c.same is False]
+
+    def to_json(self) -> Json:
+        """Return it as an object of JSON."""
+        return {
+            "seed": self.seed,
+            "stacks": [s.to_json() for s in self.stacks],
+            "cells": [c.to_json() for c in self.cells],
+        }

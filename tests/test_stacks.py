@@ -1,0 +1,184 @@
+"""`gargalo stacks`: the list, the matrix of clients and servers, the report of faults. A toy that is not QUIC fails against noq."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import ROOT, command, environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOY = ROOT / "tests/toy_stack.py"
+CASES = ("handshake", "1-rtt", "0-rtt", "retry", "migration", "transfer")
+
+
+def written(folder: Path, name: str, *changes: tuple[str, str]) -> None:
+    """Write the toy under another name, after some changes of its source."""
+    text = TOY.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    more = f'\n\ngargalo.quic_stack("{name}")(Toy)\n'
+    (folder / f"{name}.py").write_text(text + more, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with stacks that are like the toy."""
+    made = tmp_path_factory.mktemp("stacks")
+    imported = "import struct\n"
+    written(made, "toy")
+    written(made, "cubic-toy", ('("fixed",)', '("cubic",)'))
+    drifting = ("sent_packets=self.numbers", "sent_packets=os.getpid()")
+    written(made, "drifting", (imported, "import os\n" + imported), drifting)
+    crash = (
+        "    def datagram_in(self, now, datagram):\n",
+        "    def datagram_in(self, now, datagram):\n        os.abort()\n",
+    )
+    written(made, "crashing", (imported, "import os\n" + imported), crash)
+    return made
+
+
+@pytest.fixture
+def stacks(folder: Path, tmp_path: Path):
+    """The command, with these stacks installed."""
+
+    def run(*args: object, code: int = 0) -> str:
+        done = subprocess.run(
+            command("stacks", *args),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**environment(), "GARGALO_STACKS": str(folder), "COLUMNS": "80"},
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout if code != 2 else done.stderr
+
+    return run
+
+
+def verdicts(cells: list[dict[str, object]], client: str, server: str) -> dict[str, str]:
+    """Return the verdicts of a client against a server by case."""
+    return {
+        str(c["case"]): str(c["verdict"])
+        for c in cells
+        if (c["client"], c["server"]) == (client, server)
+    }
+
+
+def test_the_list_has_the_stack_inside_and_installed_ones(stacks):
+    found = {s["name"]: s for s in json.loads(stacks("--json"))}
+    assert {"noq", "toy", "cubic-toy"} <= set(found)
+    assert found["toy"]["congestion"] == ["fixed"]
+    assert found["toy"]["features"] == []
+    assert found["toy"]["file"].endswith("toy.py")
+    assert {"0-rtt", "retry", "migration"} <= set(found["noq"]["features"])
+    text = stacks("noq", "toy")
+    assert "inside gargalo" in text
+    assert "cubic-toy" not in text
+
+
+def test_the_version_of_noq_is_the_locked_one():
+    from gargalo.interop.stacks import NOQ_VERSION
+
+    lock = (ROOT / "Cargo.lock").read_text(encoding="utf-8")
+    found = re.search(r'name = "noq-proto"\nversion = "([^"]+)"', lock)
+    assert found is not None
+    assert found[1] == NOQ_VERSION
+
+
+def test_noq_with_itself_passes_every_case(stacks):
+    made = json.loads(stacks("noq", "--matrix", "--json"))
+    assert verdicts(made["cells"], "noq", "noq") == dict.fromkeys(CASES, "pass")
+
+
+def test_what_is_not_quic_fails_and_is_reported(stacks, tmp_path):
+    args = ("noq", "cubic-toy", "--matrix", "--case", "handshake", "--case", "0-rtt")
+    made = json.loads(stacks(*args, "--json", "--report", "faults.md", code=1))
+    own = verdicts(made["cells"], "cubic-toy", "cubic-toy")
+    assert own == {"handshake": "pass", "0-rtt": "not applicable"}
+    mixed = verdicts(made["cells"], "noq", "cubic-toy")
+    assert mixed == {"handshake": "fail", "0-rtt": "not applicable"}
+    assert verdicts(made["cells"], "cubic-toy", "noq") == mixed
+    seen = {c["seen"] for c in made["cells"] if c["verdict"] == "fail"}
+    assert "the handshake was not complete at the end of the run" in seen
+    report = (tmp_path / "faults.md").read_text(encoding="utf-8")
+    assert "## noq → cubic-toy: Handshake" in report
+    assert "RFC 9001" in report
+    assert "noq 1." in report
+    # What it says to run is there, and was run.
+    (line,) = set(re.findall(r"^gargalo run .*noq-cubic-toy-handshake.*$", report, re.MULTILINE))
+    assert (tmp_path / "faults/noq-cubic-toy-handshake.toml").is_file()
+    assert (tmp_path / "faults/noq-cubic-toy-handshake/capture.pcapng").is_file()
+    assert "--output" in line
+
+
+def test_the_table_fits_eighty_columns(stacks):
+    text = stacks("noq", "cubic-toy", "--matrix", "--case", "1-rtt", code=1)
+    assert max(map(len, text.splitlines())) <= 80
+    assert re.search(r"noq +cubic-toy +✗", text)
+    assert re.search(r"noq +noq +✓", text)
+    assert "2 of 4 passed" in text
+
+
+def test_stacks_without_a_common_congestion_control_do_not_meet(stacks):
+    made = json.loads(stacks("noq", "toy", "--matrix", "--case", "handshake", "--json"))
+    assert verdicts(made["cells"], "noq", "toy") == {"handshake": "not applicable"}
+    assert verdicts(made["cells"], "toy", "toy") == {"handshake": "pass"}
+
+
+def test_twice_finds_what_is_not_the_same(stacks):
+    args = ("--matrix", "--twice", "--case", "handshake", "--json", "--workers", "1")
+    same = json.loads(stacks("noq", *args))
+    assert [c["same"] for c in same["cells"]] == [True]
+    differs = json.loads(stacks("drifting", *args, code=1))
+    assert [(c["verdict"], c["same"]) for c in differs["cells"]] == [("pass", False)]
+
+
+def test_a_stack_that_ends_the_process_fails_alone(stacks):
+    args = ("toy", "crashing", "--matrix", "--case", "handshake", "--json")
+    made = json.loads(stacks(*args, code=1))
+    assert verdicts(made["cells"], "toy", "toy") == {"handshake": "pass"}
+    assert verdicts(made["cells"], "crashing", "crashing") == {"handshake": "fail"}
+    seen = {c["seen"] for c in made["cells"] if c["verdict"] == "fail"}
+    assert all(s.startswith("the run could not be done") for s in seen), seen
+
+
+def test_a_library_that_cannot_be_loaded_is_listed_with_the_reason(tmp_path, monkeypatch):
+    from gargalo import interop
+
+    (tmp_path / "damaged.so").write_bytes(b"no library")
+    monkeypatch.setenv("GARGALO_STACKS", os.fspath(tmp_path))
+    found = interop.known()["damaged"]
+    assert "damaged.so" in found.broken
+    (cell, *_) = interop.matrix([found], cases=interop.CASES[:1]).cells
+    assert cell.verdict == "not applicable"
+
+
+def test_wrong_words_are_refused(stacks):
+    assert 'did you mean "noq"' in stacks("noqq", code=2)
+    assert 'no case "retri"' in stacks("--matrix", "--case", "retri", code=2)
+    assert "add --matrix" in stacks("--twice", code=2)
+    assert ".md" in stacks("noq", "--matrix", "--report", "x.html", code=2)
+
+
+def test_the_page_has_the_lines_of_glue_that_there_are():
+    sys.path.insert(0, os.fspath(ROOT / "tools"))
+    try:
+        import stack_lines
+    finally:
+        sys.path.pop(0)
+    page = (ROOT / "docs/quic-stacks.md").read_text(encoding="utf-8")
+    told = page.split("<!-- lines -->")[1].split("<!-- /lines -->")[0].strip()
+    assert told == stack_lines.table(), "python tools/stack_lines.py prints the table"
+    assert stack_lines.of_python('"""Doc."""\n\nx = 1  # one\n# none\ny = """a\nb"""\n') == 3
+    assert stack_lines.of_braces("/* a\n b */\n\n// c\nint x;\n}\n") == 2
