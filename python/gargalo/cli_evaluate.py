@@ -51,6 +51,7 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
     examples=[
         ("gargalo evaluate cubic", "The scorecard of a built-in one, in minutes."),
         ("gargalo evaluate mine.py", "Of a class in a Python file; mine.so is a compiled one."),
+        ("gargalo evaluate --stack quiche cubic", "Of a QUIC stack's own one."),
         ("gargalo evaluate mine.py --only bufferbloat --repeat 2", "One criterion, sooner."),
         (
             "gargalo evaluate mine.py --baseline old.json --fail-on regression",
@@ -65,6 +66,11 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
     metavar="ALGORITHM...",
     help="Python files that register congestion controls, shared libraries (.so), or names of "
     "`gargalo list congestion`.",
+)
+@click.option(
+    "--stack",
+    metavar="NAME",
+    help="A QUIC stack of `gargalo stacks`: algorithms are its own, and the references are over QUIC too.",
 )
 @click.option(
     "--against",
@@ -121,6 +127,7 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
 @json_option("Print the scorecards as a JSON list.")
 def evaluate(
     algorithms: tuple[str, ...],
+    stack: str | None,
     against: str,
     profile: str,
     only: tuple[str, ...],
@@ -148,13 +155,16 @@ def evaluate(
         fail("--fail-on regression needs a --baseline FILE to compare with")
     known = {n for a in _core.congestion() for n in (a["name"], *a["aliases"])}
     for name in algorithms:
-        if name not in known and Path(name).suffix != ".py" and not is_library(name):
+        if stack is not None or name in known:
+            continue
+        if Path(name).suffix != ".py" and not is_library(name):
             refuse_another(Path(name), "algorithm")
     places = Places(output, overwrite)
     try:
         with sweep_errors(), display(err, shown=not as_json) as progress:
             found = run(
                 algorithms,
+                stack=stack,
                 against=[n for n in against.split(",") if n],
                 profile=profile,
                 only=only,

@@ -134,7 +134,7 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
     for (label,), rows in run.flows.group_by("label", maintain_order=True):
         own = rows["id"].to_list()
         rates = [late.get(i, 0.0) for i in own]
-        sent = float(rows["sent_packets"].sum())
+        sent = total(rows["sent_packets"])
         times = (
             rows["completion_s"].fill_null(rows["end_s"] - rows["start_s"]).to_numpy().astype(float)
         )
@@ -145,10 +145,10 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             "most_bps": max(rates),
             "jain": metrics.jain_index(rates) if len(rates) > 1 else None,
             "sent_packets": sent,
-            "retransmitted": float(rows["retransmitted_packets"].sum()) / sent if sent else 0.0,
-            "lost": float(rows["lost_packets"].sum()) / sent if sent else 0.0,
-            "timeouts": float(rows["timeouts"].sum()),
-            "offered": sent_rate(rows) / capacity if capacity else None,
+            "retransmitted": share(total(rows["retransmitted_packets"]), sent),
+            "lost": share(total(rows["lost_packets"]), sent),
+            "timeouts": total(rows["timeouts"]),
+            "offered": share(sent_rate(rows), capacity) if capacity else None,
             "per_rtt": mean(
                 rows["sent_packets"] * rows["rtt_min_s"] / (rows["end_s"] - rows["start_s"])
             ),
@@ -176,8 +176,22 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             found[f"{name}.{label}"] = value
 
 
-def sent_rate(flows: pl.DataFrame) -> float:
-    """Return the rate of all flows together, from the first start to the last end, in bit/s."""
+def total(column: pl.Series) -> float | None:
+    """Return the sum of a counter; None if a QUIC stack does not tell it."""
+    return None if column.null_count() else float(column.sum())
+
+
+def share(part: float | None, whole: float | None) -> float | None:
+    """Return a part of a whole, 0 of nothing; None if one of them is not known."""
+    if part is None or whole is None:
+        return None
+    return part / whole if whole else 0.0
+
+
+def sent_rate(flows: pl.DataFrame) -> float | None:
+    """Return the rate of all flows together, from the first start to the last end, in bit/s; None if it is not known."""
+    if flows["throughput_bps"].null_count() and flows["transport"].eq("quic").any():
+        return None
     bits = (flows["throughput_bps"] * (flows["end_s"] - flows["start_s"])).sum()
     span = float(flows["end_s"].max() - flows["start_s"].min())  # type: ignore[arg-type, operator]
     return float(bits) / span if span > 0 else 0.0

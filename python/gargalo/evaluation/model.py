@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from gargalo.evaluation.stacks import Own
 from gargalo.judging import FailureReason, Mark, Profile, select
 from gargalo.metrics import Interval, mean_interval
 
@@ -128,6 +129,8 @@ class Scores:
     """All runs of the criterion, one row each, with the column `algorithm`."""
     figures: Sequence[Figure] = ()
     """Those of the criterion."""
+    of_stack: bool = False
+    """Whether the algorithm is one of a QUIC stack."""
     constant: frozenset[str] = frozenset()
     """Algorithms all of whose repeats are the same runs: their figures have one value, without error."""
 
@@ -180,9 +183,13 @@ class Criterion:
     """The results of cases of conformance, which are not compared; None: there are no cases."""
     repeat: int | None = None
     """The most runs of a cell, where more would only repeat the same run."""
+    of_stacks: bool = False
+    """Where it is for some algorithms only: whether it can judge those of QUIC stacks, which show less of themselves."""
 
     def applies_to(self, algorithm: str) -> bool:
         """Whether an algorithm is judged by it."""
+        if isinstance(algorithm, Own) and self.algorithms and not self.of_stacks:
+            return False
         return not self.algorithms or algorithm in self.algorithms
 
 
@@ -204,7 +211,7 @@ class CaseResult:
     section: str
     expected: str
     conforms: bool | None
-    """None: it does not apply to the algorithm."""
+    """None: it does not apply to the algorithm, or what is seen of it does not decide."""
     seen: str
     """What was seen, or why it does not apply: "not applicable to …"."""
 
@@ -212,7 +219,8 @@ class CaseResult:
     def verdict(self) -> str:
         """The verdict in words."""
         if self.conforms is None:
-            return "not applicable"
+            applies = not self.seen.startswith("not applicable")
+            return "not decided" if applies else "not applicable"
         return "conforms" if self.conforms else "does not conform"
 
     @property

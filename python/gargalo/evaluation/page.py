@@ -316,8 +316,10 @@ def told(result: Result, rows: Sequence[Row]) -> list[tuple[str, str]]:
     if result.cases:
         apply = [c for c in result.cases if c.conforms is not None]
         rest = len(result.cases) - len(apply)
+        open_ = any(c.verdict == "not decided" for c in result.cases)
+        left = "not decided or not applicable" if open_ else "not applicable"
         text = f"{len(apply)} case{'' if len(apply) == 1 else 's'}" + (
-            f", {rest} not applicable" if rest else ""
+            f", {rest} {left}" if rest else ""
         )
         return [("conforms", text)]
     found: list[tuple[str, str]] = []

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import judging
+from gargalo import _core, judging, native
 from gargalo.evaluation import scoring
 from gargalo.evaluation.criteria import CRITERIA, find
 from gargalo.evaluation.model import PROFILES, REFERENCES, Plan
+from gargalo.evaluation.stacks import INSIDE, Own, carried, label_of
+from gargalo.registry import registered
 from gargalo.scenario import to_toml
 from gargalo.sweeps import Job, derive_seed, execute
 from gargalo.sweeps.errors import SweepError
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from gargalo import audit
     from gargalo.evaluation.model import Criterion, Result
+    from gargalo.interop import Stack
     from gargalo.judging import Profile
     from gargalo.sweeps import Sweep
     from gargalo.sweeps.progress import SweepProgress
@@ -41,6 +44,13 @@ class Candidate:
     file: Path | None = None
     broken: str = ""
     """The traceback, if its file cannot be loaded."""
+    over: Own | None = None
+    """The algorithm as a QUIC stack has it; `name` is then its label."""
+
+    @property
+    def algorithm(self) -> str:
+        """What is planned."""
+        return self.name if self.over is None else self.over
 
 
 @dataclass(frozen=True)
@@ -86,9 +96,6 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
         SweepError: A name is not known.
 
     """
-    from gargalo import _core, native
-    from gargalo.registry import registered
-
     # From every name to the one it is listed under.
     known = {n: str(c["name"]) for c in _core.congestion() for n in (c["name"], *c["aliases"])}
     found: list[Candidate] = []
@@ -121,6 +128,26 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
     return found, files
 
 
+def candidates_of(stack: Stack, names: Sequence[str | Path]) -> list[Candidate]:
+    """Return congestion controls of a QUIC stack.
+
+    Raises:
+        SweepError: The stack cannot be loaded, or has none of a name.
+
+    """
+    if stack.broken:
+        raise SweepError(stack.broken)
+    found = []
+    for name in names:
+        if str(name) not in stack.congestion:
+            own = ", ".join(stack.congestion)
+            msg = f'{stack.name} has no congestion control "{name}"; it has {own}'
+            raise SweepError(msg)
+        own = Own(str(name), stack.name)
+        found.append(Candidate(own.label, over=own))
+    return found
+
+
 def because(e: BaseException) -> str:
     """Return why a file could not be loaded, with the traceback of the first cause."""
     cause = e.__context__ or e
@@ -133,10 +160,12 @@ def plan(
     criteria: Sequence[Criterion],
     seed: int = SEED,
     judged: Sequence[str] | None = None,
+    stacks: Mapping[str, Stack] | None = None,
 ) -> tuple[list[Job], dict[tuple[str, str], Mapping[str, Any]]]:
     """Return all runs, and a scenario of each criterion's cells by criterion and name.
 
-    Criteria of some algorithms only are run for those of them that are `judged` (by default all).
+    Criteria of some algorithms only are run for those of them that are `judged` (by default all). `stacks` are those of
+    algorithms over QUIC; what QUIC cannot do is left out.
     """
     jobs: list[Job] = []
     scenarios: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -144,24 +173,29 @@ def plan(
         if profile.name not in criterion.profiles:
             continue
         for algorithm in algorithms:
+            name_of = label_of(algorithm)
             if not criterion.applies_to(algorithm) or (
-                criterion.algorithms and judged is not None and algorithm not in judged
+                criterion.algorithms and judged is not None and name_of not in judged
             ):
                 continue
             for repeat in range(min(profile.repeat, criterion.repeat or profile.repeat)):
                 own = derive_seed(seed, repeat)
                 for cell in criterion.cells(Plan(algorithm, profile, own)):
-                    labels = {"criterion": criterion.id, "algorithm": algorithm, **cell.labels}
-                    scenario = {**cell.scenario, "seed": own}
+                    labels = {"criterion": criterion.id, "algorithm": name_of, **cell.labels}
+                    made = carried(cell.scenario, stacks)
+                    if made is None:
+                        continue
+                    scenario = {**made, "seed": own}
                     jobs.append(Job(labels, scenario, own, repeat))
                     name = " ".join(f"{k}={v}" for k, v in cell.labels.items())
-                    scenarios.setdefault((criterion.id, f"{algorithm} {name}"), scenario)
+                    scenarios.setdefault((criterion.id, f"{name_of} {name}"), scenario)
     return jobs, scenarios
 
 
 def evaluate(
     names: Sequence[str | Path],
     *,
+    stack: str | None = None,
     against: Sequence[str] = REFERENCES,
     profile: str = "quick",
     only: Sequence[str] = (),
@@ -177,6 +211,7 @@ def evaluate(
 
     Args:
         names: Names of the registry, Python files that register congestion controls, or shared libraries.
+        stack: A QUIC stack; names are then those of its congestion controls, and the references are ours over QUIC.
         against: Algorithms on the same grid; those of `REFERENCES` are always there.
         profile: `quick`, `standard` or `full`.
         only: Identifiers of criteria, instead of all.
@@ -195,14 +230,21 @@ def evaluate(
     """
     chosen = judging.find("profile", profile, PROFILES).with_repeat(repeat)
     criteria = [find(o) for o in only] or list(CRITERIA)
-    wanted, files = candidates(names)
+    known = {} if stack is None else interop_stacks()
+    wanted, files = (
+        candidates(names)
+        if stack is None
+        else (candidates_of(judging.find("stack", stack, known), names), [])
+    )
     if begin is not None:
         begin([c.name for c in wanted], chosen)
     references = list(dict.fromkeys((*REFERENCES, *against)))
     whole = [c.name for c in wanted if not c.broken]
-    jobs, scenarios = plan(
-        list(dict.fromkeys((*references, *whole))), chosen, criteria, judged=whole
-    )
+    planned: dict[str, str] = {
+        name: name if stack is None else Own(name, INSIDE, label=name) for name in references
+    }
+    planned |= {c.name: c.algorithm for c in wanted if not c.broken}
+    jobs, scenarios = plan(list(planned.values()), chosen, criteria, judged=whole, stacks=known)
     if whole and not jobs:
         told = "; ".join(
             f"{c.id} is for {', '.join(c.algorithms)}" for c in criteria if c.algorithms
@@ -231,21 +273,41 @@ def evaluate(
             continue
         results = []
         for criterion in criteria:
-            if chosen.name not in criterion.profiles or not criterion.applies_to(candidate.name):
+            if chosen.name not in criterion.profiles or not criterion.applies_to(
+                candidate.algorithm
+            ):
                 continue
             rows = frame.filter(pl.col("criterion") == criterion.id)
+            if stack is not None and not any(c == criterion.id for c, _ in scenarios):
+                continue  # QUIC cannot do any of its cells.
             own = {
                 name.removeprefix(f"{candidate.name} "): to_toml(dict(s))
                 for (c, name), s in scenarios.items()
                 if c == criterion.id and name.startswith(f"{candidate.name} ")
             }
             failed = judging.failures(sweep, criterion=criterion.id, algorithm=candidate.name)
-            results.append(scoring.result(criterion, candidate.name, rows, references, failed, own))
+            judged = scoring.result(
+                criterion,
+                candidate.name,
+                rows,
+                references,
+                failed,
+                own,
+                of_stack=stack is not None,
+            )
+            results.append(judged)
         seen = findings(sweep, results, [candidate.name, *references])
         cards.append(
             Scorecard(candidate.name, chosen, references, results, file=file, findings=seen)
         )
     return Evaluation(cards, sweep)
+
+
+def interop_stacks() -> dict[str, Stack]:
+    """Return all QUIC stacks by name."""
+    from gargalo import interop
+
+    return interop.known()
 
 
 def findings(

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def scores(
-    criterion: Criterion, algorithm: str, frame: pl.DataFrame, algorithms: Sequence[str]
+    criterion: Criterion,
+    algorithm: str,
+    frame: pl.DataFrame,
+    algorithms: Sequence[str],
+    *,
+    of_stack: bool = False,
 ) -> Scores:
     """Return the figures of an algorithm and of the others in a criterion."""
     values: dict[str, dict[str, list[float | None]]] = {}
@@ -33,7 +38,9 @@ def scores(
             cells = rows.filter(pl.col("repeat") == repeat)
             for f in criterion.figures:
                 own[f.name].append(f.of(cells))
-    return Scores(algorithm, values, frame, criterion.figures, frozenset(constant))
+    return Scores(
+        algorithm, values, frame, criterion.figures, of_stack, constant=frozenset(constant)
+    )
 
 
 def distinct(rows: pl.DataFrame) -> pl.DataFrame:
@@ -85,13 +92,15 @@ def result(
     references: Sequence[str],
     failures: Sequence[FailureReason] = (),
     scenarios: Mapping[str, str] | None = None,
+    *,
+    of_stack: bool = False,
 ) -> Result:
     """Judge an algorithm by a criterion.
 
     Its verdict is `failed` if runs could not be done, `fault` if something is wrong beyond comparison,
     `trade-off` if some figures are worse and others better, else what those that differ are; where cases of conformance are all there is, `conforms`.
     """
-    found = scores(criterion, algorithm, frame, references)
+    found = scores(criterion, algorithm, frame, references, of_stack=of_stack)
     outcomes = [outcome(f, found, references) for f in criterion.figures]
     faults: list[str] = [] if failures and found.own().height == 0 else criterion.faults(found)
     cases: Sequence[CaseResult] = ()

@@ -17,6 +17,7 @@ CRITERIA = (
         "and its model are read from the engine's records. The appendix names no numbers for some; ours are with each case.",
         ("bbr3", "bbr"),
         BBR,
+        of_stacks=True,
     ),
     criterion(
         "conformance-reno",

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from gargalo.evaluation.model import CaseResult, Cell, Conformance, Criterion
+from gargalo.evaluation.stacks import Own, specification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gargalo.evaluation.criteria.conformance.outside import Outside
     from gargalo.evaluation.criteria.conformance.seen import Seen
     from gargalo.evaluation.model import Plan, Scores
     from gargalo.results import Run
@@ -33,7 +35,8 @@ COLUMN = "seen."
 class Finding:
     """What the figures of a run say about a case."""
 
-    conforms: bool
+    conforms: bool | None
+    """None: what was seen does not decide it."""
     seen: str
     """What was seen, with its numbers."""
 
@@ -67,9 +70,25 @@ def named(case: Case, algorithm: str, seed: int) -> Json:
 
 
 def cells(cases: Sequence[Case], plan: Plan) -> list[Cell]:
-    """Return a cell for each case that applies to the algorithm."""
+    """Return a cell for each case that applies to the algorithm, and can be seen."""
     name = name_of(plan.algorithm)
-    return [Cell({"case": c.id}, named(c, name, plan.seed)) for c in cases if name not in c.not_for]
+    wanted = [c for c in cases if name not in c.not_for]
+    if isinstance(name, Own):
+        wanted = [c for c in wanted if c.id in outside()]
+    return [Cell({"case": c.id}, named(c, name, plan.seed)) for c in wanted]
+
+
+@cache
+def outside() -> Mapping[str, Outside]:
+    """Return how cases are seen of an algorithm that does not show its state."""
+    from gargalo.evaluation.criteria.conformance.outside import OUTSIDE
+
+    return OUTSIDE
+
+
+def is_foreign(run: Run) -> bool:
+    """Whether the algorithm of a run is one of a QUIC stack."""
+    return any(f["transport"] == "quic" for f in run.flows.select("transport").to_dicts())
 
 
 def name_of(algorithm: Any) -> str:
@@ -100,43 +119,59 @@ def measure(run: Run) -> dict[str, float]:
     from gargalo.evaluation.criteria.conformance.seen import Seen
 
     case = registry()[label(run).removeprefix(PREFIX)]
-    return {
-        f"{COLUMN}{name}": float(v) for name, v in case.look(Seen.of(run)).items() if isfinite(v)
-    }
+    if is_foreign(run):
+        from gargalo.evaluation.criteria.conformance.outside import seen_of
+
+        figures = outside()[case.id].look(seen_of(run))
+    else:
+        figures = case.look(Seen.of(run))
+    return {f"{COLUMN}{name}": float(v) for name, v in figures.items() if isfinite(v)}
 
 
 def results(cases: Sequence[Case], scores: Scores) -> Conformance:
     """Judge each case by all runs of the algorithm; one run that does not conform decides."""
-    by_id = {c.id: c for c in cases}
+    by_id: dict[str, Case | Outside] = {c.id: c for c in cases}
+    algorithm = scores.algorithm
+    if scores.of_stack:
+        by_id |= outside()
+        algorithm = specification(algorithm)
     own = scores.own()
     findings: dict[str, list[Finding]] = {}
     conforms, seen = [], []
     for row in own.iter_rows(named=True):
-        finding = judged(by_id[row["case"]], row, scores.algorithm)
+        finding = judged(by_id[row["case"]], row, algorithm)
         findings.setdefault(row["case"], []).append(finding)
         conforms.append(finding.conforms)
         seen.append(finding.seen)
     frame = own.with_columns(
         pl.Series("conforms", conforms, dtype=pl.Boolean), pl.Series("seen", seen, dtype=pl.String)
     )
-    return Conformance([of(c, findings.get(c.id, []), scores.algorithm) for c in cases], frame)
+    seen_cases = outside() if scores.of_stack else by_id
+    return Conformance(
+        [of(c, findings.get(c.id, []), algorithm, is_seen=c.id in seen_cases) for c in cases], frame
+    )
 
 
-def of(case: Case, findings: Sequence[Finding], algorithm: str) -> CaseResult:
+def of(case: Case, findings: Sequence[Finding], algorithm: str, *, is_seen: bool) -> CaseResult:
     """Return the result of a case."""
     said = partial(CaseResult, case.id, case.title, case.section, case.expected)
     if algorithm in case.not_for:
         return said(None, f"not applicable to {case.not_for[algorithm]}")
+    if not is_seen:
+        from gargalo.evaluation.criteria.conformance.outside import NOT_SEEN
+
+        return said(None, NOT_SEEN)
     if not findings:
         return said(False, "no run, it could not be done")
-    against = [f for f in findings if not f.conforms]
+    against = [f for f in findings if f.conforms is False]
     if not against:
-        return said(True, findings[0].seen)
+        undecided = next((f for f in findings if f.conforms is None), None)
+        return said(True, findings[0].seen) if undecided is None else said(None, undecided.seen)
     runs = f" (in {len(against)} of {len(findings)} runs)" if len(findings) > 1 else ""
     return said(False, against[0].seen + runs)
 
 
-def judged(case: Case, row: Mapping[str, Any], algorithm: str) -> Finding:
+def judged(case: Case | Outside, row: Mapping[str, Any], algorithm: str) -> Finding:
     """Judge one run of a case by its row."""
     figures = {
         name.removeprefix(COLUMN): float(value)
@@ -157,6 +192,8 @@ def criterion(
     algorithms: Sequence[str],
     cases: Sequence[Case],
     repeat: int | None = None,
+    *,
+    of_stacks: bool = False,
 ) -> Criterion:
     """Make the criterion of a specification's cases."""
     return Criterion(
@@ -172,4 +209,5 @@ def criterion(
         algorithms=algorithms,
         cases=partial(results, cases),
         repeat=repeat,
+        of_stacks=of_stacks,
     )

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from gargalo.evaluation.stacks import is_foreign
+from gargalo.results import Run
+from gargalo.setup import Setup
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from gargalo.evaluation.criteria.conformance.model import Json
-    from gargalo.results import Run
 
 MSS = 1448
 """Payload of a full packet of 1500 bytes with IPv4, TCP and timestamps."""
@@ -155,12 +158,18 @@ class Seen:
         return float(lost[1] - lost[0])
 
 
+NOTHING = Run({}, [], {}, {}, Setup(), {}, interrupted=False)
+"""Stands for a run that would show nothing."""
+
+
 def watch(scenario: Json, seed: int) -> Seen:
     """Run a scenario and look at it.
 
     The world is deterministic: until an instant, a run with a change at that instant is the run without it. So
     "when the flow is in PROBE_UP" is found out by a run without what is to happen then.
     """
+    if is_foreign(scenario):
+        return Seen(NOTHING, pl.DataFrame(), [])  # It tells no phases: a run would show no instant.
     return _watch(json.dumps({**scenario, "seed": seed}))
 
 
