@@ -33,7 +33,16 @@ PAGES = sorted(
 )
 BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 TUTORIALS = ("tutorials/race", "tutorials/question", "tutorials/congestion")
-RUN = ("index", "quickstart", "coming-from", "faq", "cookbook", "plugins", *TUTORIALS)
+RUN = (
+    "index",
+    "quickstart",
+    "coming-from",
+    "faq",
+    "cookbook",
+    "plugins",
+    "your-stack",
+    *TUTORIALS,
+)
 """Pages of which every command is run, in their order, in one directory."""
 REAL_TIME = re.compile(r"gargalo shell|--world lab")
 PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|…")

@@ -45,10 +45,15 @@ def interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
-def controls(core: Any, plugins: list[list[str]]) -> dict[str, Any]:
-    """Return the congestion controls of shared libraries, which are given as their name and their bytes in base 64."""
-    loaded = [core.native_congestion(file, base64.b64decode(data)) for file, data in plugins]
-    return {control.name: control for controls in loaded for control in controls}
+def classes(core: Any, plugins: list[list[str]]) -> dict[str, Any]:
+    """Return the congestion controls and the stacks of shared libraries, given as their name and their bytes in base 64."""
+    libraries = [(file, base64.b64decode(data)) for file, data in plugins]
+    controls = [c for library in libraries for c in core.native_congestion(*library)]
+    stacks = [core.native_stack(*library) for library in libraries]
+    return {
+        "congestion": {c.name: c for c in controls},
+        "stack": {s.name: s for s in stacks if s is not None},
+    }
 
 
 def main(request_fd: int, events_fd: int) -> int:
@@ -86,7 +91,7 @@ def main(request_fd: int, events_fd: int) -> int:
             request["text"],
             request["path"],
             [tuple(pair) for pair in request["overrides"]],
-            {"congestion": controls(core, request["plugins"])},
+            classes(core, request["plugins"]),
             progress=progress,
             output=request["output"],
             replace=request["replace"],

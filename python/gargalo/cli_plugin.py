@@ -17,7 +17,9 @@ from gargalo.cli_new import write
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Template: TypeAlias = Literal["reno", "cubic", "bbr", "linux", "rust"]
+    from gargalo._core import NativeStack
+
+Template: TypeAlias = Literal["reno", "cubic", "bbr", "linux", "rust", "stack"]
 """What a new plug-in begins as."""
 
 FOLDER = Path(__file__).parent / "examples" / "plugins"
@@ -44,6 +46,7 @@ def plugin() -> None:
             "A module of Linux, as the kernel has them.",
         ),
         ("gargalo plugin new mine --from rust", "A crate in the directory mine."),
+        ("gargalo plugin new toy.c --from stack", "A QUIC stack, as far as the interface goes."),
     ],
 )
 @click.argument("file", type=PATH, metavar="FILE", help="File to write, or directory of a crate.")
@@ -56,7 +59,7 @@ def plugin() -> None:
 )
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 def new(file: Path, begun: Template, overwrite: bool) -> None:
-    """Write a congestion control to be changed, in C or Rust, with the name of the file."""
+    """Write a congestion control in C or Rust, or a stack in C, to be changed, with the name of the file."""
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower().removeprefix("tcp_")).strip("-") or "mine"
     if begun == "rust":
         write(
@@ -73,13 +76,14 @@ def new(file: Path, begun: Template, overwrite: bool) -> None:
             file = file.with_suffix(".c")
         write({file: template(f"{begun}.c", name)}, overwrite=overwrite)
         told = f"gargalo plugin build {shlex.quote(str(file))}"
-    print(printable(f'wrote {file}, the congestion control "{name}"; compile it: {told}'))
+    kind = "stack" if begun == "stack" else "congestion control"
+    print(printable(f'wrote {file}, the {kind} "{name}"; compile it: {told}'))
 
 
 def template(file: str, name: str) -> str:
     """Return an example as the beginning of a plug-in of another name."""
     text = (FOLDER / file).read_text(encoding="utf-8")
-    return re.sub(r"\b(reno|cubic|bbr|gentle|mine)-(?:c|linux|rust)\b", name, text)
+    return re.sub(r"\b(reno|cubic|bbr|gentle|mine|toy)-(?:c|linux|rust|stack)\b", name, text)
 
 
 @plugin.command(
@@ -122,18 +126,21 @@ def build(
     except OSError as e:
         fail(f"{e.filename or file}: {because(e)}")
     try:
-        controls = native.load(library)
+        controls, stack = native.load(library)
     except native.PluginError as e:
         fail(str(e), FAILED)
-    report(library, [c.listed() for c in controls], as_json=as_json)
+    report(library, [c.listed() for c in controls], stack, as_json=as_json)
 
 
-def report(library: Path, controls: list[Mapping[str, Any]], *, as_json: bool) -> None:
+def report(
+    library: Path, controls: list[Mapping[str, Any]], stack: NativeStack | None, *, as_json: bool
+) -> None:
     """Print what a library has."""
+    stacks = [stack.name] if stack is not None else []
     if as_json:
-        print(to_json({"library": str(library), "congestion": controls}))
+        print(to_json({"library": str(library), "congestion": controls, "stacks": stacks}))
         return
-    names = ", ".join(c["name"] for c in controls)
+    names = ", ".join([*(c["name"] for c in controls), *stacks])
     print(printable(f"wrote {library} with {names}; use it: --plugin {shlex.quote(str(library))}"))
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gargalo import _core
-from gargalo.registry import register
+from gargalo.registry import adopt_stack, register
 
 if TYPE_CHECKING:
-    from gargalo._core import NativeCongestion
+    from gargalo._core import NativeCongestion, NativeStack
     from gargalo.registry import Classes
 
 SUFFIXES = (".so", ".dylib", ".dll")
@@ -26,8 +26,8 @@ def is_library(file: str | Path) -> bool:
     return Path(file).suffix in SUFFIXES
 
 
-def load(file: str | Path) -> list[NativeCongestion]:
-    """Return the congestion controls of a shared library.
+def load(file: str | Path) -> tuple[list[NativeCongestion], NativeStack | None]:
+    """Return the congestion controls and the QUIC stack of a shared library.
 
     Raises:
         PluginError: It cannot be read, or is no such library.
@@ -43,6 +43,7 @@ def load(file: str | Path) -> list[NativeCongestion]:
         raise PluginError(msg) from None
     try:
         controls = _core.native_congestion(str(file), library)
+        stack = _core.native_stack(str(file), library)
     except ValueError as e:
         raise PluginError(str(e)) from None
     own = {name for c in _core.congestion() for name in (c["name"], *c["aliases"])}
@@ -50,26 +51,29 @@ def load(file: str | Path) -> list[NativeCongestion]:
         if control.name in own:
             msg = f'{file}: "{control.name}" is the name of a built-in congestion control; choose another'
             raise PluginError(msg)
-    return controls
+    return controls, stack
 
 
 def packed(classes: Classes) -> list[tuple[str, str]]:
-    """Return the shared libraries of congestion controls: name, and what the file has in base 64."""
-    controls = classes["congestion"].values()
-    libraries = {c.digest: c for c in controls if isinstance(c, _core.NativeCongestion)}
+    """Return the shared libraries of congestion controls and stacks: name, and what the file has in base 64."""
+    found = (*classes["congestion"].values(), *classes["stack"].values())
+    native = (_core.NativeCongestion, _core.NativeStack)
+    libraries = {c.digest: c for c in found if isinstance(c, native)}
     return [(c.file, base64.b64encode(c.library).decode()) for c in libraries.values()]
 
 
-def load_plugin(file: str | Path) -> list[NativeCongestion]:
-    """Load a shared library and make its congestion controls known to scenarios of this process.
+def load_plugin(file: str | Path) -> tuple[list[NativeCongestion], NativeStack | None]:
+    """Load a shared library and make its congestion controls and QUIC stack known to scenarios of this process.
 
-    They are what `gargalo.register` takes: `run`, `sweep` and `evaluate` then know them by name.
+    `run`, `sweep` and `evaluate` then know them by name.
 
     Raises:
         PluginError: It cannot be read, or is no such library.
 
     """
-    controls = load(file)
+    controls, stack = load(file)
     for control in controls:
         register(control.name, control)
-    return controls
+    if stack is not None:
+        adopt_stack(stack)
+    return controls, stack

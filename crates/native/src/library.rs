@@ -75,10 +75,11 @@ impl fmt::Debug for Library {
     }
 }
 
-static LOADED: Mutex<BTreeMap<(String, String), &'static Library>> = Mutex::new(BTreeMap::new());
+static LOADED: Mutex<BTreeMap<String, &'static Library>> = Mutex::new(BTreeMap::new());
 
 impl Library {
-    /// Loads the library that `bytes` are; `file` is its name in messages. The same bytes are loaded once.
+    /// Loads the library that `bytes` are; `file` is its name in messages. The same bytes are loaded once, and keep their
+    /// first name: two copies would have two states, and some libraries look each other's functions up.
     ///
     /// # Errors
     /// When the system's loader refuses it.
@@ -87,9 +88,8 @@ impl Library {
             .iter()
             .map(|b| format!("{b:02x}"))
             .collect();
-        let key = (file.to_owned(), digest.clone());
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(library) = loaded.get(&key) {
+        if let Some(library) = loaded.get(&digest) {
             return Ok(library);
         }
         let refused = |reason: String| LoadError::NotLoaded {
@@ -102,11 +102,11 @@ impl Library {
         let inner = open(file, bytes).map_err(refused)?;
         let library: &'static Self = Box::leak(Box::new(Self {
             file: file.to_owned(),
-            digest,
+            digest: digest.clone(),
             bytes: bytes.to_vec(),
             inner,
         }));
-        loaded.insert(key, library);
+        loaded.insert(digest, library);
         Ok(library)
     }
 

@@ -188,6 +188,9 @@ struct gargalo_stack {
 };
 
 /* The function that the library exports. */
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
 const struct gargalo_stack *gargalo_stack_v1(void);
 
 #ifdef __cplusplus

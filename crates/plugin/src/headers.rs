@@ -7,6 +7,10 @@ pub const HEADERS: &[(&str, &str)] = &[
         include_str!("../include/gargalo_congestion.h"),
     ),
     (
+        "gargalo_stack.h",
+        include_str!("../include/gargalo_stack.h"),
+    ),
+    (
         "gargalo_window.h",
         include_str!("../include/gargalo_window.h"),
     ),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use gargalo_native::congestion::{Algorithm, Plugin};
-use gargalo_native::{LoadError, calls};
+use gargalo_native::stack::NativeStack;
+use gargalo_native::{Library, LoadError, calls};
 use gargalo_plugin::headers;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -75,14 +76,25 @@ fn bad(e: LoadError) -> PyErr {
     PyValueError::new_err(e.to_string())
 }
 
-/// The congestion controls of a shared library, which is given as bytes; `file` is its name in messages.
+/// The congestion controls of a shared library, which is given as bytes; `file` is its name in messages. A library with a
+/// QUIC stack need not have any.
 #[pyfunction]
 pub fn native_congestion(file: &str, library: &[u8]) -> PyResult<Vec<NativeCongestion>> {
-    let plugin = Plugin::load(file, library).map_err(bad)?;
+    let plugin = match Plugin::load(file, library) {
+        Err(LoadError::NoSymbol { .. }) if has_stack(file, library).map_err(bad)? => {
+            return Ok(Vec::new());
+        }
+        other => other.map_err(bad)?,
+    };
     let algorithms = plugin.algorithms().iter();
     Ok(algorithms
         .map(|algorithm| NativeCongestion { algorithm })
         .collect())
+}
+
+fn has_stack(file: &str, library: &[u8]) -> Result<bool, LoadError> {
+    let library = Library::load(file, library)?;
+    NativeStack::of(library).map(|stack| stack.is_some())
 }
 
 /// The congestion control of this name.

@@ -160,7 +160,8 @@ pub fn run(
     let raised = Arc::new(Mutex::new(None));
     let tell = progress.as_ref().map(|p| p.clone_ref(py));
     let held = world == World::Sim && (stacks.in_python || classes.has_python);
-    let has_native = classes.has_native;
+    // Their libraries may keep state in the thread, which a run must not take over from another.
+    let has_native = classes.has_native || stacks.is_native;
     let stop = Stop {
         faults: Arc::clone(&faults),
         native: Arc::clone(&native),

@@ -104,6 +104,8 @@ pub struct Stacks {
     pub named: BTreeMap<String, Arc<dyn Implementation>>,
     /// One of them is a class in Python.
     pub in_python: bool,
+    /// One of them is of a shared library.
+    pub is_native: bool,
 }
 
 impl Stacks {
@@ -126,7 +128,10 @@ impl Stacks {
                     continue;
                 };
                 let stack: Arc<dyn Implementation> = match found.cast::<PyNativeStack>() {
-                    Ok(native) => native.get().implementation(),
+                    Ok(native) => {
+                        made.is_native = true;
+                        native.get().implementation()
+                    }
                     Err(_) => {
                         made.in_python = true;
                         Arc::new(PyStack::of(name, &found, faults)?)

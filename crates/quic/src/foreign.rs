@@ -354,6 +354,8 @@ pub struct Foreign<V> {
     /// The local address of which the stack knows.
     known_local: SocketAddr,
     can_migrate: bool,
+    /// It broke a rule, and is not called any more.
+    is_broken: bool,
     sent_datagrams: u64,
     sent_datagram_bytes: u64,
     ce_marks: u64,
@@ -379,6 +381,7 @@ impl<V: Verbs> Foreign<V> {
             local,
             known_local: local,
             can_migrate: features.migration,
+            is_broken: false,
             sent_datagrams: 0,
             sent_datagram_bytes: 0,
             ce_marks: 0,
@@ -396,7 +399,8 @@ impl<V: Verbs> Foreign<V> {
     }
 
     /// The stack does something that the interface does not allow: the connection ends, and the reason names the stack.
-    fn fault(&self, what: &str) {
+    fn fault(&mut self, what: &str) {
+        self.is_broken = true;
         let why = format!("stack {}: {what}", self.name);
         self.verbs.told(|t| t.end(Event::Failed(why)));
     }
@@ -416,6 +420,9 @@ impl<V: Verbs> Stack for Foreign<V> {
         remote: SocketAddr,
     ) {
         self.ce_marks += u64::from(ecn == Ecn::Ce);
+        if self.is_broken {
+            return;
+        }
         let now = self.advance(now);
         let path = Path {
             // Datagrams to the old address of a migrated client still arrive, but are no reason to move back.
@@ -428,10 +435,17 @@ impl<V: Verbs> Stack for Foreign<V> {
 
     fn handle_timeout(&mut self, now: Instant) {
         let now = self.advance(now);
-        self.verbs.timeout(now);
+        if !self.is_broken {
+            self.verbs.timeout(now);
+        }
     }
 
     fn poll_timeout(&mut self) -> Option<Instant> {
+        let soon = self.now + Duration::from_nanos(1);
+        if self.is_broken {
+            // The world has yet to hear of it.
+            return (!self.is_over()).then_some(soon);
+        }
         if self.is_over() {
             return None;
         }
@@ -443,12 +457,14 @@ impl<V: Verbs> Stack for Foreign<V> {
         self.due_at_once += 1;
         if self.due_at_once > MOST_AT_ONCE {
             self.fault("next_timer is never later than the present");
-            return None;
         }
-        Some(self.now + Duration::from_nanos(1))
+        Some(soon)
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        if self.is_broken {
+            return None;
+        }
         let now = self.advance(now);
         self.at_once += 1;
         if self.at_once > MOST_AT_ONCE {
@@ -531,7 +547,10 @@ impl<V: Verbs> Stack for Foreign<V> {
     }
 
     fn is_over(&self) -> bool {
-        self.verbs.told(|t| t.ended) && self.verbs.is_over()
+        match self.is_broken {
+            true => self.verbs.told(|t| t.events.is_empty()),
+            false => self.verbs.told(|t| t.ended) && self.verbs.is_over(),
+        }
     }
 
     fn migrate(&mut self, now: Instant, local: SocketAddr) {

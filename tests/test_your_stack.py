@@ -1,0 +1,185 @@
+"""A toy stack in C, as the page `your-stack` has it, and stacks that break the rules of the interface."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import gargalo
+import pytest
+from conftest import ROOT
+from gargalo import native
+from gargalo.compiling import build_plugin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOY = ROOT / "python/gargalo/examples/plugins/stack.c"
+
+pytestmark = pytest.mark.xdist_group("your_stack")
+
+
+def scenario(flows: str, link: str = 'rate = "20Mbit/s", delay = "20ms"') -> str:
+    return f"""
+        name = "toy"
+        duration = "30s"
+        record = {{ events = true }}
+        [topology.simple]
+        link = {{ {link} }}
+        {flows}
+        """
+
+
+def flow(workload: str, stack: str = '"toy"', more: str = "", congestion: str = "fixed") -> str:
+    return f"""
+        [[flows]]
+        from = "client"
+        to = "server"
+        {more}
+        transport.quic = {{ stack = {stack}, congestion = "{congestion}" }}
+        workload.{workload}
+        """
+
+
+def built(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
+    """Compile the toy after these changes of its source, under another name."""
+    text = TOY.read_text(encoding="utf-8").replace('"toy-stack"', f'"{name}"')
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    source = folder / f"{name}.c"
+    source.write_text(text, encoding="utf-8")
+    library = build_plugin(source, None)
+    native.load_plugin(library)
+    return library
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("toy"), "toy")
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("loss", [0, 0.01])
+def test_transfers_requests_and_pages_complete(loss: float) -> None:
+    """Every byte arrives, in order, at either end, with losses and without."""
+    link = f'rate = "20Mbit/s", delay = "20ms", loss = {{ independent = {loss} }}'
+    flows = (
+        flow('bulk = { bytes = "1MB" }')
+        + flow(
+            'request = { objects = 20, size = "30kB", order = "multiplexed" }', more='start = "8s"'
+        )
+        + flow('request = { objects = 3, size = "100kB" }', more='start = "16s"')
+    )
+    run = gargalo.run(scenario(flows, link))
+    assert run.flows["completion_s"].null_count() == 0
+    assert run.flows["delivered_bytes"].to_list() == [1_000_000, 600_000, 300_000]
+    assert run.flows["failure"].null_count() == 3
+    # The toy's handshake is one round trip.
+    if not loss:
+        assert run.flows["handshake_s"].to_list() == pytest.approx([0.04] * 3, abs=1e-3)
+        assert set(run.flows["retransmitted_packets"]) == {0}
+    # What it does not tell is missing.
+    assert run.flows["lost_packets"].null_count() == 3
+    assert run.flows["timeouts"].null_count() == 0
+
+
+@pytest.mark.usefixtures("toy")
+def test_the_same_seed_gives_the_same_tables() -> None:
+    link = 'rate = "20Mbit/s", delay = "20ms", loss = { independent = 0.01 }'
+    runs = [gargalo.run(scenario(flow('bulk = { bytes = "1MB" }'), link)) for _ in range(2)]
+    assert runs[0].flows.equals(runs[1].flows)
+    assert runs[0].events.equals(runs[1].events)
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ('handshake = "0-rtt"', "0-rtt"),
+        ("retry = true", "retry"),
+        ('migration = { after = "1s" }', "migration"),
+        ("ecn = true", "ecn"),
+        ("pacing = false", "pacing"),
+        ('initial_window = "30kB"', "ten packets"),
+        ('crypto = "null"', "crypto"),
+        ("multipath = true", "multipath"),
+        ("packet_threshold = 10", "packet_threshold"),
+    ],
+)
+def test_what_a_stack_cannot_do_is_an_error_before_the_run(options: str, said: str) -> None:
+    flows = flow("bulk = {}").replace('"fixed" }', f'"fixed", {options} }}')
+    if "0-rtt" in options:
+        flows = flow('bulk = { bytes = "1kB" }') + flows.replace("from =", 'start = "2s"\nfrom =')
+    with pytest.raises(gargalo.ScenarioError, match=f"(?s)toy.*{said}"):
+        gargalo.run(scenario(flows))
+
+
+@pytest.mark.usefixtures("toy")
+def test_congestion_controls_are_the_stacks_own() -> None:
+    with pytest.raises(gargalo.ScenarioError, match=r'(?s)congestion = "cubic".*fixed'):
+        gargalo.run(scenario(flow("bulk = {}", congestion="cubic")))
+
+
+def test_a_stack_that_is_not_loaded_is_named() -> None:
+    with pytest.raises(gargalo.ScenarioError, match=r"(?s)stack.*nowhere"):
+        gargalo.run(scenario(flow("bulk = {}", stack='"nowhere"', congestion="cubic")))
+
+
+@pytest.mark.usefixtures("toy")
+def test_stacks_that_do_not_understand_each_other_fail_and_others_go_on() -> None:
+    flows = flow("bulk = {}", '{ client = "noq", server = "toy" }', congestion="noq-cubic")
+    with pytest.raises(gargalo.ScenarioError, match="noq-cubic"):
+        gargalo.run(scenario(flows))
+
+
+FAULTS = {
+    "long": (
+        ("        t->next++;\n", "        t->next++;\n        return room + 1;\n"),
+        r"stack long: datagram_out returned 65508 bytes",
+    ),
+    "endless": (
+        (
+            "    } else {\n        return 0;\n    }\n    return length;",
+            "    } else {\n        out[0] = ACK;\n    }\n    return length;",
+        ),
+        r"stack endless: datagram_out always",
+    ),
+    "late": (
+        (
+            "return t->is_over ? GARGALO_NONE : t->deadline;",
+            "return t->is_over ? GARGALO_NONE : 0;",
+        ),
+        r"stack late: next_timer is never later",
+    ),
+    "greedy": (
+        ("    return taken;\n", "    return length + 1;\n"),
+        r"stack greedy: write took \d+ bytes of",
+    ),
+    "nowhere": (
+        ("    path->remote = t->remote;\n", "    path->remote.ip_length = 7;\n"),
+        r"stack nowhere: datagram_out left no remote address",
+    ),
+}
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_stack_that_breaks_the_rules_fails_alone(name: str, tmp_path: Path) -> None:
+    """The failure names the stack and the function, and another flow of the same run is as without it."""
+    change, said = FAULTS[name]
+    built(tmp_path, name, change)
+    other = flow('bulk = { bytes = "100kB" }', more='start = "10s"')
+    run = gargalo.run(scenario(flow('bulk = { bytes = "100kB" }', f'"{name}"') + other))
+    failed = run.events.filter(run.events["kind"] == "failed")
+    assert any(re.search(said, detail) for detail in failed["detail"]), failed
+    assert run.flows["completion_s"].is_null().to_list() == [True, False]
+
+
+def test_a_library_with_another_version_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(native.PluginError, match="version 7"):
+        built(tmp_path, "old", (".abi = GARGALO_STACK_ABI", ".abi = 7"))
+    with pytest.raises(native.PluginError, match="lacks a function"):
+        built(tmp_path, "poor", (".stats = stats", ".stats = 0"))
+    with pytest.raises(native.PluginError, match="name"):
+        built(tmp_path, "noq")
