@@ -155,6 +155,13 @@ impl<'a> Checker<'a> {
                 let message = format!("{name}: {}", e.message);
                 self.add(node.place.clone(), "here", message, help);
             }
+            // A word or a quantity would do.
+            Some(_) if nearest(text, names.iter().copied()).is_none() => {
+                let known = format!("known here: {}", names.join(", "));
+                let help = examples(fitting).map(|e| format!("{known}; {e}"));
+                let message = format!("{name} has no value \"{text}\"");
+                self.add(node.place.clone(), "unknown value", message, help);
+            }
             _ => self.unknown(node.place.clone(), text, &names, name, "value"),
         }
     }

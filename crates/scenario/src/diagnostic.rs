@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::printable::printable;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+use textwrap::{WordSeparator, WordSplitter};
 
 /// Where a scenario came from.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +58,8 @@ pub struct Diagnostics {
 
 /// Most problems that are reported.
 const MOST: usize = 50;
+/// Columns within which the problems are drawn; a line of the file may be longer.
+const COLUMNS: usize = 80;
 
 impl Diagnostics {
     pub(crate) fn new(origin: &Origin, text: &str, overrides: &[(String, String)]) -> Self {
@@ -142,7 +145,10 @@ impl Diagnostics {
             GraphicalTheme::unicode_nocolor()
         };
         let handler = GraphicalReportHandler::new_themed(theme)
-            .with_width(100)
+            .with_width(COLUMNS)
+            // Not after a slash or a hyphen: "Mbit/s" and "drop-tail" stay whole.
+            .with_word_separator(WordSeparator::AsciiSpace)
+            .with_word_splitter(WordSplitter::NoHyphenation)
             .with_context_lines(1)
             .with_links(false);
         let mut out = String::new();

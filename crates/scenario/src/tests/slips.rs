@@ -59,6 +59,16 @@ fn a_name_is_one_plain_component_of_a_path() {
 }
 
 #[test]
+fn problems_are_drawn_within_80_columns() {
+    let text = DUMBBELL.replacen("duration", "durration", 1);
+    for text in [text, DUMBBELL.replacen("\"bbr\"", "\"bbbr\"", 1)] {
+        let shown = bad(&text).render(false);
+        assert!(shown.lines().count() > 6, "{shown}");
+        assert!(shown.lines().all(|l| l.chars().count() <= 80), "{shown}");
+    }
+}
+
+#[test]
 fn control_characters_are_refused_and_not_shown() {
     let t = |from: &str, to: &str| DUMBBELL.replacen(from, to, 1);
     for text in [
@@ -137,6 +147,12 @@ fn wrong_names_and_counts_are_told_with_line_and_fix() {
         18,
     );
     rejects(&t("\"60s\"", "\"0s\""), "duration is zero", "60s", 4);
+    rejects(
+        &t("\"100Mbit/s\"", "\"fast\""),
+        "rate has no value \"fast\"",
+        "known here: unlimited; accepted are texts like \"100Mbit/s\"",
+        9,
+    );
     rejects(
         &t("\"bbr\"", "\"bbbr\""),
         "has no value \"bbbr\"",
