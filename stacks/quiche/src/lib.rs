@@ -176,7 +176,7 @@ impl Stack for Quiche {
         if self.connection.is_none() {
             let Ok(header) = Header::from_slice(data, ID) else { return };
             match self.server.as_mut().filter(|_| !self.ended).map(|server| server.first(&header, path.remote)) {
-                Some(Ok(First::Accepted(connection))) => self.begin(connection),
+                Some(Ok(First::Accepted(connection))) => self.begin(*connection),
                 Some(Ok(First::Retry(answer))) => self.answers.push_back((answer, path.remote)),
                 Some(Err(e)) => host::notice("refused", &e.to_string()),
                 Some(Ok(First::Ignored)) | None => {}

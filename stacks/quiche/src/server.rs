@@ -23,7 +23,7 @@ struct Retry {
 
 /// What becomes of a datagram.
 pub enum First {
-    Accepted(Connection),
+    Accepted(Box<Connection>),
     Retry(Vec<u8>),
     Ignored,
 }
@@ -49,7 +49,8 @@ impl Server {
                 _ => return self.answer(header, own).map(First::Retry),
             }
         }
-        quiche::accept(&own, original.as_ref(), self.local, remote, &mut self.config).map(First::Accepted)
+        let made = quiche::accept(&own, original.as_ref(), self.local, remote, &mut self.config);
+        made.map(|connection| First::Accepted(Box::new(connection)))
     }
 
     /// A Retry; a client whose first flight has several datagrams gets the same one for each.
