@@ -9,9 +9,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import gargalo
 import pytest
 from gargalo import discovery
+from stack_scenarios import LOSSY, QUIC, QUIET, flow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,60 +23,6 @@ pytestmark = pytest.mark.skipif(
 OWN = '"aioquic"'
 CLIENT = '{ client = "aioquic", server = "noq" }'
 SERVER = '{ client = "noq", server = "aioquic" }'
-LOSSY = """\
-name     = "aioquic"
-seed     = 5
-duration = "60s"
-
-[topology.simple]
-link = { rate = "20Mbit/s", delay = "20ms", loss = { independent = 0.002 }, reorder = { probability = 0.01, late = "3ms" } }
-
-[[flows]]
-from = "client"
-to   = "server"
-transport.quic = { stack = STACK, congestion = "reno" }
-workload.bulk = { bytes = "500kB" }
-
-[record]
-verify = true
-events = true
-"""
-QUIET = """\
-name     = "aioquic"
-seed     = 5
-duration = "10s"
-
-[topology.multipath]
-paths = [ { rate = "10Mbit/s", delay = "15ms" }, { rate = "10Mbit/s", delay = "15ms" } ]
-
-[[flows]]
-from = "client"
-to   = "server"
-transport.quic = { stack = STACK, congestion = "reno" }
-workload.bulk = { bytes = "50kB" }
-
-[[flows]]
-from = "client"
-to   = "server"
-start = "2s"
-transport.quic = { stack = STACK, congestion = "reno" }
-workload.bulk = { bytes = "50kB" }
-
-[record]
-verify = true
-events = true
-"""
-QUIC = "flows.1.transport.quic"
-
-
-def flow(text: str, number: int = 0, **changes: object) -> tuple[dict, list[tuple[str, str]]]:
-    """Run it; return a flow's row and its events."""
-    run = gargalo.run(text, set=changes)
-    row = run.flows.row(number, named=True)
-    assert row["verified"]
-    assert row["failure"] is None
-    events = run.events.filter(run.events["flow"] == row["id"])
-    return row, list(zip(events["kind"], events["detail"], strict=True))
 
 
 @pytest.mark.parametrize("stack", [OWN, CLIENT, SERVER])

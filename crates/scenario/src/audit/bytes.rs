@@ -110,7 +110,8 @@ pub(super) fn flow_not_conserved(case: &Case<'_>) -> Vec<Finding> {
                 f.lost_packets, f.sent_packets
             ));
         }
-        if f.retransmitted_packets > f.sent_packets {
+        // A stack need not tell how many packets it has sent.
+        if f.known.sent_packets && f.retransmitted_packets > f.sent_packets {
             text = Some(format!(
                 "repeated {} packets of {} sent",
                 f.retransmitted_packets, f.sent_packets

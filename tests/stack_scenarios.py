@@ -1,0 +1,60 @@
+"""Scenarios with one stack, named STACK, and what their runs have."""
+
+from __future__ import annotations
+
+import gargalo
+
+LOSSY = """\
+name     = "stack"
+seed     = 5
+duration = "60s"
+
+[topology.simple]
+link = { rate = "20Mbit/s", delay = "20ms", loss = { independent = 0.002 }, reorder = { probability = 0.01, late = "3ms" } }
+
+[[flows]]
+from = "client"
+to   = "server"
+transport.quic = { stack = STACK, congestion = "reno" }
+workload.bulk = { bytes = "500kB" }
+
+[record]
+verify = true
+events = true
+"""
+QUIET = """\
+name     = "stack"
+seed     = 5
+duration = "10s"
+
+[topology.multipath]
+paths = [ { rate = "10Mbit/s", delay = "15ms" }, { rate = "10Mbit/s", delay = "15ms" } ]
+
+[[flows]]
+from = "client"
+to   = "server"
+transport.quic = { stack = STACK, congestion = "reno" }
+workload.bulk = { bytes = "50kB" }
+
+[[flows]]
+from = "client"
+to   = "server"
+start = "2s"
+transport.quic = { stack = STACK, congestion = "reno" }
+workload.bulk = { bytes = "50kB" }
+
+[record]
+verify = true
+events = true
+"""
+QUIC = "flows.1.transport.quic"
+
+
+def flow(text: str, number: int = 0, **changes: object) -> tuple[dict, list[tuple[str, str]]]:
+    """Run it; return a flow's row and its events."""
+    run = gargalo.run(text, set=changes)
+    row = run.flows.row(number, named=True)
+    assert row["verified"]
+    assert row["failure"] is None
+    events = run.events.filter(run.events["flow"] == row["id"])
+    return row, list(zip(events["kind"], events["detail"], strict=True))

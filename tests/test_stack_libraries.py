@@ -1,0 +1,86 @@
+"""Stacks of shared libraries in scenarios, where `make stacks` has installed them."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from gargalo import discovery
+from stack_scenarios import LOSSY, QUIC, QUIET, flow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTROLS = {
+    "quinn": ["cubic", "newreno", "bbr"],
+    "quiche": ["cubic", "reno", "bbr2"],
+    "ngtcp2": ["cubic", "reno", "bbr", "bbr2"],
+}
+EACH = pytest.mark.parametrize("stack", CONTROLS)
+
+
+@pytest.fixture(autouse=True)
+def _installed(stack: str) -> None:
+    if stack not in discovery.installed():
+        pytest.skip(f"{stack} is not installed (make stacks)")
+
+
+def scenario(text: str, stack: str) -> str:
+    return text.replace("STACK", f'"{stack}"').replace('"reno"', '"cubic"')
+
+
+@pytest.mark.parametrize(
+    ("stack", "congestion"), [(s, c) for s, names in CONTROLS.items() for c in names]
+)
+def test_transfers_complete_under_loss_and_reordering(stack: str, congestion: str) -> None:
+    row, _ = flow(scenario(LOSSY, stack), **{"flows.0.transport.quic.congestion": congestion})
+    assert row["delivered_bytes"] == 500_000
+    assert row["lost_packets"] > 0
+
+
+@EACH
+def test_early_data_arrives_after_half_a_round_trip(stack: str) -> None:
+    row, events = flow(scenario(QUIET, stack), 1, **{f"{QUIC}.handshake": "0-rtt"})
+    assert row["first_byte_s"] < 0.02
+    assert "accepted" in [detail for kind, detail in events if kind == "zero-rtt"]
+
+
+@EACH
+def test_a_retry_takes_one_round_trip_more(stack: str) -> None:
+    text = scenario(QUIET, stack)
+    usual, _ = flow(text, 1)
+    retried, _ = flow(text, 1, **{f"{QUIC}.retry": True})
+    assert 0.03 < retried["first_byte_s"] - usual["first_byte_s"] < 0.035
+
+
+@EACH
+def test_a_client_migrates(stack: str) -> None:
+    text = scenario(QUIET, stack).replace("50kB", "300kB")
+    row, events = flow(text, 1, **{f"{QUIC}.migration": '{ after = "100ms" }'})
+    assert row["delivered_bytes"] == 300_000
+    assert "path" in [kind for kind, _ in events]
+
+
+@pytest.mark.parametrize(
+    ("stack", "congestion"), [(s, c) for s, names in CONTROLS.items() for c in names]
+)
+def test_two_processes_give_the_same_bytes(stack: str, congestion: str, tmp_path: Path) -> None:
+    file = tmp_path / "stack.toml"
+    text = scenario(LOSSY, stack).replace('"cubic"', f'"{congestion}", streams = 5')
+    file.write_text(text + 'qlog = true\ncaptures = ["*"]\ncapture_payload = true\n')
+    digests = []
+    for name in ("first", "second"):
+        output = tmp_path / name
+        subprocess.run(
+            [sys.executable, "-m", "gargalo", "run", str(file), "--output", str(output)],
+            capture_output=True,
+            check=True,
+        )
+        files = [f for f in output.rglob("*") if f.suffix in (".parquet", ".sqlog", ".pcapng")]
+        digests.append({f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files})
+    assert digests[0] == digests[1]
+    assert {"capture.pcapng", "flow0-client.sqlog", "flow0-server.sqlog"} <= digests[0].keys()
+    assert b"CLIENT_TRAFFIC_SECRET_0" in (output / "capture.pcapng").read_bytes()
