@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import gargalo
 import polars as pl
 import pytest
-from lab_helpers import needs_namespaces
+from gargalo.compiling import build_plugin
+from gargalo.native import load
+from lab_helpers import needs, needs_namespaces
+from test_plugins_native import EXAMPLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,3 +191,17 @@ def test_congestion_controls_are_looked_into() -> None:
     run = gargalo.run(back.replace('"x"', '"server"'), set=changes, world="lab")
     assert run.gauges.height == 0
     assert any("record.gauges" in w for w in run.warnings)
+
+
+@needs_namespaces
+@needs("cc")
+@pytest.mark.parametrize("server", ["gargalo", "kernel"])
+def test_a_compiled_congestion_control_sends(tmp_path: Path, server: str) -> None:
+    library = build_plugin(EXAMPLES / "cubic.c", tmp_path / "cubic.so")
+    controls = {c.name: c for c in load(library)}
+    text = scenario('transport.tcp = { congestion = "cubic-c" }\nworkload.bulk = {}')
+    flow = gargalo.run(
+        text, set={"hosts.server.stack": server}, world="lab", controllers=controls
+    ).flows.row(0, named=True)
+    assert flow["congestion"] == "cubic-c"
+    assert flow["goodput_bps"] > 10e6

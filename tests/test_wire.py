@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from captures import CHECKSUMS, tshark
 from conftest import command, environment
+from gargalo.compiling import build_plugin
+from test_plugins_native import EXAMPLES, LOOP, broken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -391,3 +393,33 @@ def test_without_permission_the_remedy_is_printed():
         pytest.skip("nobody may not read the programs of this machine")
     assert done.returncode == 1
     assert "run it inside `gargalo shell`, or as root" in done.stderr
+
+
+def test_a_compiled_congestion_control_sends(iperf3: Network, tmp_path: Path):
+    needs("cc")
+    library = build_plugin(EXAMPLES / "bbr.c", tmp_path / "bbr.so")
+    chosen = ("-C", "bbr-c", "--plugin", library, "--param", "cwnd_gain=2.5")
+    done = report(iperf3.gargalo("iperf3", "-c", "127.0.0.1", "-n", "10M", "-J", *chosen))
+    assert done["end"]["sum_sent"]["bytes"] >= 10 << 20
+    wrong = iperf3.gargalo("iperf3", "-c", "127.0.0.1", *chosen[:4], "--param", "cwnd_gian=2")
+    assert wrong.returncode == 2
+    assert 'bbr-c has no parameter "cwnd_gian" (did you mean "cwnd_gain"?)' in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("deed", "told"),
+    [
+        ("state->cwnd_bytes = NAN", "set cwnd_bytes to NaN"),
+        (LOOP, "has computed for 1 s and not returned: a loop"),
+    ],
+)
+def test_a_compiled_congestion_control_that_fails_is_named(
+    iperf3: Network, tmp_path: Path, deed: str, told: str
+):
+    needs("cc")
+    library = broken(tmp_path, deed)
+    done = iperf3.gargalo(
+        "iperf3", "-c", "127.0.0.1", "-t", 20, "-C", "broken", "--plugin", library
+    )
+    assert done.returncode == 1
+    assert f"error: {library}: broken: on_ack() {told}" in done.stderr

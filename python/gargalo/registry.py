@@ -81,11 +81,12 @@ def registered(more: Mapping[Kind, Mapping[str, Any] | None] | None = None) -> C
     return {kind: {**_registered[kind], **(more.get(kind) or {})} for kind in KINDS}
 
 
-def names() -> dict[Kind, list[str]]:
-    """Return the names of the classes registered in this process."""
-    found = {kind: sorted(classes) for kind, classes in _registered.items()}
+def names(known: Classes | None = None) -> dict[Kind, list[str]]:
+    """Return the names of classes, by default of those registered in this process."""
+    known = known or _registered
+    found = {kind: sorted(classes) for kind, classes in known.items()}
     # Stacks have congestion controls of their own.
-    for stack in _registered["stack"].values():
+    for stack in known["stack"].values():
         found["congestion"] += [n for n in stack.congestion if n not in found["congestion"]]
     return found
 

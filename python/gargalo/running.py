@@ -16,6 +16,7 @@ from gargalo.scenario import Scenario, plain, to_toml
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from gargalo._core import NativeCongestion
     from gargalo.controller import Controller
     from gargalo.multipath import PathManager, Scheduler
     from gargalo.setup import Setup
@@ -99,7 +100,7 @@ def run(
     output: str | Path | None = None,
     existing: Literal["refuse", "replace"] = "refuse",
     progress: Callable[[Progress], object] | None = None,
-    controllers: Mapping[str, type[Controller]] | None = None,
+    controllers: Mapping[str, type[Controller] | NativeCongestion] | None = None,
     schedulers: Mapping[str, type[Scheduler]] | None = None,
     path_managers: Mapping[str, type[PathManager]] | None = None,
     stacks: Mapping[str, type[QuicStack]] | None = None,
@@ -155,7 +156,7 @@ def run(
             "stack": stacks,
         }
     )
-    if world == "lab" and needs_kernel(text, path, overrides):
+    if world == "lab" and needs_kernel(text, path, overrides, classes):
         from gargalo import lab
 
         done, interrupted = lab.run(
@@ -204,11 +205,16 @@ def memory_bytes(limit: int | str | None) -> int | None:
         raise ValueError(msg) from None
 
 
-def needs_kernel(text: str, path: Path | None, overrides: list[tuple[str, str]]) -> bool:
+def needs_kernel(
+    text: str,
+    path: Path | None,
+    overrides: list[tuple[str, str]],
+    classes: registry.Classes | None = None,
+) -> bool:
     """Whether a host has the kernel's stack, so that the run needs a sandbox."""
     from gargalo.setup import Setup
 
-    made = json.loads(_core.setup(text, path, overrides, registry.names()))
+    made = json.loads(_core.setup(text, path, overrides, registry.names(classes)))
     return bool(Setup.read(made).hosts)
 
 

@@ -167,7 +167,8 @@ def perform(
     path = None if task.path is None else Path(task.path)
     overrides = [*task.overrides, ("seed", str(task.seed))]
     discovery.load_named(task.text, [value for _, value in task.overrides])
-    if task.world == "lab" and needs_kernel(task.text, path, overrides):
+    known = registry.registered(ready.classes)
+    if task.world == "lab" and needs_kernel(task.text, path, overrides, known):
         limit = ready.memory_limit
         run, _ = lab.run(
             task.text,
