@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import gargalo
 import polars as pl
 import pytest
+from conftest import TINY, command, environment
 from gargalo import registry
 from gargalo.compiling import CompilerError, build_plugin
 from gargalo.results import TABLES
@@ -210,6 +214,24 @@ def test_a_failure_names_the_plug_in_and_ends_its_run_alone(tmp_path: Path, deed
     assert gargalo.run(scenario("cubic")).flows.height == 1
 
 
+def test_an_interrupted_run_with_a_plug_in_keeps_what_it_has(tmp_path: Path, built: Path):
+    (tmp_path / "long.toml").write_text(
+        TINY.replace("3s", "100000s").replace('"cubic"', '"cubic-c"')
+    )
+    words = command("run", "long.toml", "--plugin", built / "cubic.so", "--output", "out")
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as process:
+        while len(list(tmp_path.iterdir())) < 2:  # Its directory is there as it begins.
+            time.sleep(0.1)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130, told
+    assert "what was done is in out" in told
+    assert (tmp_path / "out" / "flows.parquet").exists()
+
+
 def test_a_crash_names_the_plug_in(tmp_path: Path, gargalo: Any, tiny: Path):
     library = broken(tmp_path, CRASH)
     with_it = "flows.0.transport.tcp.congestion=broken"
@@ -274,12 +296,12 @@ def test_a_file_that_cannot_be_loaded_is_named(
 ):
     if content is not None:
         (tmp_path / file).write_bytes(content)
-    for command in (
+    for words in (
         ("run", tiny),
         ("list", "congestion"),
         ("iperf3", "-c", "127.0.0.1"),
     ):
-        done = gargalo(*command, "--plugin", file)
+        done = gargalo(*words, "--plugin", file)
         assert done.returncode == 2
         assert f"error: --plugin {told}" in done.stderr
 

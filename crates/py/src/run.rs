@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time;
 
@@ -165,6 +166,7 @@ pub fn run(
     let stop = Stop {
         faults: Arc::clone(&faults),
         native: Arc::clone(&native),
+        asked: Arc::default(),
     };
     let options = build::RunOptions {
         progress: Some(watch(tell, stop.clone(), Arc::clone(&raised), held)),
@@ -177,7 +179,7 @@ pub fn run(
     };
     let started = time::Instant::now();
     let outcome = match (has_native, held) {
-        (true, _) => apart(py, execute, adopted, options, &stop, held)?,
+        (true, _) => apart(py, execute, adopted, options, (&stop, &raised), held)?,
         (false, true) => execute(&adopted, options),
         (false, false) => py.detach(|| execute(&adopted, options)),
     };
@@ -247,7 +249,7 @@ fn apart(
     execute: Execute,
     scenario: Scenario,
     options: build::RunOptions,
-    stop: &Stop,
+    (stop, raised): (&Stop, &Mutex<Option<PyErr>>),
     held: bool,
 ) -> PyResult<Result<build::Outcome, build::RunError>> {
     let run = move || match held {
@@ -257,7 +259,8 @@ fn apart(
     // Signals come to this thread; the run sees what is put there.
     let meanwhile = || {
         if let Err(e) = Python::attach(|py| py.check_signals()) {
-            stop.faults.put(e);
+            keep(raised, e);
+            stop.asked.store(true, Ordering::Relaxed);
         }
     };
     let ended = py.detach(|| calls::contained(&stop.native, run, meanwhile));
@@ -324,11 +327,18 @@ fn write(
     dir.commit(&mut || go_on(1.0))
 }
 
-/// What stops a run: a failure of a class in Python, or of a plug-in.
+/// What stops a run: a failure of a class in Python, or of a plug-in, or a signal that came to another thread.
 #[derive(Clone)]
 struct Stop {
     faults: Arc<Faults>,
     native: Arc<gargalo_native::Faults>,
+    asked: Arc<AtomicBool>,
+}
+
+/// Keeps what was raised if it is the first.
+fn keep(raised: &Mutex<Option<PyErr>>, error: PyErr) {
+    let mut first = raised.lock().unwrap_or_else(PoisonError::into_inner);
+    first.get_or_insert(error);
 }
 
 type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
@@ -347,7 +357,8 @@ fn watch(
         if held {
             Python::attach(|py| py.detach(|| ()));
         }
-        if stop.faults.raised() || stop.native.raised() {
+        let asked = stop.asked.swap(false, Ordering::Relaxed);
+        if asked || stop.faults.raised() || stop.native.raised() {
             return ControlFlow::Break(());
         }
         let is_last = p.phase == Phase::Running && p.now >= p.end;
@@ -375,10 +386,7 @@ fn watch(
             Ok(true) => ControlFlow::Continue(()),
             Ok(false) => ControlFlow::Break(()),
             Err(e) => {
-                raised
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get_or_insert(e);
+                keep(&raised, e);
                 ControlFlow::Break(())
             }
         }
