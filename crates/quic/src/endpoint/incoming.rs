@@ -87,6 +87,7 @@ impl Endpoint {
                 connection.handle_event(event);
             }
         }
+        self.begin_early(&connection);
         while let Some(event) = connection.poll() {
             self.on_event(&mut connection, event);
         }

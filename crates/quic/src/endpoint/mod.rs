@@ -178,17 +178,24 @@ impl Endpoint {
 
     /// Stores the new connection.
     fn begin(&mut self, (handle, connection): (ConnectionHandle, Connection)) {
-        self.early = connection.has_0rtt();
-        if self.early {
-            self.path_opened(&connection, PathId::ZERO);
-            self.state = State::Early;
-            if self.side.is_client() {
-                self.streams.begin_early();
-            }
-            self.events.push_back(Event::Connected { early: true });
-            self.report.notice("zero-rtt", || "keys".to_owned());
-        }
+        self.begin_early(&connection);
         self.connection = Some((handle, Box::new(connection)));
+    }
+
+    /// Notes that data can be sent before the handshake is complete, once there are keys for it: at a server not before
+    /// the whole ClientHello has arrived, which may take several datagrams.
+    fn begin_early(&mut self, connection: &Connection) {
+        if self.state != State::Opening || !connection.has_0rtt() {
+            return;
+        }
+        self.early = true;
+        self.path_opened(connection, PathId::ZERO);
+        self.state = State::Early;
+        if self.side.is_client() {
+            self.streams.begin_early();
+        }
+        self.events.push_back(Event::Connected { early: true });
+        self.report.notice("zero-rtt", || "keys".to_owned());
     }
 
     /// Calls noq with clock and random source set.
