@@ -39,6 +39,8 @@ PACKET_BYTES = 1200
 """The least size of a full packet of QUIC."""
 BIN_S = 0.05
 """Of rates at the link: a base round trip."""
+DRAINED = 0.5
+"""Of a round trip, what may wait when a queue counts as drained: delayed acknowledgements hold some in flight."""
 LEAST_S = 0.15
 """Of a PROBE_RTT of 200 ms, the bins that are wholly in it."""
 
@@ -89,9 +91,10 @@ def look_startup(seen: Seen) -> Figures:
     """What STARTUP lost, the queue that it made, and when that was gone."""
     times, _, queue = link(seen)
     early = times <= 3.0
-    peak = int(np.argmax(queue[early]))
-    found = {"lost": seen.dropped(0, 3.0), "peak_s": float(queue[early][peak])}
-    later = np.flatnonzero(early & (np.arange(times.size) >= peak) & (queue <= 0.1 * RTT_S))
+    peak = float(queue[early].max())
+    found = {"lost": seen.dropped(0, 3.0), "peak_s": peak}
+    built = int(np.argmax(queue >= peak / 2))
+    later = np.flatnonzero(early & (np.arange(times.size) >= built) & (queue <= DRAINED * RTT_S))
     if later.size:
         found["drained_s"] = float(times[later[0]])
     return found
@@ -115,7 +118,7 @@ def look_tiny(seen: Seen) -> Figures:
     windows = told(seen.column("congestion_window_bytes", 20, seen.end_s))
     paces = told(seen.column("pacing_rate_bps", 20, seen.end_s))
     if windows.size:
-        found["window_packets"] = float(np.min(windows)) / PACKET_BYTES
+        found["window_packets"] = float(np.median(windows)) / PACKET_BYTES
     if paces.size:
         found["pacing"] = float(np.median(paces)) / TINY_BPS
     return found
@@ -126,7 +129,7 @@ def judge_tiny(f: Figures, _algorithm: str) -> Finding:
     seen = f"{f['rate']:.0%} of the link used"
     wrong = f["rate"] < 0.9
     if "window_packets" in f:
-        seen += f", a window of {f['window_packets']:.3g} packets or more"
+        seen += f", a window of {f['window_packets']:.3g} packets"
         wrong |= f["window_packets"] < 4
     if "pacing" in f:
         seen += f", pacing at {f['pacing']:.0%} of the link"
