@@ -354,7 +354,8 @@ def test_what_cannot_be_told(tmp_path):
 
 PAGES = {
     "docs/reports.md": r"^gargalo explain .*$",
-    "docs/quickstart.md": r"^\.venv/bin/gargalo (?:explain|plot) .*$",
+    "docs/tutorials/race.md": r"^gargalo (?:explain|plot) .*[^\\]$",
+    "docs/cookbook.md": r"^gargalo explain .*$",
     "README.md": r"^\.venv/bin/gargalo (?:explain|plot) .*$",
 }
 COMMANDS = [
@@ -368,7 +369,7 @@ COMMANDS = [
 def place(tmp_path_factory):
     """A directory with what the pages name: results of runs, scenarios."""
     root = tmp_path_factory.mktemp("pages")
-    for name in ("cubic", "two-flows-1", "cubic-vs-bbr-1"):
+    for name in ("cubic", "two-flows-1", "cubic-vs-bbr-1", "race-1", "first"):
         package.run(TINY, set={"duration": "1s"}, output=root / "runs" / name)
     for name in ("race.toml", "two-flows.toml"):
         (root / name).write_text(TINY)

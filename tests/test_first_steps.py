@@ -397,6 +397,8 @@ def test_the_examples_of_help_pages_work(here):
     for name, text in PRESENT.items():
         (here / name).write_text(text)
     assert call("new", "race.toml").exit_code == 0
+    assert call("plugin", "new", "mine.c").exit_code == 0
+    assert call("plugin", "build", "mine.c").exit_code == 0
     for name, found in {"": app, **every_command()}.items():
         for e in found.examples:
             steps = [shlex.split(step) for step in re.split(r"[|<>]", e.line)]
@@ -409,6 +411,8 @@ def test_the_examples_of_help_pages_work(here):
             (here / "cellular.down").unlink(missing_ok=True)
             if e.line == "gargalo new race.toml":
                 (here / "race.toml").unlink()
+            if e.line == "gargalo plugin new mine.c":
+                (here / "mine.c").unlink()
             if re.search("trace (info|check)", e.line):
                 assert call("trace", "generate", "cellular.down").exit_code == 0
             given = None
