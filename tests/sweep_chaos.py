@@ -37,6 +37,8 @@ FIRST, MORE = 8, 5
 """Repeats of each of the two cells in the first round, and more in each round after it."""
 HANG_S = 120
 """No sweep takes so long: this is a guard, not a measure."""
+LOOKS = 10
+"""How often files are listed again because a running sweep has changed them."""
 DISK = 24 << 20
 
 AXES = '[axes]\nduration = ["100ms", "150ms"]\n'
@@ -214,8 +216,16 @@ class World:
 
     def whole(self) -> set[str]:
         """Return the finished runs; every file that is whole is compared with the reference."""
-        found = {t: self.runs_of(t) for t in self.reference}
+        # While it is read, files of runs may become one segment: what is in neither then was not seen, but is not lost.
+        for _ in range(LOOKS):
+            files = self.tables()
+            found = {t: self.runs_of(t) for t in self.reference}
+            if files == self.tables():
+                break
         return set.intersection(*found.values())
+
+    def tables(self) -> list[Path]:
+        return sorted(f for t in self.reference for f in (self.store / t).rglob("*.parquet"))
 
     def runs_of(self, table: str) -> set[str]:
         frames = []
