@@ -198,7 +198,7 @@ def test_congestion_controls_are_looked_into() -> None:
 @pytest.mark.parametrize("server", ["gargalo", "kernel"])
 def test_a_compiled_congestion_control_sends(tmp_path: Path, server: str) -> None:
     library = build_plugin(EXAMPLES / "cubic.c", tmp_path / "cubic.so")
-    controls = {c.name: c for c in load(library)}
+    controls = {c.name: c for c in load(library)[0]}
     text = scenario('transport.tcp = { congestion = "cubic-c" }\nworkload.bulk = {}')
     flow = gargalo.run(
         text, set={"hosts.server.stack": server}, world="lab", controllers=controls
