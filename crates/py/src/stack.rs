@@ -125,6 +125,25 @@ impl PyStack {
         }
         Ok(stack)
     }
+}
+
+impl fmt::Debug for PyStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PyStack")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Implementation for PyStack {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, config: &Config, is_client: bool) -> Result<(), Error> {
+        self.features
+            .check(&self.name, &self.congestion, config, is_client)
+    }
 
     fn end(
         &self,
@@ -143,34 +162,6 @@ impl PyStack {
             Error::Option(text)
         })?;
         Ok(Box::new(Foreign::new(end, known, asked.local, asked.now)))
-    }
-}
-
-impl fmt::Debug for PyStack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PyStack")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Implementation for PyStack {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn check(&self, config: &Config, is_client: bool) -> Result<(), Error> {
-        config.check_ranges()?;
-        self.features
-            .check(&self.name, &self.congestion, config, is_client)
-    }
-
-    fn connect(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
-        self.end(realm, config, init, true)
-    }
-
-    fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
-        self.end(realm, config, init, false)
     }
 }
 

@@ -15,13 +15,17 @@ impl Implementation for Noq {
         config.check_ranges()
     }
 
-    fn connect(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
-        let made = Endpoint::connect(realm, config, &self.0, init)?;
-        Ok(Box::new(made))
-    }
-
-    fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
-        let made = Endpoint::listen(realm, config, &self.0, init)?;
+    fn end(
+        &self,
+        realm: &Realm,
+        config: &Config,
+        init: Init,
+        is_client: bool,
+    ) -> Result<Box<dyn Stack>, Error> {
+        let made = match is_client {
+            true => Endpoint::connect(realm, config, &self.0, init)?,
+            false => Endpoint::listen(realm, config, &self.0, init)?,
+        };
         Ok(Box::new(made))
     }
 }

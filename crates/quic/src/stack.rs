@@ -86,17 +86,17 @@ pub trait Implementation: Debug + Send + Sync {
     /// Names the first option that it cannot follow.
     fn check(&self, config: &Config, is_client: bool) -> Result<(), Error>;
 
-    /// Creates a client that connects.
+    /// Creates one end: a client that connects, or a server that waits for one connection.
     ///
     /// # Errors
     /// When an option is invalid.
-    fn connect(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error>;
-
-    /// Creates a server that waits for one connection.
-    ///
-    /// # Errors
-    /// As for [`Implementation::connect`].
-    fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error>;
+    fn end(
+        &self,
+        realm: &Realm,
+        config: &Config,
+        init: Init,
+        is_client: bool,
+    ) -> Result<Box<dyn Stack>, Error>;
 }
 
 /// What an implementation other than noq can do besides connections, streams and loss recovery.
@@ -130,6 +130,7 @@ impl Features {
         config: &Config,
         is_client: bool,
     ) -> Result<(), Error> {
+        config.check_ranges()?;
         let usual = Config::default();
         let cannot = |what: &str, help: &str| {
             Err(Error::Option(format!(

@@ -120,13 +120,12 @@ impl World {
             let writer = std::io::BufWriter::new(file);
             init.qlog = Some((Box::new(writer), format!("{} {end}", spec.label)));
         }
-        let mut endpoint = if side == 0 {
-            quic.stacks[0].connect(&realm, &quic.config, init)
-        } else {
+        let is_client = side == 0;
+        if !is_client {
             (init.local, init.remote) = (server, client);
-            quic.stacks[1].listen(&realm, &quic.config, init)
         }
-        .map_err(failed)?;
+        let made = quic.stacks[side].end(&realm, &quic.config, init, is_client);
+        let mut endpoint = made.map_err(failed)?;
         if self.recorder.wants_events() && spec.rows {
             endpoint.record_notices();
         }

@@ -188,19 +188,6 @@ impl NativeStack {
     pub fn writes_qlog(&self) -> bool {
         self.writes_qlog
     }
-
-    fn end(
-        &self,
-        realm: &Realm,
-        config: &Config,
-        init: Init,
-        is_client: bool,
-    ) -> Result<Box<dyn Stack>, Error> {
-        let known = (self.name.as_str(), self.features);
-        let (asked, told) = Asked::of(known, realm, config, init, is_client);
-        let end = End::new(self, &asked, told)?;
-        Ok(Box::new(Foreign::new(end, known, asked.local, asked.now)))
-    }
 }
 
 /// A string of a library; `None` for a null pointer.
@@ -225,16 +212,20 @@ impl Implementation for NativeStack {
     }
 
     fn check(&self, config: &Config, is_client: bool) -> Result<(), Error> {
-        config.check_ranges()?;
         self.features
             .check(&self.name, &self.congestion, config, is_client)
     }
 
-    fn connect(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
-        self.end(realm, config, init, true)
-    }
-
-    fn listen(&self, realm: &Realm, config: &Config, init: Init) -> Result<Box<dyn Stack>, Error> {
-        self.end(realm, config, init, false)
+    fn end(
+        &self,
+        realm: &Realm,
+        config: &Config,
+        init: Init,
+        is_client: bool,
+    ) -> Result<Box<dyn Stack>, Error> {
+        let known = (self.name.as_str(), self.features);
+        let (asked, told) = Asked::of(known, realm, config, init, is_client);
+        let end = End::new(self, &asked, told)?;
+        Ok(Box::new(Foreign::new(end, known, asked.local, asked.now)))
     }
 }

@@ -57,7 +57,17 @@ impl QuicRun {
             qlog: None,
             ..self.clone()
         };
-        let made = trial.endpoint(spec, quic, (0, ends), Instant::ZERO);
+        let checked = quic
+            .stacks
+            .iter()
+            .enumerate()
+            .try_for_each(|(side, stack)| {
+                let of_client = side == 0;
+                stack
+                    .check(&quic.config, of_client)
+                    .map_err(|e| e.to_string())
+            });
+        let made = checked.and_then(|()| trial.endpoint(spec, quic, (0, ends), Instant::ZERO));
         made.map(drop).map_err(|reason| {
             let (id, label) = (spec.id, &spec.label);
             Error::Unsupported(format!("QUIC of flow {id} ({label}): {reason}"))
@@ -91,14 +101,8 @@ impl QuicRun {
             let title = format!("{} {end}", spec.label);
             init.qlog = Some((Box::new(BufWriter::new(file)), title));
         }
-        let stack = &quic.stacks[side];
-        stack
-            .check(&quic.config, side == 0)
-            .map_err(|e| e.to_string())?;
-        let made = match side {
-            0 => stack.connect(&self.realm, &quic.config, init),
-            _ => stack.listen(&self.realm, &quic.config, init),
-        };
+        let is_client = side == 0;
+        let made = quic.stacks[side].end(&self.realm, &quic.config, init, is_client);
         let mut endpoint = made.map_err(|e| e.to_string())?;
         endpoint.record_notices();
         Ok(endpoint)
