@@ -27,6 +27,8 @@ pub struct Idle {
     /// The restart window, min(initial window, cwnd), if the transport is configured to restart
     /// after idle; `None` otherwise.
     pub restart_window: Option<Bytes>,
+    /// [`Sent::app_limited`] of the last packet before.
+    pub was_app_limited: bool,
 }
 
 /// One incoming acknowledgement that delivered something new (or carried an RTT sample).

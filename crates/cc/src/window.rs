@@ -465,6 +465,7 @@ mod tests {
                 duration: Duration::from_millis(ms),
                 rto: Duration::from_millis(300),
                 restart_window: Some(MSS * 10),
+                was_app_limited: false,
             }),
             ..sent(MSS, Bytes::ZERO)
         };

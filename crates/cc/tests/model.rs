@@ -233,6 +233,7 @@ impl Model {
                 duration: self.now - self.last_sent,
                 rto: Duration::from_millis(200),
                 restart_window: Some(self.mss * 10),
+                was_app_limited: false,
             });
             let sent = Sent {
                 now: self.now,

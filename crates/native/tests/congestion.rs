@@ -158,6 +158,7 @@ fn a_built_in_algorithm_behind_the_interface_is_the_same() {
                             duration: Duration::from_secs(1),
                             rto: Duration::from_millis(300),
                             restart_window: None,
+                            was_app_limited: false,
                         }),
                     },
                     &path(),

@@ -113,6 +113,9 @@ typedef struct gargalo_sent {
     uint32_t app_limited;
     /* 1: a retransmission. */
     uint32_t retransmission;
+    /* With idle_ns: app_limited of the last packet before. */
+    uint32_t was_app_limited;
+    uint32_t reserved;
 } gargalo_sent;
 
 /* A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation). */

@@ -204,6 +204,8 @@ record! {
         rto: Option<f64> = seconds(r.idle.map(|i| i.rto)),
         /// The restart window in bytes, if the transport restarts after idle periods.
         restart_window: Option<u64> = r.idle.and_then(|i| i.restart_window).map(bytes),
+        /// `app_limited` of the last packet before, if nothing was in flight.
+        was_app_limited: Option<bool> = r.idle.map(|i| i.was_app_limited),
     }
 }
 

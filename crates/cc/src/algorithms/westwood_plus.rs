@@ -206,6 +206,7 @@ mod tests {
             duration: Duration::from_secs(9),
             rto: Duration::from_secs(1),
             restart_window: None,
+            was_app_limited: false,
         };
         let again = Sent {
             now: at(9_100),

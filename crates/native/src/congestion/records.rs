@@ -47,6 +47,8 @@ pub(super) fn sent(s: &cc::Sent) -> abi::Sent {
         restart_window_bytes: restart.map_or(abi::NONE, Bytes::get),
         app_limited: s.app_limited.into(),
         retransmission: s.retransmission.into(),
+        was_app_limited: s.idle.is_some_and(|i| i.was_app_limited).into(),
+        reserved: 0,
     }
 }
 

@@ -109,6 +109,10 @@ pub struct Sent {
     pub app_limited: u32,
     /// A retransmission.
     pub retransmission: u32,
+    /// With `idle_ns`: `app_limited` of the last packet before.
+    pub was_app_limited: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// A sample of the delivery rate.

@@ -410,6 +410,7 @@ unsafe extern "C" fn on_send(
                     duration,
                     rto: Duration::from_nanos(s.rto_ns),
                     restart_window: (restart != abi::NONE).then(|| Bytes::new(restart)),
+                    was_app_limited: s.was_app_limited != 0,
                 }),
             };
             c.on_send(&sent, path);

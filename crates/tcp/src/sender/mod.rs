@@ -144,6 +144,8 @@ pub(crate) struct Sender {
     frto: Frto,
     round_end: u64,
     last_sent: Instant,
+    /// The application limited the sender then.
+    was_app_limited: bool,
     limited: Limited,
     timers: Timers,
     tlp: TailLossProbe,
@@ -309,6 +311,7 @@ impl Sender {
             frto: Frto::Off,
             round_end: 0,
             last_sent: now,
+            was_app_limited: false,
             limited: Limited::default(),
             timers: Timers::NONE,
             tlp: TailLossProbe::default(),

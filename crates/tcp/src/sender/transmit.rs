@@ -331,14 +331,16 @@ impl Sender {
                 let first = self.settings.first_window.bytes(u64::from(self.mss));
                 first.min(self.controller.cwnd())
             }),
+            was_app_limited: self.was_app_limited,
         });
         let state = self.sampler.on_send(now, bytes, in_flight);
+        let app_limited = self.sampler.is_app_limited();
         if self.tells_sends || idle.is_some() {
             let event = Sent {
                 now,
                 bytes,
                 in_flight,
-                app_limited: self.sampler.is_app_limited(),
+                app_limited,
                 retransmission,
                 idle,
             };
@@ -354,6 +356,7 @@ impl Sender {
         }
         self.pacer.on_send(now, bytes, rate);
         self.last_sent = now;
+        self.was_app_limited = app_limited;
         self.counts.sent_packets += 1;
         self.counts.sent_bytes += u64::from(len);
         state

@@ -116,7 +116,6 @@ typedef struct bbr {
     uint64_t lost;
     uint64_t newly_lost;
     int idle_restart;
-    int was_app_limited;
 } bbr;
 
 enum {
@@ -609,8 +608,7 @@ static void on_send(void *controller, const gargalo_sent *sent, const gargalo_pa
     bbr *b = controller;
     /* Restart from idle (draft section 4.3.4.4). */
     int is_restart = sent->in_flight_bytes == 0 && sent->idle_ns != GARGALO_NONE && !sent->retransmission &&
-                     (sent->app_limited || b->was_app_limited);
-    b->was_app_limited = sent->app_limited != 0;
+                     (sent->app_limited || sent->was_app_limited);
     if (!is_restart) {
         return;
     }
@@ -735,7 +733,6 @@ static const gargalo_algorithm ALGORITHMS[] = {{
     .source = "draft-cardwell-iccrg-bbr-congestion-control-00",
     .parameters = PARAMETERS,
     .parameter_count = sizeof PARAMETERS / sizeof PARAMETERS[0],
-    .flags = GARGALO_WATCHES_SENDS,
     .create = create,
     .destroy = free,
     .clone = copy,

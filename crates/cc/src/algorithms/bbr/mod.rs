@@ -95,7 +95,6 @@ pub struct Bbr {
     lost: Bytes,
     newly_lost: Bytes,
     idle_restart: bool,
-    was_app_limited: bool,
 }
 
 impl Bbr {
@@ -128,7 +127,6 @@ impl Bbr {
             lost: Bytes::ZERO,
             newly_lost: Bytes::ZERO,
             idle_restart: false,
-            was_app_limited: false,
         };
         bbr.init_pacing_rate(None);
         bbr
@@ -443,12 +441,10 @@ fn flag(set: bool) -> f64 {
 impl Controller for Bbr {
     fn on_send(&mut self, sent: &Sent, path: &Path<'_>) {
         // Restart from idle (draft §4.3.4.4); all segments before it were acknowledged.
-        let idle = sent.in_flight.is_zero()
-            && sent.idle.is_some()
-            && !sent.retransmission
-            && (sent.app_limited || self.was_app_limited);
-        self.was_app_limited = sent.app_limited;
-        if !idle {
+        let idle = sent
+            .idle
+            .filter(|idle| sent.app_limited || idle.was_app_limited);
+        if idle.is_none() || sent.retransmission || !sent.in_flight.is_zero() {
             return;
         }
         self.idle_restart = true;
@@ -461,6 +457,10 @@ impl Controller for Bbr {
             }
             _ => {}
         }
+    }
+
+    fn watches_sends(&self) -> bool {
+        false
     }
 
     fn on_ack(&mut self, ack: &Acked, path: &Path<'_>) {

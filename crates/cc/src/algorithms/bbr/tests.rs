@@ -176,6 +176,7 @@ fn restart_from_idle_paces_at_the_estimate() {
         duration: Duration::from_secs(20),
         rto: Duration::from_secs(1),
         restart_window: None,
+        was_app_limited: false,
     });
     net.cc.on_send(&idle, &path(DELAY));
     let expected = net.cc.bw().mul_f64(0.99);

@@ -139,7 +139,6 @@ pub struct Bbr3 {
     lost: Bytes,
     limited: CwndLimited,
     idle_restart: bool,
-    was_app_limited: bool,
 }
 
 impl Bbr3 {
@@ -178,7 +177,6 @@ impl Bbr3 {
             lost: Bytes::ZERO,
             limited: CwndLimited::default(),
             idle_restart: false,
-            was_app_limited: false,
         };
         bbr.init_pacing_rate(None);
         bbr
@@ -261,12 +259,10 @@ impl Controller for Bbr3 {
             self.limited.now = true;
         }
         // Restart from idle (draft §5.4); all segments before it were acknowledged.
-        let idle = sent.in_flight.is_zero()
-            && sent.idle.is_some()
-            && !sent.retransmission
-            && (sent.app_limited || self.was_app_limited);
-        self.was_app_limited = sent.app_limited;
-        if !idle {
+        let idle = sent
+            .idle
+            .filter(|idle| sent.app_limited || idle.was_app_limited);
+        if idle.is_none() || sent.retransmission || !sent.in_flight.is_zero() {
             return;
         }
         self.idle_restart = true;

@@ -229,6 +229,7 @@ fn idleness_replaces_probe_rtt_and_restarts_at_the_bandwidth() {
         duration: Duration::from_secs(6),
         rto: Duration::from_secs(1),
         restart_window: None,
+        was_app_limited: false,
     });
     net.cc.on_send(&idle, &path(DELAY));
     assert_eq!(net.cc.pacing_rate(), Some(net.cc.bw.mul_f64(0.99)));

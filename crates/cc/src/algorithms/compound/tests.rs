@@ -95,6 +95,7 @@ fn a_timeout_and_an_idle_restart_give_the_delay_window_up() {
         duration: Duration::from_secs(9),
         rto: Duration::from_secs(1),
         restart_window: Some(MSS * 10),
+        was_app_limited: false,
     };
     let again = Sent {
         idle: Some(idle),

@@ -230,6 +230,7 @@ fn an_idle_restart_if_the_transport_wants_it() {
         duration: ms(5000),
         rto: ms(1000),
         restart_window: None,
+        was_app_limited: false,
     });
     c.on_send(&s, &path(ms(40)));
     assert_eq!(c.cwnd(), MSS * 20);

@@ -223,6 +223,7 @@ fn application_limited_time_does_not_count() {
                 duration: Duration::from_secs(50),
                 rto: Duration::from_millis(300),
                 restart_window: None,
+                was_app_limited: false,
             }),
             ..sent(MSS, Bytes::ZERO)
         },

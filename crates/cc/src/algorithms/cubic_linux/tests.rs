@@ -166,6 +166,7 @@ fn a_pause_is_taken_off_the_epoch() {
         duration: Duration::from_secs(2),
         rto: RTT,
         restart_window: None,
+        was_app_limited: false,
     };
     let send = Sent {
         now: at(7000),

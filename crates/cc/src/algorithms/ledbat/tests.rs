@@ -213,6 +213,7 @@ fn old_delays_are_forgotten_after_an_idle_period() {
         duration: Duration::from_secs(9),
         rto: Duration::from_secs(1),
         restart_window: None,
+        was_app_limited: false,
     };
     let again = Sent {
         idle: Some(idle),

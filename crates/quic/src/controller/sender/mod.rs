@@ -45,6 +45,10 @@ pub(super) struct Sender {
     before_losses: Option<u64>,
     lost: u64,
     last_sent: Instant,
+    /// The application limited the sender then.
+    was_app_limited: bool,
+    /// [`Controller::watches_sends`].
+    tells_sends: bool,
     /// Time of the latest event.
     now: Instant,
     delivery_rate: Option<Rate>,
@@ -94,6 +98,7 @@ impl Sender {
         report: Reporter,
     ) -> Self {
         let sender = Self {
+            tells_sends: controller.watches_sends(),
             controller,
             settings,
             report,
@@ -109,6 +114,7 @@ impl Sender {
             before_losses: None,
             lost: 0,
             last_sent: now,
+            was_app_limited: false,
             now,
             delivery_rate: None,
             unpaced: settings.initial_window.min(UNPACED * u64::from(mtu)),
@@ -176,22 +182,27 @@ impl Sender {
             duration: now - self.last_sent,
             rto: self.rtt.timeout(),
             restart_window: None, // RFC 9002 has none
+            was_app_limited: self.was_app_limited,
         });
         let state = self.sampler.on_send(now, size, in_flight);
         self.records.push(number, bytes, state);
-        let event = Sent {
-            now,
-            bytes: size,
-            in_flight,
-            app_limited: self.sampler.is_app_limited(),
-            retransmission: false,
-            idle,
-        };
-        let (controller, path) = self.parts();
-        controller.on_send(&event, &path);
+        let app_limited = self.sampler.is_app_limited();
+        if self.tells_sends || idle.is_some() {
+            let event = Sent {
+                now,
+                bytes: size,
+                in_flight,
+                app_limited,
+                retransmission: false,
+                idle,
+            };
+            let (controller, path) = self.parts();
+            controller.on_send(&event, &path);
+        }
         self.in_flight += u64::from(bytes);
         self.limited.most_in_flight = self.limited.most_in_flight.max(self.in_flight);
         self.last_sent = now;
+        self.was_app_limited = app_limited;
         self.report.on_sent(self.in_flight);
         self.trace();
         let mut changed = idle.is_some();
