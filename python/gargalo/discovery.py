@@ -6,7 +6,6 @@ A file is called as its stack, `NAME.py` or `NAME.so`, and is in a folder of the
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
@@ -51,6 +50,8 @@ def load(file: Path) -> None:
         RunError: It cannot be loaded, or registers no stack of this name.
 
     """
+    import hashlib  # loads OpenSSL's library
+
     name = file.stem
     try:
         data = file.read_bytes()

@@ -84,13 +84,17 @@ struct Slot {
 }
 
 /// A thread's slot, which another gets when the thread ends.
-struct Own(&'static Slot);
+struct Own {
+    slot: &'static Slot,
+    _stack: system::CrashStack,
+}
 
 impl Drop for Own {
     fn drop(&mut self) {
         CURRENT.set(None);
-        self.0.clock.store(0, Ordering::Release);
-        lock(&FREE).push(self.0);
+        self.slot.clock.store(0, Ordering::Release);
+        self.slot.thread.store(0, Ordering::Release);
+        lock(&FREE).push(self.slot);
     }
 }
 
@@ -149,7 +153,12 @@ fn begin() -> &'static Slot {
     });
     system::know_thread(slot);
     // A thread that is ending already keeps the slot to itself.
-    let _ = OWN.try_with(|own| own.set(Own(slot)));
+    let _ = OWN.try_with(|own| {
+        own.get_or_init(|| Own {
+            slot,
+            _stack: system::CrashStack::new(),
+        });
+    });
     CURRENT.set(Some(slot));
     WATCH.call_once(|| {
         system::tell_crashes();
@@ -276,7 +285,49 @@ mod system {
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
-    use super::{CURRENT, Slot, TOLD_TO};
+    use super::{SLOTS, Slot, TOLD_TO};
+
+    /// Where a thread handles its crashes: the stack may be what has overflowed.
+    pub(super) struct CrashStack(Option<Box<[u8]>>);
+
+    impl CrashStack {
+        const SIZE: usize = 64 << 10;
+
+        /// That of the calling thread, unless it has one.
+        pub(super) fn new() -> Self {
+            let mut room = vec![0; Self::SIZE].into_boxed_slice();
+            let stack = libc::stack_t {
+                ss_sp: room.as_mut_ptr().cast(),
+                ss_flags: 0,
+                ss_size: room.len(),
+            };
+            let mut before = MaybeUninit::<libc::stack_t>::uninit();
+            // SAFETY: the calls fill and read structures of ours; the room stays until `drop`.
+            let set = unsafe {
+                libc::sigaltstack(ptr::null(), before.as_mut_ptr()) == 0
+                    && before.assume_init().ss_flags & libc::SS_DISABLE != 0
+                    && libc::sigaltstack(&raw const stack, ptr::null_mut()) == 0
+            };
+            Self(set.then_some(room))
+        }
+    }
+
+    impl Drop for CrashStack {
+        fn drop(&mut self) {
+            if self.0.is_none() {
+                return;
+            }
+            let none = libc::stack_t {
+                ss_sp: ptr::null_mut(),
+                ss_flags: libc::SS_DISABLE,
+                ss_size: Self::SIZE,
+            };
+            // SAFETY: the structure is valid; the thread that set the stack is the one that ends.
+            unsafe {
+                libc::sigaltstack(&raw const none, ptr::null_mut());
+            }
+        }
+    }
 
     /// Notes the calling thread's clock and number.
     pub(super) fn know_thread(slot: &Slot) {
@@ -348,17 +399,24 @@ mod system {
 
     /// Prints what crashed if a plug-in did, puts the handler back that was there before, and returns to the
     /// instruction that crashes, for which the other handler is then called.
-    extern "C" fn crashed(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    extern "C" fn crashed(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
         let index = CRASHES.iter().position(|(s, _)| *s == signal).unwrap_or(0);
-        if let Some(slot) = CURRENT.get() {
-            tell(slot, index);
+        // SAFETY: no arguments; the system gives a valid structure. Codes of signals that were sent are not positive.
+        let (thread, was_sent) = unsafe { (libc::gettid(), (*info).si_code <= 0) };
+        // Not by a thread-local value, which may not exist yet in this thread.
+        if let Ok(slots) = SLOTS.try_lock() {
+            let own = u64::from(thread.unsigned_abs());
+            let slot = slots
+                .iter()
+                .find(|s| s.thread.load(Ordering::Relaxed) == own);
+            slot.iter().for_each(|slot| tell(slot, index));
         }
         // SAFETY: `BEFORE` was filled when this handler was set; nothing writes it later. These calls are allowed in
         // handlers.
         unsafe {
             let before = (&raw const BEFORE[index]).cast::<libc::sigaction>();
             libc::sigaction(signal, before, ptr::null_mut());
-            if signal == libc::SIGABRT {
+            if was_sent {
                 libc::raise(signal);
             }
         }
@@ -399,6 +457,14 @@ mod system {
     use std::time::Duration;
 
     use super::Slot;
+
+    pub(super) struct CrashStack;
+
+    impl CrashStack {
+        pub(super) fn new() -> Self {
+            Self
+        }
+    }
 
     pub(super) fn know_thread(_: &Slot) {}
     pub(super) fn processor_time(_: &Slot) -> Option<Duration> {

@@ -142,6 +142,25 @@ impl Library {
     }
 }
 
+/// What the tables of libraries say, each read once.
+pub(crate) struct Read<T>(Mutex<BTreeMap<&'static str, Result<T, LoadError>>>);
+
+impl<T: Clone> Read<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// What `read` returned for this library when it was first asked for.
+    pub(crate) fn of(
+        &self,
+        library: &'static Library,
+        read: impl FnOnce() -> Result<T, LoadError>,
+    ) -> Result<T, LoadError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(&library.digest).or_insert_with(read).clone()
+    }
+}
+
 /// Whether the bytes begin as a shared library of this system does; loaders say strange things of other files.
 fn is_library(bytes: &[u8]) -> bool {
     let begins: &[&[u8]] = if cfg!(target_os = "macos") {

@@ -147,8 +147,8 @@ pub fn run(
         .map_err(|d| wrong(&d, false))?;
     let faults = Arc::new(Faults::default());
     let mut adopted = scenario.clone();
-    let stacks = Stacks::adopt(&adopted, classes, &faults)?;
     let native = gargalo_native::Faults::new();
+    let stacks = Stacks::adopt(&adopted, classes, &faults, &native)?;
     let classes = Classes::adopt(&mut adopted, classes, &faults, &native)?;
     let existing = files::existing(replace);
     let dir = match &output {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use gargalo_native::stack::NativeStack;
-use gargalo_native::{Library, LoadError};
+use gargalo_native::stack::{NativeImplementation, NativeStack};
+use gargalo_native::{Faults as NativeFaults, Library, LoadError};
 use gargalo_quic::Implementation;
 use gargalo_scenario::Scenario;
 use gargalo_scenario::resolved::Transport;
@@ -19,14 +19,7 @@ use crate::stack::PyStack;
 /// The QUIC stack of a shared library.
 #[pyclass(frozen, module = "gargalo._core", name = "NativeStack")]
 pub struct PyNativeStack {
-    inner: Arc<NativeStack>,
-}
-
-impl PyNativeStack {
-    /// The implementation for the worlds.
-    pub fn implementation(&self) -> Arc<dyn Implementation> {
-        self.inner.clone()
-    }
+    inner: &'static NativeStack,
 }
 
 #[pymethods]
@@ -114,6 +107,7 @@ impl Stacks {
         scenario: &Scenario,
         classes: &Bound<'_, PyDict>,
         faults: &Arc<Faults>,
+        native: &Arc<NativeFaults>,
     ) -> PyResult<Self> {
         let mut made = Self::default();
         for flow in &scenario.flows {
@@ -128,9 +122,10 @@ impl Stacks {
                     continue;
                 };
                 let stack: Arc<dyn Implementation> = match found.cast::<PyNativeStack>() {
-                    Ok(native) => {
+                    Ok(stack) => {
                         made.is_native = true;
-                        native.get().implementation()
+                        let stack = stack.get().inner;
+                        Arc::new(NativeImplementation::new(stack, Arc::clone(native)))
                     }
                     Err(_) => {
                         made.in_python = true;
@@ -150,5 +145,5 @@ pub fn native_stack(file: &str, library: &[u8]) -> PyResult<Option<PyNativeStack
     let bad = |e: LoadError| PyValueError::new_err(e.to_string());
     let library = Library::load(file, library).map_err(bad)?;
     let stack = NativeStack::of(library).map_err(bad)?;
-    Ok(stack.map(|s| PyNativeStack { inner: Arc::new(s) }))
+    Ok(stack.map(|inner| PyNativeStack { inner }))
 }

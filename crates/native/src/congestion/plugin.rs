@@ -8,7 +8,7 @@ use gargalo_plugin::congestion::abi;
 use gargalo_units::Duration;
 
 use crate::calls::Callee;
-use crate::library::{Library, LoadError};
+use crate::library::{Library, LoadError, Read};
 
 /// Most algorithms of a library, parameters of an algorithm and bytes of a text; more is a mistake.
 const MOST_ALGORITHMS: u32 = 1000;
@@ -146,7 +146,7 @@ fn default_value(param: &Param) -> f64 {
 }
 
 /// The congestion controls of a library.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plugin {
     library: &'static Library,
     algorithms: Vec<&'static Algorithm>,
@@ -158,23 +158,35 @@ impl Plugin {
     /// # Errors
     /// When it is no such library, or its table is not valid.
     pub fn load(file: &str, bytes: &[u8]) -> Result<Self, LoadError> {
+        static PLUGINS: Read<Plugin> = Read::new();
         let library = Library::load(file, bytes)?;
+        PLUGINS.of(library, || Self::read(library))
+    }
+
+    fn read(library: &'static Library) -> Result<Self, LoadError> {
         // SAFETY: the symbol's name contains the version of this type.
         let entry: abi::Entry = unsafe { library.function(abi::SYMBOL)? };
         // SAFETY: the function takes nothing; a plug-in answers for the rest by exporting it.
-        let table = unsafe { entry().as_ref() };
+        let table = unsafe { entry() };
         let reader = Reader {
             file: library.file(),
             library,
         };
-        let table = table.ok_or_else(|| reader.invalid("gargalo_congestion_v1() returned NULL"))?;
-        if table.abi != abi::ABI {
+        let file = reader.file;
+        if table.is_null() || !table.is_aligned() {
+            return Err(reader.invalid("gargalo_congestion_v1() returned no table"));
+        }
+        // SAFETY: every version of the table begins with its version.
+        let found = unsafe { (*table).abi };
+        if found != abi::ABI {
             return Err(LoadError::Version {
                 file: file.to_owned(),
-                found: table.abi,
+                found,
                 wanted: abi::ABI,
             });
         }
+        // SAFETY: the version is right, so it is a table.
+        let table = unsafe { &*table };
         if table.sizes != abi::SIZES {
             return Err(LoadError::Sizes {
                 file: file.to_owned(),

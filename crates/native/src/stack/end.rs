@@ -11,7 +11,9 @@ use gargalo_quic::{ALPN, Error, INITIAL_RTT, MAX_STREAMS, SERVER_NAME, StreamId}
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
 
 use super::context::host;
-use super::{Functions, NativeStack};
+use super::{Functions, NativeStack, function};
+use crate::calls::{Callee, calling};
+use crate::fault::Faults;
 
 /// The largest UDP payload (IPv4).
 const LARGEST_DATAGRAM: usize = 65_507;
@@ -21,7 +23,9 @@ const ERROR_ROOM: usize = 512;
 /// One end.
 pub(super) struct End {
     functions: Functions,
-    name: String,
+    callee: &'static Callee,
+    /// Of [`Faults`].
+    run: u64,
     /// The library's object; not null.
     stack: *mut c_void,
     /// What the stack tells; from a box, and freed with this. It is used between calls only.
@@ -36,7 +40,12 @@ pub(super) struct End {
 unsafe impl Send for End {}
 
 impl End {
-    pub(super) fn new(of: &NativeStack, asked: &Asked<'_>, told: Told) -> Result<Self, Error> {
+    pub(super) fn new(
+        of: &NativeStack,
+        faults: &Faults,
+        asked: &Asked<'_>,
+        told: Told,
+    ) -> Result<Self, Error> {
         let config = asked.config;
         let strings = [config.congestion.name.as_str(), SERVER_NAME, ALPN].map(CString::new);
         let [Ok(congestion), Ok(server_name), Ok(alpn)] = strings else {
@@ -74,8 +83,9 @@ impl End {
         let told = Box::into_raw(Box::new(told));
         let host = Box::new(host(told));
         let mut why = [0_u8; ERROR_ROOM];
+        let (callee, run) = (of.callee, faults.id());
         // SAFETY: everything that the structures point to is alive, and the library follows the header.
-        let stack = unsafe {
+        let stack = calling(callee, function::CREATE, run, || unsafe {
             (of.functions.create)(
                 &raw const wanted,
                 &raw const *host,
@@ -83,22 +93,30 @@ impl End {
                 why.as_mut_ptr().cast(),
                 why.len() - 1,
             )
-        };
+        });
         if stack.is_null() {
             // SAFETY: it is from the box above, and the library has no object that could use it.
             drop(unsafe { Box::from_raw(told) });
             let length = why.iter().position(|b| *b == 0).unwrap_or(why.len());
             let why = String::from_utf8_lossy(&why[..length]).into_owned();
-            let name = &of.name;
+            let name = of.name();
             return Err(Error::Option(format!("stack {name}: {why}")));
         }
         Ok(Self {
             functions: of.functions,
-            name: of.name.clone(),
+            callee,
+            run,
             stack,
             told,
             _host: host,
             scratch: vec![0; LARGEST_DATAGRAM].into(),
+        })
+    }
+
+    /// Does a call of one of the functions, which the watching thread sees; `call` is nothing but that call.
+    fn call<T>(&self, function: usize, call: impl FnOnce(&Functions, *mut c_void) -> T) -> T {
+        calling(self.callee, function, self.run, || {
+            call(&self.functions, self.stack)
         })
     }
 }
@@ -111,30 +129,20 @@ impl Verbs for End {
             ecn: path.ecn as u8,
             reserved: [0; 7],
         };
+        let (at, data, length) = (now.as_nanos(), payload.as_mut_ptr(), payload.len());
         // SAFETY: the object is alive, and the payload belongs to this call.
-        unsafe {
-            (self.functions.datagram_in)(
-                self.stack,
-                now.as_nanos(),
-                &raw const path,
-                payload.as_mut_ptr(),
-                payload.len(),
-            );
-        }
+        self.call(function::DATAGRAM_IN, |f, stack| unsafe {
+            (f.datagram_in)(stack, at, &raw const path, data, length);
+        });
     }
 
     fn datagram_out(&mut self, now: Instant) -> Result<Option<Outgoing>, String> {
         let mut path = abi::Path::default();
+        let (out, room) = (self.scratch.as_mut_ptr(), self.scratch.len());
         // SAFETY: the object is alive, and the room is as large as said.
-        let length = unsafe {
-            (self.functions.datagram_out)(
-                self.stack,
-                now.as_nanos(),
-                &raw mut path,
-                self.scratch.as_mut_ptr(),
-                self.scratch.len(),
-            )
-        };
+        let length = self.call(function::DATAGRAM_OUT, |f, stack| unsafe {
+            (f.datagram_out)(stack, now.as_nanos(), &raw mut path, out, room)
+        });
         if length == 0 {
             return Ok(None);
         }
@@ -154,68 +162,80 @@ impl Verbs for End {
 
     fn next_timer(&mut self) -> Option<Instant> {
         // SAFETY: the object is alive.
-        known(unsafe { (self.functions.next_timer)(self.stack) }).map(Instant::from_nanos)
+        let at = self.call(function::NEXT_TIMER, |f, stack| unsafe {
+            (f.next_timer)(stack)
+        });
+        known(at).map(Instant::from_nanos)
     }
 
     fn timeout(&mut self, now: Instant) {
         // SAFETY: the object is alive.
-        unsafe { (self.functions.timeout)(self.stack, now.as_nanos()) };
+        self.call(function::TIMEOUT, |f, stack| unsafe {
+            (f.timeout)(stack, now.as_nanos());
+        });
     }
 
     fn open_stream(&mut self, now: Instant) -> Option<StreamId> {
         // SAFETY: the object is alive.
-        let stream = unsafe { (self.functions.open_stream)(self.stack, now.as_nanos()) };
+        let stream = self.call(function::OPEN_STREAM, |f, stack| unsafe {
+            (f.open_stream)(stack, now.as_nanos())
+        });
         StreamId::try_from(stream).ok()
     }
 
     fn write(&mut self, now: Instant, stream: StreamId, data: &[u8], fin: bool) -> usize {
+        let (at, from, length) = (now.as_nanos(), data.as_ptr(), data.len());
         // SAFETY: the object is alive, and the data is as long as said.
-        unsafe {
-            (self.functions.write)(
-                self.stack,
-                now.as_nanos(),
-                stream,
-                data.as_ptr(),
-                data.len(),
-                fin.into(),
-            )
-        }
+        self.call(function::WRITE, |f, stack| unsafe {
+            (f.write)(stack, at, stream, from, length, fin.into())
+        })
     }
 
     fn write_room(&mut self, stream: StreamId) -> u64 {
         // SAFETY: the object is alive.
-        unsafe { (self.functions.write_room)(self.stack, stream) as u64 }
+        let room = self.call(function::WRITE_ROOM, |f, at| unsafe {
+            (f.write_room)(at, stream)
+        });
+        room as u64
     }
 
     fn unacknowledged(&mut self) -> Option<u64> {
+        let unacknowledged = self.functions.unacknowledged?;
         // SAFETY: the object is alive.
-        self.functions
-            .unacknowledged
-            .map(|f| unsafe { f(self.stack) })
+        Some(self.call(function::UNACKNOWLEDGED, |_, stack| unsafe {
+            unacknowledged(stack)
+        }))
     }
 
     fn migrate(&mut self, now: Instant, local: SocketAddr) {
         if let Some(migrate) = self.functions.migrate {
             let to = address(local);
             // SAFETY: the object is alive.
-            unsafe { migrate(self.stack, now.as_nanos(), &raw const to) };
+            self.call(function::MIGRATE, |_, stack| unsafe {
+                migrate(stack, now.as_nanos(), &raw const to);
+            });
         }
     }
 
     fn close(&mut self, now: Instant) {
         // SAFETY: the object is alive.
-        unsafe { (self.functions.close)(self.stack, now.as_nanos()) };
+        self.call(function::CLOSE, |f, stack| unsafe {
+            (f.close)(stack, now.as_nanos());
+        });
     }
 
     fn is_over(&self) -> bool {
         // SAFETY: the object is alive.
-        unsafe { (self.functions.is_over)(self.stack) != 0 }
+        let over = self.call(function::IS_OVER, |f, stack| unsafe { (f.is_over)(stack) });
+        over != 0
     }
 
     fn stats(&mut self) -> Sender {
         let mut s = abi::Stats::default();
         // SAFETY: the object is alive.
-        unsafe { (self.functions.stats)(self.stack, &raw mut s) };
+        self.call(function::STATS, |f, stack| unsafe {
+            (f.stats)(stack, &raw mut s);
+        });
         Sender {
             sent_packets: known(s.sent_packets),
             sent_bytes: known(s.sent_bytes),
@@ -242,18 +262,17 @@ impl Verbs for End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        // SAFETY: the object is alive, and nobody uses it after this; then what it told is free, which is from a box.
-        unsafe {
-            (self.functions.destroy)(self.stack);
-            drop(Box::from_raw(self.told));
-        }
+        // SAFETY: the object is alive, and nobody uses it after this.
+        self.call(function::DESTROY, |f, stack| unsafe { (f.destroy)(stack) });
+        // SAFETY: it is from a box, and the object that used it is gone.
+        drop(unsafe { Box::from_raw(self.told) });
     }
 }
 
 impl fmt::Debug for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("End")
-            .field("stack", &self.name)
+            .field("stack", &self.callee.name)
             .finish_non_exhaustive()
     }
 }

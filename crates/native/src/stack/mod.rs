@@ -11,20 +11,55 @@ use gargalo_plugin::stack::abi::{self, feature};
 use gargalo_quic::foreign::{Asked, Foreign};
 use gargalo_quic::{Config, Error, Features, Implementation, Init, Realm, Stack};
 
-use crate::{Library, LoadError};
+use crate::calls::Callee;
+use crate::fault::Faults;
+use crate::library::{Library, LoadError, Read};
 use end::End;
 
 /// Most congestion controls that a library may list.
 const MOST_NAMES: usize = 256;
 
+/// The functions of a stack, as [`Callee`] numbers them.
+mod function {
+    pub(super) const CREATE: usize = 0;
+    pub(super) const DESTROY: usize = 1;
+    pub(super) const DATAGRAM_IN: usize = 2;
+    pub(super) const DATAGRAM_OUT: usize = 3;
+    pub(super) const NEXT_TIMER: usize = 4;
+    pub(super) const TIMEOUT: usize = 5;
+    pub(super) const OPEN_STREAM: usize = 6;
+    pub(super) const WRITE: usize = 7;
+    pub(super) const WRITE_ROOM: usize = 8;
+    pub(super) const UNACKNOWLEDGED: usize = 9;
+    pub(super) const MIGRATE: usize = 10;
+    pub(super) const CLOSE: usize = 11;
+    pub(super) const IS_OVER: usize = 12;
+    pub(super) const STATS: usize = 13;
+    pub(super) const NAMES: [&str; 14] = [
+        "create",
+        "destroy",
+        "datagram_in",
+        "datagram_out",
+        "next_timer",
+        "timeout",
+        "open_stream",
+        "write",
+        "write_room",
+        "unacknowledged",
+        "migrate",
+        "close",
+        "is_over",
+        "stats",
+    ];
+}
+
 /// The QUIC stack of a library.
-#[derive(Clone)]
 pub struct NativeStack {
     library: &'static Library,
     functions: Functions,
-    name: String,
+    callee: &'static Callee,
     version: String,
-    congestion: Arc<[String]>,
+    congestion: Vec<String>,
     features: Features,
     writes_qlog: bool,
 }
@@ -88,7 +123,14 @@ impl NativeStack {
     ///
     /// # Errors
     /// When it was made for another version of the interface, or its table is not valid.
-    pub fn of(library: &'static Library) -> Result<Option<Self>, LoadError> {
+    pub fn of(library: &'static Library) -> Result<Option<&'static Self>, LoadError> {
+        static STACKS: Read<Option<&'static NativeStack>> = Read::new();
+        STACKS.of(library, || {
+            Ok(Self::read(library)?.map(|stack| &*Box::leak(Box::new(stack))))
+        })
+    }
+
+    fn read(library: &'static Library) -> Result<Option<Self>, LoadError> {
         // SAFETY: the header declares the function of this name so.
         let entry = match unsafe { library.function::<abi::Entry>(abi::SYMBOL) } {
             Ok(entry) => entry,
@@ -148,9 +190,9 @@ impl NativeStack {
         Ok(Some(Self {
             library,
             functions,
-            name,
+            callee: Callee::new(library.file(), name.leak(), &function::NAMES),
             version: text(table.version).unwrap_or_default(),
-            congestion: congestion.into(),
+            congestion,
             features: Features {
                 zero_rtt: has(feature::ZERO_RTT),
                 retry: has(feature::RETRY),
@@ -162,6 +204,11 @@ impl NativeStack {
             },
             writes_qlog: has(feature::QLOG),
         }))
+    }
+
+    /// Its name in scenarios.
+    pub fn name(&self) -> &'static str {
+        self.callee.name
     }
 
     /// The library.
@@ -199,21 +246,36 @@ fn text(at: *const c_char) -> Option<String> {
 impl fmt::Debug for NativeStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NativeStack")
-            .field("name", &self.name)
+            .field("name", &self.name())
             .field("version", &self.version)
             .field("library", &self.library)
             .finish_non_exhaustive()
     }
 }
 
-impl Implementation for NativeStack {
+/// The stack of a library in one run.
+#[derive(Debug)]
+pub struct NativeImplementation {
+    of: &'static NativeStack,
+    faults: Arc<Faults>,
+}
+
+impl NativeImplementation {
+    /// `faults` are told of calls that do not return.
+    pub fn new(of: &'static NativeStack, faults: Arc<Faults>) -> Self {
+        Self { of, faults }
+    }
+}
+
+impl Implementation for NativeImplementation {
     fn name(&self) -> &str {
-        &self.name
+        self.of.name()
     }
 
     fn check(&self, config: &Config, is_client: bool) -> Result<(), Error> {
-        self.features
-            .check(&self.name, &self.congestion, config, is_client)
+        let of = self.of;
+        of.features
+            .check(of.name(), &of.congestion, config, is_client)
     }
 
     fn end(
@@ -223,9 +285,9 @@ impl Implementation for NativeStack {
         init: Init,
         is_client: bool,
     ) -> Result<Box<dyn Stack>, Error> {
-        let known = (self.name.as_str(), self.features);
+        let known = (self.of.name(), self.of.features);
         let (asked, told) = Asked::of(known, realm, config, init, is_client);
-        let end = End::new(self, &asked, told)?;
+        let end = End::new(self.of, &self.faults, &asked, told)?;
         Ok(Box::new(Foreign::new(end, known, asked.local, asked.now)))
     }
 }
