@@ -183,6 +183,7 @@ GARGALO_ALGORITHMS(ALL);
 """
 LOOP = "for (volatile int i = 0; i >= 0; i = 1) {}"
 CRASH = "*(volatile int *)8 = 1"
+DEEP = "volatile char room[4096]; room[0] = 1; on_ack(c, ack, path, state); room[1] = 1"
 
 
 def broken(place: Path, deed: str) -> Path:
@@ -232,8 +233,9 @@ def test_an_interrupted_run_with_a_plug_in_keeps_what_it_has(tmp_path: Path, bui
     assert (tmp_path / "out" / "flows.parquet").exists()
 
 
-def test_a_crash_names_the_plug_in(tmp_path: Path, gargalo: Any, tiny: Path):
-    library = broken(tmp_path, CRASH)
+@pytest.mark.parametrize("deed", [CRASH, DEEP], ids=["crash", "overflow"])
+def test_a_crash_names_the_plug_in(tmp_path: Path, gargalo: Any, tiny: Path, deed: str):
+    library = broken(tmp_path, deed)
     with_it = "flows.0.transport.tcp.congestion=broken"
     done = gargalo("run", tiny, "--plugin", library, "--set", with_it, "--json")
     assert done.returncode < 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gargalo
 import pytest
@@ -174,6 +174,27 @@ def test_a_stack_that_breaks_the_rules_fails_alone(name: str, tmp_path: Path) ->
     failed = run.events.filter(run.events["kind"] == "failed")
     assert any(re.search(said, detail) for detail in failed["detail"]), failed
     assert run.flows["completion_s"].is_null().to_list() == [True, False]
+
+
+TIMER = "return t->is_over ? GARGALO_NONE : t->deadline;"
+
+
+def test_a_stack_that_does_not_return_is_named_and_ends_its_run_alone(tmp_path: Path) -> None:
+    library = built(tmp_path, "looping", (TIMER, "for (volatile int i = 0; i >= 0; i = 1) {}"))
+    with pytest.raises(gargalo.RunError) as raised:
+        gargalo.run(scenario(flow('bulk = { bytes = "100kB" }', '"looping"')))
+    said = f"{library}: looping: next_timer() has computed for 1 s and not returned: a loop"
+    assert str(raised.value).startswith(said)
+
+
+def test_a_crash_names_the_stack(tmp_path: Path, gargalo: Any) -> None:
+    library = built(tmp_path, "crashing", (TIMER, "return *(volatile uint64_t *)8;"))
+    text = scenario(flow('bulk = { bytes = "100kB" }', '"crashing"'))
+    (tmp_path / "crash.toml").write_text(text, encoding="utf-8")
+    done = gargalo("run", "crash.toml", "--plugin", library, "--json")
+    assert done.returncode < 0
+    said = f"error: {library}: crashing: next_timer() crashed (SIGSEGV: an invalid memory access)"
+    assert said in done.stderr
 
 
 def test_a_library_with_another_version_is_refused(tmp_path: Path) -> None:

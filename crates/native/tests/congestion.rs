@@ -310,7 +310,7 @@ fn libraries_that_are_no_plug_ins_are_refused() {
     let good = window("return");
     for (name, code, told) in [
         ("nothing", "int x;\n".to_owned(), "it exports no function gargalo_congestion_v1"),
-        ("null", table("return NULL;"), "gargalo_congestion_v1() returned NULL"),
+        ("null", table("return NULL;"), "gargalo_congestion_v1() returned no table"),
         (
             "version",
             table("static gargalo_congestion t = {7, 0, NULL, GARGALO_SIZES}; return &t;"),
