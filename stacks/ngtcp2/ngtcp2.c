@@ -95,6 +95,12 @@ static void on_qlog(void *user, uint32_t flags, const void *data, size_t length)
     stats_count(&c->stats, &c->streams, data, length); /* so it is always on */
     if (c->config.qlog) c->host->qlog(c->host->context, data, length);
 }
+static void on_log(void *user, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    stats_log(&((struct conn *)user)->stats, format, values);
+    va_end(values);
+}
 static const ngtcp2_callbacks callbacks = {
     .client_initial = ngtcp2_crypto_client_initial_cb, .recv_client_initial = ngtcp2_crypto_recv_client_initial_cb,
     .recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb, .handshake_completed = on_handshake,
@@ -145,6 +151,7 @@ static const char *start(struct conn *c, const struct gargalo_stack_config *conf
     if (error || (error = tls_start(&c->tls, config))) return error;
     c->settings.initial_ts = c->tls.now;
     c->settings.qlog.write = on_qlog;
+    if (!strncmp(config->congestion, "bbr", 3)) c->settings.log_printf = on_log;
     if (config->is_server) return NULL;
     on_connection_id(NULL, &id, unused, 8, NULL);
     on_connection_id(NULL, &peer, unused, 8, NULL);

@@ -1,5 +1,6 @@
 #include "stats.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,19 @@ void stats_count(struct stats *stats, const struct streams *streams, const char 
     stats->sent_packets += (uint64_t)eliciting;
     stats->retransmitted_packets += (uint64_t)again;
 }
+void stats_log(struct stats *stats, const char *format, va_list values) {
+    static const char *const words[][2] = {
+        {"Startup", "startup"}, {"Drain", "drain"}, {"ProbeBW", "probe-bw"}, {"ProbeRTT", "probe-rtt"},
+        {"ProbeBW_DOWN", "probe-bw-down"}, {"ProbeBW_CRUISE", "probe-bw-cruise"}, {"ProbeBW_REFILL", "probe-bw-refill"},
+        {"ProbeBW_UP", "probe-bw-up"}};
+    if (strcmp(format, "I%08" PRIu64 " 0x%s %s %s")) return; /* a line about a packet */
+    (void)va_arg(values, uint64_t);
+    (void)va_arg(values, const char *);
+    (void)va_arg(values, const char *);
+    const char *text = va_arg(values, const char *), *last = strrchr(text, ' '); /* "bbr2 start ProbeBW_UP" */
+    for (size_t i = 0; last && !strncmp(text, "bbr", 3) && i < sizeof words / sizeof *words; i++)
+        if (!strcmp(last + 1, words[i][0])) stats->phase = words[i][1];
+}
 static void notice(const struct gargalo_stack_host *host, const char *kind, const char *format, uint64_t value) {
     char detail[64];
     snprintf(detail, sizeof detail, format, (unsigned long long)value);
@@ -33,6 +47,7 @@ void stats_update(struct stats *stats, ngtcp2_conn *quic, const struct gargalo_s
     ngtcp2_conn_stat was = stats->state, *is = &stats->state;
     size_t size = ngtcp2_conn_get_path_max_tx_udp_payload_size(quic);
     ngtcp2_conn_get_conn_stat(quic, is);
+    if (is->min_rtt == UINT64_MAX) stats->phase = "startup"; /* at the beginning and on a new path, without a line of the log */
     if (is->min_rtt != UINT64_MAX &&
         (is->latest_rtt != was.latest_rtt || is->rttvar != was.rttvar || is->smoothed_rtt != was.smoothed_rtt))
         host->rtt_sample(host->context, is->latest_rtt);
@@ -68,7 +83,7 @@ void stats_tell(const struct stats *stats, int pacing, ngtcp2_cc_algo algorithm,
         .pacing_rate = pacing && known ? (uint64_t)(8e9 * rate) : GARGALO_NONE,
         .delivery_rate = s->delivery_rate_sec ? 8 * s->delivery_rate_sec : GARGALO_NONE,
     };
-    if (known && (algorithm == NGTCP2_CC_ALGO_RENO || algorithm == NGTCP2_CC_ALGO_CUBIC))
-        all.phase = s->cwnd < s->ssthresh ? "slow-start" : "congestion-avoidance";
+    if (known && (algorithm == NGTCP2_CC_ALGO_BBR || algorithm == NGTCP2_CC_ALGO_BBR2)) all.phase = stats->phase;
+    else if (known) all.phase = s->cwnd < s->ssthresh ? "slow-start" : "congestion-avoidance";
     memcpy(out, &all, size < sizeof all ? size : sizeof all);
 }

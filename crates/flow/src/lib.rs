@@ -27,7 +27,7 @@ pub use capture::{CaptureEnds, CaptureInterfaces, CaptureSpec};
 pub use conversation::{Conversation, Ending, Outgoing, Totals};
 pub use gargalo_cc::{ControllerFactory, Registered};
 pub use gargalo_quic::Known;
-pub use gauges::{causes, gauges};
+pub use gauges::{causes, gauges, gauges_of};
 pub use group::{Group, GroupId, Inside, Players};
 pub use misbehaviour::{MisbehavingReceiver, Misbehaviour};
 pub use outcome::{Outcome, Phase, Progress, Watch};

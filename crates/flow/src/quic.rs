@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use gargalo_quic::{Chunk, Event, Stack, StreamId};
-use gargalo_units::Instant;
+use gargalo_quic::{Chunk, Event, Notice, Stack, StreamId};
+use gargalo_units::{Bytes as Size, Instant};
 
 use crate::content;
 use crate::conversation::Conversation;
+use crate::gauges::{causes, gauges_of};
+use crate::samples::{FlowSample, Gauge};
 
 /// A QUIC connection at one end of a flow.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct QuicEnd {
     /// The streams end after what is written.
     closing: bool,
     over: bool,
+    /// Phase of the congestion control at the last record of it.
+    phase: &'static str,
 }
 
 /// Data to be written on a stream.
@@ -69,12 +73,38 @@ impl QuicEnd {
             spread: Vec::new(),
             closing: false,
             over: false,
+            phase: "",
         }
     }
 
     /// Whether the connection is over, so that nothing more is expected of it.
     pub fn is_over(&self) -> bool {
         self.over || self.endpoint.is_over()
+    }
+
+    /// Passes on the notices. With `looks` also returns a record of the congestion control of a connection with one
+    /// path, if a notice or a new phase is a cause for one.
+    pub fn notices(
+        &mut self,
+        now: Instant,
+        flow: u64,
+        looks: bool,
+        mut show: impl FnMut(Notice),
+    ) -> Vec<Gauge> {
+        let state = looks.then(|| self.endpoint.snapshot());
+        let phase = state.map_or(self.phase, |s| s.phase);
+        let notices = std::iter::from_fn(|| {
+            let notice = self.endpoint.poll_notice()?;
+            let kind = notice.kind;
+            show(notice);
+            Some(kind)
+        });
+        let causes = causes(phase, &mut self.phase, notices);
+        let state = state.filter(|_| !causes.is_empty());
+        state.map_or_else(Vec::new, |s| {
+            let sample = FlowSample::of_quic(now, flow, Size::ZERO, s);
+            gauges_of(&sample, &causes, &[])
+        })
     }
 
     /// Returns the next event of the connection; events of the application are passed to `talk`.

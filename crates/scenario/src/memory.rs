@@ -42,7 +42,7 @@ impl Estimate {
                     match &f.transport {
                         // One subflow at least.
                         Transport::Mptcp(_) => subflow_rows = subflow_rows.saturating_add(samples),
-                        Transport::Tcp(_) if record.gauges => {
+                        Transport::Tcp(_) | Transport::Quic(_) if record.gauges => {
                             let gauges = samples.saturating_mul(SENDER_GAUGES);
                             gauge_rows = gauge_rows.saturating_add(gauges);
                         }

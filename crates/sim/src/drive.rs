@@ -492,11 +492,15 @@ impl Records {
     ) {
         let looks = to.wants_gauges() && self.rows && self.sends;
         let tells = self.rows && to.wants_events();
-        let causes = causes(endpoint, phase, |notice| {
+        let now_in = endpoint.phase();
+        let notices = std::iter::from_fn(|| {
+            let notice = endpoint.poll_notice()?;
             if tells {
                 to.event(now, self.id, notice.kind(), notice.detail());
             }
+            Some(notice.kind())
         });
+        let causes = causes(now_in, phase, notices);
         if looks && !causes.is_empty() {
             to.gauges(gauges(now, self.id, &causes, endpoint));
         }

@@ -126,7 +126,7 @@ impl World {
         }
         let made = quic.stacks[side].end(&realm, &quic.config, init, is_client);
         let mut endpoint = made.map_err(failed)?;
-        if self.recorder.wants_events() && spec.rows {
+        if (self.recorder.wants_events() || self.recorder.wants_gauges()) && spec.rows {
             endpoint.record_notices();
         }
         Ok(endpoint)
@@ -209,6 +209,14 @@ impl World {
             }
         }
         side.end.exchange(now, &mut flow.talk);
+        let sends = index == flow.talk.sender();
+        let looks = self.recorder.wants_gauges() && flow.spec.rows && sends;
+        let looks = looks && side.routes.len() == 1;
+        // Before anything is sent: the bytes in flight are those on which the congestion control decided.
+        if looks {
+            self.recorder
+                .quic(now, (flow.id, records, looks), &mut side.end);
+        }
         let hash = flow.hash(index);
         while let Some(out) = side.end.endpoint.poll_transmit(now) {
             let (Some(from), Some(to)) = (v4(out.local), v4(out.remote)) else {
@@ -236,7 +244,7 @@ impl World {
             }
             flow.sides[index].wire += self.net.transmit(now, out.ecn, hash, body);
         }
-        if index == flow.talk.sender() {
+        if sends {
             if side.routes.len() > 1 {
                 let endpoint = &mut *side.end.endpoint;
                 side.paths.rtt_samples(endpoint, &mut flow.talk.rtt);
@@ -244,11 +252,9 @@ impl World {
                 flow.talk.rtt.record(rtt);
             }
         }
-        if records {
-            while let Some(notice) = side.end.endpoint.poll_notice() {
-                self.recorder
-                    .event(now, flow.id, notice.kind, notice.detail);
-            }
+        if records || looks {
+            self.recorder
+                .quic(now, (flow.id, records, looks), &mut side.end);
         }
         let (due, over) = (side.end.endpoint.poll_timeout(), side.end.is_over());
         flow.sides[index].end = Some(End::Quic(side));

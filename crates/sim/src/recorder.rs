@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gargalo_flow::{
-    Edge, FlowSample, Gauge, LinkMarks, LinkResult, LinkSampler, ProtocolEvent, Samples,
+    Edge, FlowSample, Gauge, LinkMarks, LinkResult, LinkSampler, ProtocolEvent, QuicEnd, Samples,
     SubflowSample, Topology,
 };
 use gargalo_units::{Duration, Instant};
@@ -121,6 +121,22 @@ impl Recorder {
             kind,
             detail,
         });
+    }
+
+    /// Records the notices of an end of a QUIC flow if it `tells`, and its congestion control at them and at each new
+    /// phase if it `looks`.
+    pub(crate) fn quic(
+        &mut self,
+        now: Instant,
+        (flow, tells, looks): (u64, bool, bool),
+        end: &mut QuicEnd,
+    ) {
+        let gauges = end.notices(now, flow, looks, |notice| {
+            if tells {
+                self.event(now, flow, notice.kind, notice.detail);
+            }
+        });
+        self.gauges(gauges);
     }
 
     /// Takes the counters of links at an edge of the measured window.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use gargalo_cc as cc;
 use gargalo_flow::{
     Arrivals, CaptureSpec, Edge, FlowResult, FlowSpec, Group, GroupId, NodeId, Outcome, Phase,
-    Progress, Routing, Slab, Source, Topology, TransportSpec, Watch, Window, gauges, rng,
+    Progress, Routing, Slab, Source, Topology, TransportSpec, Watch, Window, gauges, gauges_of,
+    rng,
 };
 use gargalo_link::Link;
 use gargalo_units::{Bytes, Instant};
@@ -512,12 +513,17 @@ fn sample_flows(flows: &mut Slab<Flow>, now: Instant, recorder: &mut Recorder) {
         if !flow.spec.rows {
             continue;
         }
-        let sample = paths::sample(flow, now, recorder).or_else(|| flow.sample(now));
-        sample.into_iter().for_each(|s| recorder.flow(s));
-        if recorder.wants_gauges()
-            && let Some(End::Tcp(sender)) = &flow.sides[flow.talk.sender()].end
-        {
-            recorder.gauges(gauges(now, flow.id, "sample", sender));
+        let several = paths::sample(flow, now, recorder);
+        let single = several.is_none();
+        let sample = several.or_else(|| flow.sample(now));
+        if recorder.wants_gauges() && single {
+            let looks = match (&flow.sides[flow.talk.sender()].end, &sample) {
+                (Some(End::Tcp(sender)), _) => gauges(now, flow.id, "sample", sender),
+                (Some(End::Quic(_)), Some(sample)) => gauges_of(sample, "sample", &[]),
+                _ => Vec::new(),
+            };
+            recorder.gauges(looks);
         }
+        sample.into_iter().for_each(|s| recorder.flow(s));
     }
 }

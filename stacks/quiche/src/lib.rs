@@ -7,8 +7,10 @@ mod server;
 mod settings;
 
 use std::collections::VecDeque;
-use std::io::LineWriter;
+use std::ffi::CStr;
+use std::io::{self, LineWriter, Write};
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gargalo_plugin::stack::abi::feature::{INITIAL_WINDOW, MIGRATION, MTU_DISCOVERY, NO_PACING, QLOG, RETRY, ZERO_RTT};
@@ -31,6 +33,7 @@ struct Quiche {
     start: Instant,
     local: SocketAddr,
     log: bool,
+    phase: Phase,
     secrets: bool,
     early: bool,
     connected: bool,
@@ -40,6 +43,49 @@ struct Quiche {
     paced: Option<Instant>,
     session: Vec<u8>,
     answers: VecDeque<(Vec<u8>, SocketAddr)>,
+}
+
+/// The qlog file, if it is `wanted`, and the state of the congestion control, which quiche tells there only.
+struct Qlog {
+    wanted: bool,
+    phase: Phase,
+}
+
+type Phase = Arc<Mutex<Option<&'static CStr>>>;
+
+/// Words of quiche for it, and the host's.
+const PHASES: [(&str, &CStr); 11] = [
+    ("slow_start", c"slow-start"),
+    ("conservative_slow_start", c"conservative-slow-start"),
+    ("congestion_avoidance", c"congestion-avoidance"),
+    ("recovery", c"recovery"),
+    ("bbr_startup", c"startup"),
+    ("bbr_drain", c"drain"),
+    ("bbr_probe_bw_down", c"probe-bw-down"),
+    ("bbr_probe_bw_cruise", c"probe-bw-cruise"),
+    ("bbr_probe_bw_refill", c"probe-bw-refill"),
+    ("bbr_probe_bw_up", c"probe-bw-up"),
+    ("bbr_probe_rtt", c"probe-rtt"),
+];
+
+impl Write for Qlog {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let line = String::from_utf8_lossy(data);
+        if let Some((_, event)) = line.split_once("congestion_state_updated")
+            && let Some(word) = event.split('"').skip_while(|part| *part != "new").nth(2)
+        {
+            let known = PHASES.iter().find(|(theirs, _)| *theirs == word);
+            *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = known.map(|(_, ours)| *ours);
+        }
+        if self.wanted {
+            host::qlog(data);
+        }
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A new connection ID.
@@ -52,9 +98,8 @@ impl Quiche {
         if self.secrets {
             connection.set_keylog(Box::new(host::KeyLogFile));
         }
-        if self.log {
-            connection.set_qlog(Box::new(LineWriter::new(host::QlogFile)), "gargalo".into(), String::new());
-        }
+        let log = Qlog { wanted: self.log, phase: Arc::clone(&self.phase) };
+        connection.set_qlog(Box::new(LineWriter::new(log)), "gargalo".into(), String::new());
         self.connection = Some(connection);
     }
 
@@ -143,6 +188,7 @@ impl Stack for Quiche {
             start: Instant::now() - now,
             local: asked.local,
             log: asked.qlog,
+            phase: Phase::default(),
             secrets: asked.secrets,
             early: false,
             connected: false,
@@ -272,6 +318,7 @@ impl Stack for Quiche {
             timeouts: path.as_ref().and_then(|p| count(p.total_pto_count)),
             cwnd: path.as_ref().and_then(|p| count(p.cwnd)),
             srtt: path.as_ref().filter(|p| p.min_rtt.is_some()).map(|p| p.rtt),
+            phase: *self.phase.lock().unwrap_or_else(PoisonError::into_inner),
             delivery_rate: path.filter(|p| p.delivery_rate > 0).map(|p| p.delivery_rate * 8),
             ..Stats::default()
         }

@@ -21,7 +21,7 @@ use quinn_proto::{
     TransportErrorCode, VarInt,
 };
 use ring::{hkdf, hmac};
-use settings::{Host, transport};
+use settings::{Host, phase, transport};
 
 /// The endpoint's only connection.
 const ONLY: ConnectionHandle = ConnectionHandle(0);
@@ -268,13 +268,15 @@ impl Stack for Quinn {
 
     fn stats(&mut self) -> Stats {
         let Some(connection) = &self.connection else { return Stats::default() };
-        let (told, control) = (connection.stats(), connection.congestion_state().metrics());
+        let (told, control) = (connection.stats(), connection.congestion_state());
+        let (phase, control) = (phase(control), control.metrics());
         Stats {
             lost_packets: Some(told.path.lost_packets),
             cwnd: Some(control.congestion_window),
             ssthresh: control.ssthresh.filter(|bytes| *bytes != u64::MAX),
             srtt: (told.frame_rx.acks > 0).then_some(told.path.rtt),
             pacing_rate: control.pacing_rate,
+            phase,
             ..Stats::default()
         }
     }

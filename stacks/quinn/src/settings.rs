@@ -1,18 +1,19 @@
 //! What a scenario asks, in quinn's types.
 
 use std::error::Error;
+use std::ffi::CStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use gargalo_plugin::stack::{CALENDAR_START, Config, host};
 use gargalo_stack_common::thread;
-use quinn_proto::congestion::{BbrConfig, Controller, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::congestion::{Bbr, BbrConfig, Controller, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, MtuDiscoveryConfig, QlogConfig, TimeSource, TransportConfig};
 
 /// quinn's BBR seeds itself from the generator of the thread.
-struct Bbr(BbrConfig);
+struct SeededBbr(BbrConfig);
 
-impl ControllerFactory for Bbr {
+impl ControllerFactory for SeededBbr {
     fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
         let config = Arc::new(self.0.clone());
         thread::seeded(move || config.build(now, mtu))
@@ -22,8 +23,25 @@ impl ControllerFactory for Bbr {
 fn congestion(name: &str, window: u64) -> Arc<dyn ControllerFactory + Send + Sync> {
     match name {
         "newreno" => Arc::new(NewRenoConfig::default().initial_window(window).clone()),
-        "bbr" => Arc::new(Bbr(BbrConfig::default().initial_window(window).clone())),
+        "bbr" => Arc::new(SeededBbr(BbrConfig::default().initial_window(window).clone())),
         _ => Arc::new(CubicConfig::default().initial_window(window).clone()),
+    }
+}
+
+/// The word of a congestion control for its state. Of BBR, quinn shows it only as text for debugging.
+pub fn phase(control: &dyn Controller) -> Option<&'static CStr> {
+    let now = control.metrics();
+    let Ok(bbr) = control.clone_box().into_any().downcast::<Bbr>() else {
+        let slow = now.congestion_window < now.ssthresh.unwrap_or(u64::MAX);
+        return Some(if slow { c"slow-start" } else { c"congestion-avoidance" });
+    };
+    let text = format!("{bbr:?}");
+    match text.split(" mode: ").nth(1)?.split(',').next()? {
+        "Startup" => Some(c"startup"),
+        "Drain" => Some(c"drain"),
+        "ProbeBw" => Some(c"probe-bw"),
+        "ProbeRtt" => Some(c"probe-rtt"),
+        _ => None,
     }
 }
 

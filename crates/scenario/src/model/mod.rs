@@ -203,7 +203,7 @@ settings! {
         capture_payload: bool = false;
         /// Record every decision of MPTCP schedulers among the events: one for each segment.
         decisions: bool = false;
-        /// Record the internal quantities of the congestion control of TCP flows, in the simulator: with each
+        /// Record the internal quantities of the congestion control of TCP flows, and of QUIC flows with one path: with each
         /// sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious.
         gauges: bool = false;
         /// Write a qlog trace (`*.sqlog`) of each end of each QUIC flow.

@@ -441,11 +441,15 @@ fn notices(
         flow.round_trip(rtt);
     }
     let id = flow.spec.id;
-    let mut causes = causes(endpoint, phase, |notice| {
+    let now_in = endpoint.phase();
+    let notices = std::iter::from_fn(|| {
+        let notice = endpoint.poll_notice()?;
         if flow.spec.rows {
             recorder.event(now, id, notice.kind(), notice.detail());
         }
+        Some(notice.kind())
     });
+    let mut causes = causes(now_in, phase, notices);
     if sample && causes.is_empty() {
         causes.push_str("sample");
     }

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 
 use bytes::BytesMut;
 use gargalo_flow::quic_paths::{SendingPath, arrived, sample, sending};
-use gargalo_flow::{Edge, FlowSample, QuicEnd, QuicEvent, QuicPaths};
-use gargalo_quic::Change;
+use gargalo_flow::{Edge, FlowSample, QuicEnd, QuicEvent, QuicPaths, gauges_of};
+use gargalo_quic::{Change, Notice};
 use gargalo_units::{Bytes, Ecn, Instant};
 
 use super::flow::Flow;
@@ -134,10 +134,11 @@ impl Quic {
             end.exchange(now, talk);
         });
         send(now, end, run, sockets)?;
-        while let Some(notice) = end.endpoint.poll_notice() {
-            tell(notice.kind, notice.detail);
-        }
-        if self.side == flow.sender() {
+        let sends = self.side == flow.sender();
+        let looks = recorder.gauges && flow.spec.rows && sends && flow.paths.len() == 1;
+        let show = |notice: Notice| tell(notice.kind, notice.detail);
+        recorder.look(end.notices(now, flow.spec.id, looks, show));
+        if sends {
             let paths = &mut self.paths;
             flow.converse(now, |talk| match flow.paths.len() {
                 1 => {
@@ -173,7 +174,11 @@ impl Quic {
         let s = end.endpoint.snapshot();
         if s.cwnd != Bytes::ZERO {
             let (id, delivered) = (flow.spec.id, flow.delivered());
-            recorder.sample(FlowSample::of_quic(now, id, delivered, s));
+            let sample = FlowSample::of_quic(now, id, delivered, s);
+            if recorder.gauges && flow.spec.rows {
+                recorder.look(gauges_of(&sample, "sample", &[]));
+            }
+            recorder.sample(sample);
         }
     }
 
