@@ -233,6 +233,29 @@ def test_an_interrupted_run_with_a_plug_in_keeps_what_it_has(tmp_path: Path, bui
     assert (tmp_path / "out" / "flows.parquet").exists()
 
 
+BESIDE = """
+import gargalo
+class Mine(gargalo.WindowBased):
+    def segments_per_round(self, path):
+        return 1.0
+    def decrease(self, event, path):
+        return 0.67 * self.flight_size(event)
+gargalo.register("mine", Mine)
+"""
+
+
+def test_a_loop_beside_a_class_in_python_ends_the_process(tmp_path: Path, gargalo: Any):
+    """The class holds the interpreter lock, so nothing else can go on."""
+    library = broken(tmp_path, LOOP)
+    (tmp_path / "mine.py").write_text(BESIDE)
+    flows = TINY[TINY.index("[[flows]]") :]
+    both = TINY.replace('"cubic"', '"mine"') + flows.replace('"cubic"', '"broken"')
+    (tmp_path / "two.toml").write_text(both)
+    done = gargalo("run", "two.toml", "--plugin", "mine.py", "--plugin", library)
+    assert done.returncode == 1
+    assert f"error: {library}: broken: on_ack() has computed for 1 s" in done.stderr
+
+
 @pytest.mark.parametrize("deed", [CRASH, DEEP], ids=["crash", "overflow"])
 def test_a_crash_names_the_plug_in(tmp_path: Path, gargalo: Any, tiny: Path, deed: str):
     library = broken(tmp_path, deed)

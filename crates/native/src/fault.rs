@@ -108,28 +108,19 @@ pub struct Faults {
     id: u64,
     raised: AtomicBool,
     stuck: AtomicBool,
-    ends_process: bool,
+    ends_process: AtomicBool,
     first: Mutex<Option<Fault>>,
 }
 
 impl Faults {
     /// For a run.
     pub fn new() -> Arc<Self> {
-        Self::made(false)
-    }
-
-    /// For a program of one run: if a call does not return, it prints what failed, and ends with exit code 1.
-    pub fn of_a_program() -> Arc<Self> {
-        Self::made(true)
-    }
-
-    fn made(ends_process: bool) -> Arc<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let faults = Arc::new(Self {
             id: COUNT.fetch_add(1, Ordering::Relaxed),
             raised: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
-            ends_process,
+            ends_process: AtomicBool::new(false),
             first: Mutex::new(None),
         });
         let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,6 +128,12 @@ impl Faults {
         runs.insert(faults.id, Arc::downgrade(&faults));
         drop(runs);
         faults
+    }
+
+    /// From now on a call that does not return ends the process with exit code 1, after what failed is printed: nothing
+    /// else in it can go on.
+    pub fn end_process_if_stuck(&self) {
+        self.ends_process.store(true, Ordering::Relaxed);
     }
 
     /// Those of a run, by its number, while the run is there.
@@ -172,7 +169,7 @@ impl Faults {
     /// Keeps a failure if it is the first.
     pub(crate) fn put(&self, fault: Fault) {
         let never_returns = matches!(fault.wrong, Wrong::Loop { .. } | Wrong::Stuck { .. });
-        if never_returns && self.ends_process {
+        if never_returns && self.ends_process.load(Ordering::Relaxed) {
             eprintln!("error: {fault}");
             std::process::exit(1);
         }

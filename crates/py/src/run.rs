@@ -163,6 +163,10 @@ pub fn run(
     let held = world == World::Sim && (stacks.in_python || classes.has_python);
     // Their libraries may keep state in the thread, which a run must not take over from another.
     let has_native = classes.has_native || stacks.is_native;
+    if held && has_native {
+        // Such a call keeps the interpreter lock.
+        native.end_process_if_stuck();
+    }
     let stop = Stop {
         faults: Arc::clone(&faults),
         native: Arc::clone(&native),

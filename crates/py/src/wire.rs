@@ -223,7 +223,8 @@ fn environment() -> Environment {
 #[pyfunction]
 pub fn wire_iperf3(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult<Option<String>> {
     let o: Iperf3 = serde_json::from_str(options).map_err(bad)?;
-    let faults = Faults::of_a_program();
+    let faults = Faults::new();
+    faults.end_process_if_stuck();
     let transport = o.common.transport(o.mss, o.window, &faults)?;
     let report = ReportOptions {
         format: match o.format.as_str() {
@@ -305,7 +306,8 @@ fn families(v4: bool, v6: bool, port: u16) -> Vec<SocketAddr> {
 #[pyfunction]
 pub fn wire_connect(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult<Option<String>> {
     let o: ConnectTo = serde_json::from_str(options).map_err(bad)?;
-    let faults = Faults::of_a_program();
+    let faults = Faults::new();
+    faults.end_process_if_stuck();
     let transport = o.common.transport(0, o.window, &faults)?;
     let file = |path: &PathBuf, e: io::Error| bad(format!("{}: {e}", path.display()));
     let input: Option<Box<dyn Read + Send>> = match &o.send {
