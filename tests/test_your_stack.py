@@ -174,6 +174,7 @@ def test_a_stack_that_breaks_the_rules_fails_alone(name: str, tmp_path: Path) ->
     failed = run.events.filter(run.events["kind"] == "failed")
     assert any(re.search(said, detail) for detail in failed["detail"]), failed
     assert run.flows["completion_s"].is_null().to_list() == [True, False]
+    assert re.search(said, run.flows["failure"][0]), run.flows["failure"]
 
 
 TIMER = "return t->is_over ? GARGALO_NONE : t->deadline;"

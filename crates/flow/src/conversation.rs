@@ -3,6 +3,7 @@
 //! It knows no clock, network or transport. A world (simulator or lab) passes in the time and what arrived, and asks
 //! what to write, which datagrams to send and when the timer is due.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -54,7 +55,7 @@ struct Rare {
     datagrams: [Datagrams; 2],
     marks: Marks,
     corrupted: bool,
-    failure: Option<&'static str>,
+    failure: Option<Cow<'static, str>>,
 }
 
 /// The service that the transport offers.
@@ -222,13 +223,13 @@ impl Conversation {
     }
 
     /// Why the connection ended early, if it did.
-    pub fn failure(&self) -> Option<&'static str> {
-        self.rare.failure
+    pub fn failure(&self) -> Option<&str> {
+        self.rare.failure.as_deref()
     }
 
     /// Records that the connection ended early; the first reason is kept.
-    pub fn fail(&mut self, why: &'static str) {
-        self.rare.failure.get_or_insert(why);
+    pub fn fail(&mut self, why: impl Into<Cow<'static, str>>) {
+        self.rare.failure.get_or_insert_with(|| why.into());
     }
 
     /// Records that delivered content differed from what was sent.
@@ -552,7 +553,7 @@ impl Conversation {
             rtt,
             inside,
             corrupted: self.rare.corrupted,
-            failure: self.rare.failure,
+            failure: self.rare.failure.clone(),
             wire: counts.wire,
             application: self.app.result(ending.now, self.lost_datagrams),
             multipath: ending.multipath,

@@ -120,8 +120,10 @@ impl QuicEnd {
                 Event::Failed(reason) => {
                     self.over = true;
                     if talk.completed().is_none() {
-                        let timed_out = reason.contains("timed out");
-                        talk.fail(if timed_out { "timed out" } else { "reset" });
+                        match reason.contains("timed out") {
+                            true => talk.fail("timed out"),
+                            false => talk.fail(reason.clone()),
+                        }
                         return Some(QuicEvent::Failed(reason));
                     }
                 }

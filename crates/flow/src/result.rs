@@ -1,5 +1,6 @@
 //! Results of flows.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use gargalo_mptcp as mptcp;
@@ -166,7 +167,7 @@ pub struct FlowResult {
     /// Delivered content differed from what was sent (only checked on request).
     pub corrupted: bool,
     /// Why the connection ended early, if it did.
-    pub failure: Option<&'static str>,
+    pub failure: Option<Cow<'static, str>>,
     /// Bytes that the two hosts put on the wire for it, IP headers included: in the direction of the data and in the
     /// opposite direction.
     pub wire: WireBytes,

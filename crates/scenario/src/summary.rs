@@ -31,7 +31,7 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
                 f.label
             ));
         }
-        if let Some(why) = f.failure {
+        if let Some(why) = &f.failure {
             warnings.push(format!("flow {}: {why}", f.label));
         }
     }

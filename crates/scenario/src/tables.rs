@@ -83,7 +83,7 @@ fn flow_row<'a>(
         spurious_losses: known.spurious.then_some(f.spurious_losses),
         ce_marks: f.ce_marks,
         verified: scenario.record.verify.then_some(!f.corrupted),
-        failure: f.failure,
+        failure: f.failure.as_deref(),
         ..FlowRow::default()
     };
     row.set_rtt(&f.rtt);
