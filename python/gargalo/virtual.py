@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DATE", "is_running", "module", "runs", "time", "urandom", "utcnow"]
 
-DATE = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+DATE = datetime.datetime(2025, 1, 1, tzinfo=datetime.timezone.utc)
 """The date at the start of a run."""
 
 
