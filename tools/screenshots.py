@@ -209,10 +209,15 @@ def browser() -> Chrome:
     return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
 
 
-def show(driver: Chrome, page: Path, width: int, height: int, *, drawn: bool) -> None:
-    """Open a page on a screen; with `drawn` wait until it says that its figures are drawn."""
+def resize(driver: Chrome, width: int, height: int) -> None:
+    """Change the size of the screen, in pixels."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def show(driver: Chrome, page: Path, width: int, height: int, *, drawn: bool) -> None:
+    """Open a page on a screen; with `drawn` wait until it says that its figures are drawn."""
+    resize(driver, width, height)
     driver.get(page.resolve().as_uri())
     end = time.monotonic() + 60
     while drawn and driver.execute_script("return document.documentElement.dataset.ready") != "yes":
