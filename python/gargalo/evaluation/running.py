@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,11 +163,12 @@ def plan(
     seed: int = SEED,
     judged: Sequence[str] | None = None,
     stacks: Mapping[str, Stack] | None = None,
+    workers: int | None = None,
 ) -> tuple[list[Job], dict[tuple[str, str], Mapping[str, Any]]]:
     """Return all runs, and a scenario of each criterion's cells by criterion and name.
 
     Criteria of some algorithms only are run for those of them that are `judged` (by default all). `stacks` are those of
-    algorithms over QUIC; what QUIC cannot do is left out.
+    algorithms over QUIC; what QUIC cannot do is left out. `workers` repeats are planned at a time, by default one for each core.
     """
     jobs: list[Job] = []
     scenarios: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -178,9 +181,13 @@ def plan(
                 criterion.algorithms and judged is not None and name_of not in judged
             ):
                 continue
-            for repeat in range(min(profile.repeat, criterion.repeat or profile.repeat)):
-                own = derive_seed(seed, repeat)
-                for cell in criterion.cells(Plan(algorithm, profile, own)):
+            repeats = min(profile.repeat, criterion.repeat or profile.repeat)
+            plans = [Plan(algorithm, profile, derive_seed(seed, r)) for r in range(repeats)]
+            # Some cells are found by runs; the engine does not hold the interpreter's lock.
+            with ThreadPoolExecutor(workers or os.cpu_count()) as threads:
+                cells = list(threads.map(criterion.cells, plans))
+            for repeat, own in enumerate(p.seed for p in plans):
+                for cell in cells[repeat]:
                     labels = {"criterion": criterion.id, "algorithm": name_of, **cell.labels}
                     made = carried(cell.scenario, stacks)
                     if made is None:
@@ -244,7 +251,10 @@ def evaluate(
         name: name if stack is None else Own(name, INSIDE, label=name) for name in references
     }
     planned |= {c.name: c.algorithm for c in wanted if not c.broken}
-    jobs, scenarios = plan(list(planned.values()), chosen, criteria, judged=whole, stacks=known)
+    algorithms = list(planned.values())
+    jobs, scenarios = plan(
+        algorithms, chosen, criteria, judged=whole, stacks=known, workers=workers
+    )
     if whole and not jobs:
         told = "; ".join(
             f"{c.id} is for {', '.join(c.algorithms)}" for c in criteria if c.algorithms

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from gargalo.interop import Stack
 
 INSIDE = "noq"
-SPECIFICATIONS = {"bbr2": "bbr3"}
-"""Under which name an algorithm has cases of conformance: version 2 has the phases of version 3."""
+SPECIFIED = frozenset({"bbr", "bbr2", "bbr3"})
+"""Names of algorithms of stacks that have cases of conformance."""
 NOT_IN_QUIC = frozenset({"receive_buffer", "min_rto", "mss", "delayed_ack"})
 """Settings of TCP that have no counterpart: QUIC's windows are large, its timers and packet sizes its own."""
 
@@ -49,7 +49,7 @@ class Own(str):
 def specification(name: str) -> str:
     """Return the name under which an algorithm, or a label of one, has cases of conformance."""
     last = name.rpartition("-")[2]
-    return SPECIFICATIONS.get(last, last if last in ("bbr", "bbr3") else name)
+    return last if last in SPECIFIED else name
 
 
 def label_of(algorithm: str) -> str:

@@ -15,7 +15,7 @@ CRITERIA = (
         "The 22 test cases of the draft's appendix, one flow at 20 Mbit/s and 50 ms (in some other rates): applications that "
         "limit, rates times and by ten, a policer, batches of acknowledgements, spurious recoveries, pauses. Its state machine "
         "and its model are read from the engine's records. The appendix names no numbers for some; ours are with each case.",
-        ("bbr3", "bbr"),
+        ("bbr3", "bbr", "bbr2"),
         BBR,
         of_stacks=True,
     ),

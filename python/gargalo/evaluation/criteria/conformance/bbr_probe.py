@@ -8,16 +8,25 @@ import numpy as np
 
 from gargalo.evaluation.criteria.conformance.bbr_startup import (
     BATCH_S,
-    CAPACITY_BPS,
+    SECOND,
     SECTION,
     batches,
     bulk,
 )
-from gargalo.evaluation.criteria.conformance.model import Case, Finding
+from gargalo.evaluation.criteria.conformance.model import (
+    Case,
+    Finding,
+    off,
+    partly,
+    whole,
+    within,
+)
 from gargalo.evaluation.criteria.conformance.networks import (
     BDP_PACKETS,
     RATE_BPS,
     RTT_S,
+    counted,
+    delays,
     lost_from,
     one_flow,
     packets_text,
@@ -26,8 +35,11 @@ from gargalo.evaluation.criteria.conformance.networks import (
 )
 from gargalo.evaluation.criteria.conformance.seen import MSS, watch
 from gargalo.evaluation.networks import in_seconds
+from gargalo.evaluation.stacks import Own
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gargalo.evaluation.criteria.conformance.model import Figures, Json
     from gargalo.evaluation.criteria.conformance.seen import Seen, Span
 
@@ -43,6 +55,18 @@ OUTAGE_S = 0.012
 CYCLES = "version 1: its PROBE_BW is a cycle of eight gains by the clock, without these states"
 
 
+def first_seen(
+    scenario: Json, seed: int, until_s: float, find: Callable[[Seen], Span | None]
+) -> Span | None:
+    """Return a time that a run shows in its beginning, or else in all of it."""
+    return find(watch(scenario, seed, until_s)) or find(watch(scenario, seed))
+
+
+def cuts(seen: Seen) -> tuple[str, ...]:
+    """Return the phases that cut others short: PROBE_RTT, which cannot be kept away from a stack's cases."""
+    return ("probe-rtt",) if seen.slack else ()
+
+
 def first_up(seen: Seen, since: float = 0.0, length_s: float = 0.0) -> Span | None:
     """Return the first PROBE_UP from an instant on that lasts at least this long."""
     ups = seen.in_phase("probe-bw-up", since)
@@ -54,7 +78,7 @@ def first_up(seen: Seen, since: float = 0.0, length_s: float = 0.0) -> Span | No
 
 def look_up_plateau(seen: Seen) -> Figures:
     """How PROBE_UP ended each time."""
-    ups = [s for s in seen.in_phase("probe-bw-up") if s.after]
+    ups = [s for s in seen.in_phase("probe-bw-up") if s.after and s.after not in cuts(seen)]
     if not ups:
         return {}
     rounds = [seen.at("full_bandwidth_rounds", s.end) for s in ups]
@@ -72,10 +96,11 @@ def judge_up_plateau(f: Figures, _algorithm: str) -> Finding:
     if not f:
         return Finding(False, "no PROBE_UP that ended")
     seen = (
-        f"PROBE_UP to PROBE_DOWN {f['to_down']:.0f} of {f['times']:.0f} times, after {f['least_rounds']:.0f} to "
-        f"{f['most_rounds']:.0f} rounds without growth, {f['lost_packets']:.0f} packets lost"
+        f"PROBE_UP to PROBE_DOWN {f['to_down']:.0f} of {counted(f['times'], 'time')}, after {f['least_rounds']:.0f} to "
+        f"{counted(f['most_rounds'], 'round')} without growth, {counted(f['lost_packets'], 'packet')} lost"
     )
-    good = f["least_rounds"] == f["most_rounds"] == 3 and f["to_down"] == f["times"]
+    good = f["to_down"] == f["times"]
+    good &= {int(f["least_rounds"]), int(f["most_rounds"])} <= {*whole(f, 3)}
     return Finding(good and f["lost_packets"] == 0, seen)
 
 
@@ -84,19 +109,25 @@ def judge_up_plateau(f: Figures, _algorithm: str) -> Finding:
 
 def limited_up(algorithm: str, _seed: int) -> Json:
     """An application that limits its flow to half of the link once PROBE_BW is there."""
-    return one_flow(algorithm, 14, app=LIMITED_APP, parameters=NO_PROBE_RTT)
+    # For a hundred rounds, with PROBE_RTT between where nothing keeps it away.
+    length_s = 16 if isinstance(algorithm, Own) else 14
+    return one_flow(algorithm, length_s, app=LIMITED_APP, parameters=NO_PROBE_RTT)
 
 
 def look_limited_up(seen: Seen) -> Figures:
     """How long the first PROBE_UP lasts that begins application-limited."""
-    up = first_up(seen, SETTLED_S)
-    if up is None:
+    ups = seen.in_phase("probe-bw-up", SETTLED_S)
+    if not ups:
         return {}
+    # PROBE_RTT cuts it short, if nothing keeps it away; the next one goes on.
+    others = [k for k, s in enumerate(ups) if s.after not in cuts(seen)]
+    ups = ups[: (others[0] if others else len(ups) - 1) + 1]
     return {
-        "length_s": up.length,
-        "rounds": seen.at("round_count", up.end) - seen.at("round_count", up.start),
-        "left": float(bool(up.after)),
-        "lost_packets": seen.dropped(up.start, up.end),
+        "length_s": sum(s.length for s in ups),
+        "rounds": sum(seen.at("round_count", s.end) - seen.at("round_count", s.start) for s in ups),
+        "left": float(bool(ups[-1].after) and ups[-1].after not in cuts(seen)),
+        "cut": float(len(ups) - 1),
+        "lost_packets": seen.dropped(ups[0].start, ups[-1].end),
     }
 
 
@@ -104,19 +135,26 @@ def judge_limited_up(f: Figures, _algorithm: str) -> Finding:
     """To the end of the run, for a hundred rounds or more."""
     if not f:
         return Finding(False, f"no PROBE_UP after {time_text(SETTLED_S)}")
-    seen = f"in PROBE_UP for {time_text(f['length_s'])} and {f['rounds']:.0f} rounds"
+    seen = f"in PROBE_UP for {time_text(f['length_s'])} and {counted(f['rounds'], 'round')}"
+    if f.get("cut"):
+        seen += f", with {f['cut']:.0f} PROBE_RTT between"
     seen += ", then left" if f["left"] else ", until the end"
-    good = not f["left"] and f["rounds"] >= 100 and f["lost_packets"] == 0
-    return Finding(good, seen)
+    good = not f["left"] and f["lost_packets"] == 0
+    if good and f.get("cut") and f["rounds"] < 100:
+        return Finding(None, f"{seen}; a hundred rounds were not possible")
+    return Finding(good and f["rounds"] >= 100, seen)
 
 
 def limited_up_loss(algorithm: str, seed: int) -> Json:
     """The same, and ten packets in a row are lost in that PROBE_UP."""
-    up = first_up(watch(limited_up(algorithm, seed), seed), SETTLED_S)
+    up = first_seen(limited_up(algorithm, seed), seed, 6, lambda s: first_up(s, SETTLED_S))
     at = (up.start if up else SETTLED_S) + RTT_S / 2
     return one_flow(
         algorithm, 14, app=LIMITED_APP, parameters=NO_PROBE_RTT, up=lost_from(at, OUTAGE_S)
     )
+
+
+DOWN = ("probe-bw-down", "probe-bw-cruise")
 
 
 def outage(seen: Seen) -> float:
@@ -128,47 +166,66 @@ def look_up_loss(seen: Seen) -> Figures:
     """What losses in PROBE_UP did."""
     at = outage(seen)
     found = {"in_up": float(seen.phase_at(at) == "probe-bw-up")}
-    losses = seen.events("loss", at)
+    losses = seen.losses(at)
     up = next((s for s in seen.in_phase("probe-bw-up") if s.start <= at < s.end), None)
     if up is None or not losses:
         return found
     found |= {
-        "share_lost": seen.dropped(at, at + OUTAGE_S) * MSS / seen.before("bytes_in_flight", at),
+        "share_lost": seen.dropped(at, at + OUTAGE_S)
+        * seen.packet_bytes
+        / seen.before("bytes_in_flight", at),
         "left": float(bool(up.after)),
-        "to_down": float(up.after == "probe-bw-down"),
+        # An acknowledgement may end PROBE_DOWN too, if less is in flight than fits.
+        "to_down": float(up.after in (DOWN if seen.slack else DOWN[:1])),
         "after_s": up.end - losses[0],
         "before_bytes": seen.before("inflight_longterm_bytes", at),
         "after_bytes": seen.at("inflight_longterm_bytes", up.end),
         # Without the two segments that PROBE_UP adds, and with the bandwidth of after.
         "target_bytes": seen.at("target_inflight_bytes", up.end),
         "in_flight_bytes": float(np.max(seen.column("bytes_in_flight", up.start, losses[0]))),
+        "bounds": float("inflight_longterm_bytes" in seen.table.columns),
     }
+    if seen.slack and not found["bounds"]:
+        del found["bounds"]
     return found
 
 
 def judge_limited_up_loss(f: Figures, _algorithm: str) -> Finding:
     """PROBE_DOWN at once; samples that the application limits do not lower the long-term bound."""
     if not f.get("in_up") or "after_s" not in f:
-        return Finding(False, "no losses in an application-limited PROBE_UP")
+        conforms = None if f.get("slack") else False
+        return Finding(conforms, "no losses in an application-limited PROBE_UP")
     lost = f"{f['share_lost']:.0%} of what was in flight lost in an application-limited PROBE_UP"
     if not f["left"]:
         return Finding(False, f"{lost}: it stayed there")
+    where = "PROBE_DOWN" if f["to_down"] else "another state"
+    seen = f"{lost}: {where} {time_text(f['after_s'])} after the first was noticed"
+    soon = f["to_down"] and f["after_s"] <= RTT_S * (2 if f.get("slack") else 1)
+    if "bounds" not in f:
+        return partly(f, bool(soon), seen, inflight_longterm=False)
     # Neither is there while there is no bound.
     same = f.get("after_bytes") == f.get("before_bytes")
-    seen = f"{lost}: PROBE_DOWN {time_text(f['after_s'])} after the first was noticed, inflight_longterm "
+    seen += ", inflight_longterm "
     after = f.get("after_bytes")
     seen += "as before" if same or after is None else f"set to {packets_text(after)}"
-    return Finding(bool(f["to_down"] and f["after_s"] <= RTT_S and same), seen)
+    return Finding(bool(soon and same), seen)
+
+
+def ended_up(seen: Seen) -> Span | None:
+    """Return the first PROBE_UP, if it ended."""
+    up = first_up(seen)
+    return up if up and up.after else None
 
 
 def up_loss(algorithm: str, seed: int) -> Json:
     """Losses in one PROBE_UP, and again in a later one, before it ends on a plateau."""
     base = one_flow(algorithm, 14, parameters=NO_PROBE_RTT)
-    up = first_up(watch(base, seed))
+    up = first_seen(base, seed, 6, ended_up)
     first = lost_from((up.start if up else 4.0) + RTT_S / 2, OUTAGE_S)
     once = one_flow(algorithm, 14, parameters=NO_PROBE_RTT, up=first)
     # One that is not ended early for caution.
-    later = first_up(watch(once, seed), (up.end if up else 4.0) + 1.0, 3 * RTT_S)
+    since = (up.end if up else 4.0) + 1.0
+    later = first_seen(once, seed, 10, lambda s: first_up(s, since, 3 * RTT_S))
     second = lost_from((later.start if later else 8.0) + RTT_S / 2, OUTAGE_S)
     both = {"outages": [*first["outages"], *second["outages"]]}
     return one_flow(algorithm, 14, parameters=NO_PROBE_RTT, up=both)
@@ -177,7 +234,18 @@ def up_loss(algorithm: str, seed: int) -> Json:
 def judge_up_loss(f: Figures, _algorithm: str) -> Finding:
     """PROBE_DOWN at once, with a bound between 0.7 of the target and what was in flight."""
     if not f.get("in_up") or "after_s" not in f:
+        if f.get("slack"):
+            return Finding(None, "PROBE_UP was over before losses could be noticed in it")
         return Finding(False, "no losses in PROBE_UP with an inflight_longterm")
+    if "bounds" not in f:
+        seen = (
+            f"{f['share_lost']:.0%} of what was in flight lost in PROBE_UP: "
+            + ("PROBE_DOWN" if f["to_down"] else "left" if f["left"] else "it stayed there")
+            + f" {time_text(f['after_s'])} after the first was noticed"
+        )
+        return partly(
+            f, bool(f["to_down"] and f["after_s"] <= 2 * RTT_S), seen, inflight_longterm=False
+        )
     if "before_bytes" not in f or "after_bytes" not in f:
         return Finding(False, "inflight_longterm was not set by losses in PROBE_UP")
     seen = (
@@ -209,14 +277,17 @@ def look_down(seen: Seen) -> Figures:
             seen.at(n, s.end) for n in ("max_target_inflight_bytes", "headroom_inflight_bytes")
         ]
         worst = max(worst, seen.at("bytes_in_flight", s.end) / float(np.nanmin(bounds)))
-    gains = [g for s in downs for g in seen.column("pacing_gain", s.start, s.end)]
+    # Of each as a whole, and of none that is short: where it is inferred, single samples are off.
+    long = [s for s in downs if not seen.slack or s.length >= RTT_S] or downs
+    gains = [seen.middle("pacing_gain", s.start, s.end) for s in long]
     bounded = [s for s in downs if not np.isnan(seen.at("headroom_inflight_bytes", s.end))]
+    told = "headroom_inflight_bytes" in seen.table.columns
     return {
         "times": float(len(downs)),
-        "bounded": float(len(bounded)),
+        "bounded": float(len(bounded)) if told else float("nan"),
         "worst": worst,
-        "least_gain": float(np.min(gains)),
-        "most_gain": float(np.max(gains)),
+        "least_gain": float(np.fmin.reduce(gains)),
+        "most_gain": float(np.fmax.reduce(gains)),
     }
 
 
@@ -224,12 +295,18 @@ def judge_down(f: Figures, _algorithm: str) -> Finding:
     """Gain 0.9, and no more in flight than both bounds."""
     if not f:
         return Finding(False, "no PROBE_DOWN that ended in PROBE_CRUISE")
+    bounded = f.get("bounded")
+    bounds = "" if bounded is None else f" ({bounded:.0f} with a long-term bound)"
     seen = (
-        f"PROBE_DOWN with pacing gain {f['most_gain']:.3g} to PROBE_CRUISE {f['times']:.0f} times ({f['bounded']:.0f} with a "
-        f"long-term bound), at most {f['worst']:.1%} of the lower bound in flight"
+        f"PROBE_DOWN with pacing gain {f['most_gain']:.3g} to PROBE_CRUISE {counted(f['times'], 'time')}{bounds}, at most "
+        f"{f['worst']:.1%} of the lower bound in flight"
     )
-    good = f["least_gain"] == f["most_gain"] == 0.9 and f["worst"] <= 1
-    return Finding(good and f["bounded"] > 0, seen)
+    good = all(abs(f[g] / 0.9 - 1) <= off(f, 1e-9) for g in ("least_gain", "most_gain"))
+    bdp = RATE_BPS * RTT_S / 8
+    good &= within(f, f["worst"] * bdp, bdp)
+    if bounded is None:
+        return partly(f, good, seen, inflight_longterm=False)
+    return Finding(good and bounded > 0, seen)
 
 
 LEFT = 0.88
@@ -240,13 +317,23 @@ queue in three seconds.
 """
 
 
+SHORTER_S = 0.01
+"""By which the path becomes shorter before that PROBE_UP: more than what waits in PROBE_CRUISE."""
+
+
 def down_time(algorithm: str, seed: int) -> Json:
     """The rate falls when PROBE_DOWN begins."""
     base = one_flow(algorithm, 10, parameters=NO_PROBE_RTT)
-    up = first_up(watch(base, seed))
-    at = up.end if up else 4.0
-    falls = steps((0, RATE_BPS), (at, LEFT * RATE_BPS))
-    return one_flow(algorithm, 10, bps=falls, parameters=NO_PROBE_RTT)
+    up = first_seen(base, seed, 6, ended_up)
+    more = None
+    if isinstance(algorithm, Own) and up:
+        # Nothing but a new lowest round-trip time puts PROBE_RTT off.
+        sooner = up.start - 4 * RTT_S
+        more = {"delay": delays((0, RTT_S / 2), (sooner, RTT_S / 2 - SHORTER_S))}
+        again = one_flow(algorithm, 10, parameters=NO_PROBE_RTT, up=more)
+        up = first_seen(again, seed, 6, ended_up)
+    falls = steps((0, RATE_BPS), (up.end if up else 4.0, LEFT * RATE_BPS))
+    return one_flow(algorithm, 10, bps=falls, parameters=NO_PROBE_RTT, up=more)
 
 
 def look_down_time(seen: Seen) -> Figures:
@@ -258,6 +345,7 @@ def look_down_time(seen: Seen) -> Figures:
     return {
         "length_s": down.length,
         "to_refill": float(down.after == "probe-bw-refill"),
+        "cut": float(down.after in cuts(seen)),
         "least": float(
             np.min(
                 seen.column("bytes_in_flight", down.start, down.end)
@@ -271,12 +359,21 @@ def judge_down_time(f: Figures, _algorithm: str) -> Finding:
     """PROBE_REFILL after two to three seconds."""
     if not f:
         return Finding(False, "PROBE_DOWN did not end")
+    if f.get("cut"):
+        return Finding(None, f"PROBE_DOWN for {time_text(f['length_s'])}, then PROBE_RTT")
     where = "straight to PROBE_REFILL" if f["to_refill"] else "to another state"
     seen = f"PROBE_DOWN for {time_text(f['length_s'])} with {f['least']:.2f} of the target in flight or more, {where}"
     return Finding(bool(f["to_refill"] and 2 <= f["length_s"] <= 3 + 2 * RTT_S), seen)
 
 
 # --- PROBE_RTT
+
+
+def probe_window(seen: Seen, probe: Span) -> float:
+    """Return the window in PROBE_RTT: at its beginning, or for a stack, whose order of changes is its own, the least."""
+    if not seen.slack:
+        return seen.at("congestion_window_bytes", probe.start)
+    return float(np.min(seen.column("congestion_window_bytes", probe.start, probe.end)))
 
 
 def look_probe_rtt(seen: Seen) -> Figures:
@@ -291,14 +388,19 @@ def look_probe_rtt(seen: Seen) -> Figures:
         "waited_s": probe.start - (float(fell[-1]) if fell.size else 0.0),
         "length_s": probe.length,
         "gain": seen.at("cwnd_gain", probe.start),
-        "window_bytes": seen.at("congestion_window_bytes", probe.start),
+        "window_bytes": probe_window(seen, probe),
         "half_bytes": seen.at("bandwidth_bps", probe.start)
         * seen.at("min_rtt_s", probe.start)
         / 16,
         "least_bytes": float(np.min(seen.column("bytes_in_flight", probe.start, probe.end))),
         "to_probe_bw": float(probe.after.startswith("probe-bw")),
-        "rate": seen.rate(probe.end + 2 * RTT_S, min(probe.end + 1.0, seen.end_s)) / CAPACITY_BPS,
+        "rate": seen.rate(probe.end + 2 * RTT_S, min(probe.end + 1.0, seen.end_s))
+        / seen.capacity(RATE_BPS),
     }
+
+
+LOWEST_S = 2.0
+"""When the lowest round-trip time has been seen, where that is not told."""
 
 
 def judge_probe_rtt(f: Figures, algorithm: str) -> Finding:
@@ -306,17 +408,20 @@ def judge_probe_rtt(f: Figures, algorithm: str) -> Finding:
     if not f:
         return Finding(False, "no PROBE_RTT that ended")
     wait = 10 if algorithm == "bbr" else 5
-    window = 4 * MSS if algorithm == "bbr" else f["half_bytes"]
+    window = 4 * f.get("packet_bytes", MSS) if algorithm == "bbr" else f["half_bytes"]
+    gain = f", cwnd_gain {f['gain']:.2g}" if "gain" in f else ""
+    since = "in" if f.get("slack") else "after the last lower round-trip time"
     seen = (
-        f"PROBE_RTT {time_text(f['waited_s'])} after the last lower round-trip time, cwnd_gain {f['gain']:.2g}, a window of "
+        f"PROBE_RTT {time_text(f['waited_s'])} {since}{gain}, a window of "
         f"{packets_text(f['window_bytes'])}, for {time_text(f['length_s'])}, then {f['rate']:.0%} of the link"
     )
+    gains = 1.0 if algorithm == "bbr" else 0.5
     good = (
-        wait - 0.02 <= f["waited_s"] <= wait + 0.5
-        and abs(f["window_bytes"] / window - 1) < 0.02
-        and f["gain"] == (1.0 if algorithm == "bbr" else 0.5)
-        and 0.2 <= f["length_s"] <= 0.2 + 3 * RTT_S
-        and f["least_bytes"] <= f["window_bytes"]
+        wait - 0.02 <= f["waited_s"] <= wait + (LOWEST_S if f.get("slack") else 0.5)
+        and abs(f["window_bytes"] / window - 1) < off(f, 0.02)
+        and f.get("gain", gains) == gains
+        and 0.2 * (1 - off(f)) <= f["length_s"] <= 0.2 + 3 * RTT_S
+        and within(f, f["least_bytes"], f["window_bytes"])
         and f["rate"] >= 0.9
     )
     return Finding(bool(good and f["to_probe_bw"]), seen)
@@ -339,17 +444,19 @@ def look_idle(seen: Seen) -> Figures:
         "in_probe_bw": float(seen.phase_at(AGAIN_S - 0.1).startswith("probe-bw")),
         "idle_restart": float(np.max(seen.column("idle_restart", AGAIN_S, AGAIN_S + RTT_S))),
         "probes": float(len(later)),
-        "rate": seen.rate(AGAIN_S + 2 * RTT_S, AGAIN_S + 1.0) / CAPACITY_BPS,
+        "rate": seen.rate(AGAIN_S + 2 * RTT_S, AGAIN_S + 1.0) / seen.capacity(RATE_BPS),
     }
 
 
 def judge_idle(f: Figures, _algorithm: str) -> Finding:
     """No PROBE_RTT."""
-    if f["in_flight_bytes"] > 0 or not f["in_probe_bw"]:
+    if not within(f, f["in_flight_bytes"], 0) or not f["in_probe_bw"]:
         return Finding(False, "the flow was not idle in PROBE_BW at the end of the pause")
-    mark = "idle_restart set" if f["idle_restart"] else "idle_restart not set"
-    seen = f"after a pause of 11 s {mark}, {f['probes']:.0f} PROBE_RTT within 2 s, {f['rate']:.0%} of the link"
-    return Finding(bool(f["idle_restart"] and not f["probes"] and f["rate"] >= 0.9), seen)
+    # What idle_restart is for is seen anyway: that no PROBE_RTT follows.
+    restart = f.get("idle_restart", 1.0) if f.get("slack") else f["idle_restart"]
+    mark = "idle_restart " + ("set, " if restart else "not set, ") if "idle_restart" in f else ""
+    seen = f"after a pause of 11 s {mark}{f['probes']:.0f} PROBE_RTT within 2 s, {f['rate']:.0%} of the link"
+    return Finding(bool(restart and not f["probes"] and f["rate"] >= 0.9), seen)
 
 
 # --- aggregation in PROBE_CRUISE
@@ -357,8 +464,8 @@ def judge_idle(f: Figures, _algorithm: str) -> Finding:
 
 def cruise_batches(algorithm: str, seed: int) -> Json:
     """Acknowledgements come in batches from PROBE_CRUISE on."""
-    seen = watch(bulk(algorithm, seed), seed)
-    cruise = seen.first("probe-bw" if algorithm == "bbr" else "probe-bw-cruise")
+    phase = "probe-bw" if algorithm == "bbr" else "probe-bw-cruise"
+    cruise = first_seen(bulk(algorithm, seed), seed, 3, lambda s: s.first(phase))
     at = (cruise.start if cruise else 1.0) + RTT_S
     return one_flow(algorithm, 5, down=batches(at, 5))
 
@@ -368,24 +475,31 @@ def look_cruise_batches(seen: Seen) -> Figures:
     at = seen.run.setup.links[0].down.rate.steps[1].time_s
     first = at + 4 * RTT_S
     bdp = seen.at("max_bandwidth_bps", first) * seen.at("min_rtt_s", first) / 8
+    if seen.slack:
+        # Batches lead the estimates of some stacks astray; the path has not changed.
+        bdp = seen.capacity(RATE_BPS) * RTT_S / 8
     return {
         "extra_bytes": float(np.median(seen.column("extra_acked_bytes", first, seen.end_s))),
-        "batch_bytes": CAPACITY_BPS * BATCH_S / 8,
+        "batch_bytes": seen.capacity(RATE_BPS) * BATCH_S / 8,
         "window_bytes": float(np.median(seen.column("congestion_window_bytes", first, seen.end_s))),
         "bdp_bytes": bdp,
-        "rate": seen.rate(first, seen.end_s) / CAPACITY_BPS,
+        "rate": seen.rate(first, seen.end_s) / seen.capacity(RATE_BPS),
     }
 
 
 def judge_cruise_batches(f: Figures, _algorithm: str) -> Finding:
     """The window has room for a batch, and the link is used."""
+    told = "extra_bytes" in f
+    # Where extra_acked is not told, the window must have room for half of a batch all the same.
+    extra = f["extra_bytes"] if told else 0.5 * f["batch_bytes"]
+    text = f"extra_acked {packets_text(extra)} of the {packets_text(f['batch_bytes'])} of a batch, "
     seen = (
-        f"extra_acked {packets_text(f['extra_bytes'])} of the {packets_text(f['batch_bytes'])} of a batch, a window of "
+        f"{text if told else ''}a window of "
         f"{packets_text(f['window_bytes'])} (bandwidth-delay product {packets_text(f['bdp_bytes'])}), {f['rate']:.1%} of the link"
     )
     good = (
-        f["extra_bytes"] >= 0.5 * f["batch_bytes"]
-        and f["window_bytes"] >= 2 * f["bdp_bytes"] + 0.5 * f["extra_bytes"]
+        extra >= 0.5 * f["batch_bytes"]
+        and f["window_bytes"] >= (2 * f["bdp_bytes"] + 0.5 * extra) * (1 - off(f))
         and f["rate"] >= 0.95
     )
     return Finding(good, seen)
@@ -398,7 +512,8 @@ PAUSE_S = 1.2 * RTT_S
 
 def refill_pause(algorithm: str, seed: int) -> Json:
     """An application that limits its flow pauses for a round trip when PROBE_REFILL begins."""
-    refill = watch(limited_up(algorithm, seed), seed).first("probe-bw-refill", SETTLED_S)
+    base = limited_up(algorithm, seed)
+    refill = first_seen(base, seed, 6, lambda s: s.first("probe-bw-refill", SETTLED_S))
     at = refill.start if refill else SETTLED_S
     app = [*LIMITED_APP, (at, 0.0), (at + PAUSE_S, LIMITED_BPS)]
     return one_flow(algorithm, 14, app=app, parameters=NO_PROBE_RTT)
@@ -412,9 +527,9 @@ def look_refill(seen: Seen) -> Figures:
         return {}
     later = refill.end + 4 * RTT_S
     return {
-        "before": seen.at("max_bandwidth_bps", refill.start) / CAPACITY_BPS,
-        "after": seen.at("max_bandwidth_bps", later) / CAPACITY_BPS,
-        "sample": seen.rate(refill.start, later) / CAPACITY_BPS,
+        "before": seen.at("max_bandwidth_bps", refill.start) / seen.capacity(RATE_BPS),
+        "after": seen.at("max_bandwidth_bps", later) / seen.capacity(RATE_BPS),
+        "sample": seen.rate(refill.start, later) / seen.capacity(RATE_BPS),
         "to_up": float(refill.after == "probe-bw-up"),
         "rounds": seen.at("round_count", refill.end) - seen.at("round_count", refill.start),
     }
@@ -426,13 +541,14 @@ def judge_refill(f: Figures, _algorithm: str) -> Finding:
         return Finding(False, "no PROBE_REFILL that ended")
     seen = (
         f"max_bw {f['before']:.1%} of the link before and {f['after']:.1%} after a PROBE_REFILL in which "
-        f"{f['sample']:.0%} of it arrived, PROBE_UP after {f['rounds']:.0f} rounds"
+        f"{f['sample']:.0%} of it arrived, PROBE_UP after {counted(f['rounds'], 'round')}"
     )
-    good = f["after"] >= f["before"] and f["sample"] < 0.7 * f["before"] and f["to_up"]
-    return Finding(bool(good and f["rounds"] <= 2), seen)
+    good = f["after"] >= f["before"] * (1 - off(f)) and f["sample"] < 0.7 * f["before"]
+    return Finding(bool(good and f["to_up"] and f["rounds"] <= max(whole(f, 2))), seen)
 
 
 V1 = {"bbr": CYCLES}
+V2 = {**V1, "bbr2": f"{SECOND}: what is in flight ends its PROBE_UP"}
 CASES = (
     Case(
         "bbr-up-plateau",
@@ -442,7 +558,7 @@ CASES = (
         bulk,
         look_up_plateau,
         judge_up_plateau,
-        V1,
+        V2,
     ),
     Case(
         "bbr-up-loss-limited",
@@ -490,7 +606,9 @@ CASES = (
         SECTION,
         "PROBE_RTT 5 s after the last lower round-trip time with cwnd_gain 0.5 (version 1: 10 s, four packets), for 200 ms and "
         "a round trip, then PROBE_BW and the link again",
-        lambda algorithm, _: one_flow(algorithm, 14 if algorithm == "bbr" else 8),
+        lambda algorithm, _: one_flow(
+            algorithm, 14 if algorithm == "bbr" or isinstance(algorithm, Own) else 8
+        ),
         look_probe_rtt,
         judge_probe_rtt,
     ),

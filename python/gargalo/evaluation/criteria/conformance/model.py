@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from gargalo.evaluation.model import CaseResult, Cell, Conformance, Criterion
-from gargalo.evaluation.stacks import Own, specification
+from gargalo.evaluation.stacks import specification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gargalo.evaluation.criteria.conformance.outside import Outside
     from gargalo.evaluation.criteria.conformance.seen import Seen
     from gargalo.evaluation.model import Plan, Scores
     from gargalo.results import Run
@@ -29,6 +28,9 @@ PREFIX = "conformance "
 """Prefix of the labels of their flows, which say what is measured of a run."""
 COLUMN = "seen."
 """Prefix of the columns of their figures."""
+NOT_TOLD = "the stack does not tell its phase"
+DELAYED_PACKETS = 3
+"""Of which an acknowledgement may be on its way when bytes in flight are inferred."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,39 @@ class Case:
     """Algorithms that it does not apply to, and why; continues "not applicable to …: "."""
 
 
+def off(f: Figures, least: float = 0.0) -> float:
+    """Return the share by which a figure may differ from what is expected: `least`, and more if it was inferred."""
+    return least + f.get("slack", 0.0)
+
+
+def whole(f: Figures, exact: int) -> range:
+    """Return the counts that stand for one: those next to it too, if it was inferred."""
+    more = 1 if f.get("slack") else 0
+    return range(exact - more, exact + more + 1)
+
+
+def within(f: Figures, value: float, bound: float) -> bool:
+    """Whether bytes in flight keep a bound; if they were inferred, but for a delayed acknowledgement of some packets."""
+    spare = DELAYED_PACKETS * f.get("packet_bytes", 0.0) if f.get("slack") else 0.0
+    return value <= bound * (1 + off(f)) + spare
+
+
+def partly(f: Figures, good: bool, seen: str, **asked: bool) -> Finding:
+    """Judge what is seen and what else is asked; a sender that does not tell that leaves the case undecided.
+
+    Args:
+        f: The figures.
+        good: Whether all that is seen is as expected.
+        seen: What is seen.
+        **asked: By the figure that is needed: whether it is as expected; false if it is missing.
+
+    """
+    missing = [name for name in asked if name not in f]
+    if good and missing and f.get("slack") and all(asked[n] for n in asked if n in f):
+        return Finding(None, f"{seen}; not told: {', '.join(missing)}")
+    return Finding(bool(good and all(asked.values())), seen)
+
+
 def named(case: Case, algorithm: str, seed: int) -> Json:
     """Return the scenario of a case, with the label by which its runs are known."""
     made = case.scenario(algorithm, seed)
@@ -70,25 +105,9 @@ def named(case: Case, algorithm: str, seed: int) -> Json:
 
 
 def cells(cases: Sequence[Case], plan: Plan) -> list[Cell]:
-    """Return a cell for each case that applies to the algorithm, and can be seen."""
+    """Return a cell for each case that applies to the algorithm."""
     name = name_of(plan.algorithm)
-    wanted = [c for c in cases if name not in c.not_for]
-    if isinstance(name, Own):
-        wanted = [c for c in wanted if c.id in outside()]
-    return [Cell({"case": c.id}, named(c, name, plan.seed)) for c in wanted]
-
-
-@cache
-def outside() -> Mapping[str, Outside]:
-    """Return how cases are seen of an algorithm that does not show its state."""
-    from gargalo.evaluation.criteria.conformance.outside import OUTSIDE
-
-    return OUTSIDE
-
-
-def is_foreign(run: Run) -> bool:
-    """Whether the algorithm of a run is one of a QUIC stack."""
-    return any(f["transport"] == "quic" for f in run.flows.select("transport").to_dicts())
+    return [Cell({"case": c.id}, named(c, name, plan.seed)) for c in cases if name not in c.not_for]
 
 
 def name_of(algorithm: Any) -> str:
@@ -119,22 +138,21 @@ def measure(run: Run) -> dict[str, float]:
     from gargalo.evaluation.criteria.conformance.seen import Seen
 
     case = registry()[label(run).removeprefix(PREFIX)]
-    if is_foreign(run):
-        from gargalo.evaluation.criteria.conformance.outside import seen_of
+    return figures_of(case, Seen.of(run))
 
-        figures = outside()[case.id].look(seen_of(run))
-    else:
-        figures = case.look(Seen.of(run))
+
+def figures_of(case: Case, seen: Seen) -> dict[str, float]:
+    """Return what of a run a case looks at, with what is needed to judge figures that were inferred."""
+    figures = case.look(seen) if seen.spans or not seen.slack else {"phases": 0.0}
+    if seen.slack and figures:
+        figures = {**figures, "slack": seen.slack, "packet_bytes": seen.packet_bytes}
     return {f"{COLUMN}{name}": float(v) for name, v in figures.items() if isfinite(v)}
 
 
 def results(cases: Sequence[Case], scores: Scores) -> Conformance:
     """Judge each case by all runs of the algorithm; one run that does not conform decides."""
-    by_id: dict[str, Case | Outside] = {c.id: c for c in cases}
-    algorithm = scores.algorithm
-    if scores.of_stack:
-        by_id |= outside()
-        algorithm = specification(algorithm)
+    by_id = {c.id: c for c in cases}
+    algorithm = specification(scores.algorithm) if scores.of_stack else scores.algorithm
     own = scores.own()
     findings: dict[str, list[Finding]] = {}
     conforms, seen = [], []
@@ -146,21 +164,14 @@ def results(cases: Sequence[Case], scores: Scores) -> Conformance:
     frame = own.with_columns(
         pl.Series("conforms", conforms, dtype=pl.Boolean), pl.Series("seen", seen, dtype=pl.String)
     )
-    seen_cases = outside() if scores.of_stack else by_id
-    return Conformance(
-        [of(c, findings.get(c.id, []), algorithm, is_seen=c.id in seen_cases) for c in cases], frame
-    )
+    return Conformance([of(c, findings.get(c.id, []), algorithm) for c in cases], frame)
 
 
-def of(case: Case, findings: Sequence[Finding], algorithm: str, *, is_seen: bool) -> CaseResult:
+def of(case: Case, findings: Sequence[Finding], algorithm: str) -> CaseResult:
     """Return the result of a case."""
     said = partial(CaseResult, case.id, case.title, case.section, case.expected)
     if algorithm in case.not_for:
         return said(None, f"not applicable to {case.not_for[algorithm]}")
-    if not is_seen:
-        from gargalo.evaluation.criteria.conformance.outside import NOT_SEEN
-
-        return said(None, NOT_SEEN)
     if not findings:
         return said(False, "no run, it could not be done")
     against = [f for f in findings if f.conforms is False]
@@ -171,17 +182,20 @@ def of(case: Case, findings: Sequence[Finding], algorithm: str, *, is_seen: bool
     return said(False, against[0].seen + runs)
 
 
-def judged(case: Case | Outside, row: Mapping[str, Any], algorithm: str) -> Finding:
+def judged(case: Case, row: Mapping[str, Any], algorithm: str) -> Finding:
     """Judge one run of a case by its row."""
     figures = {
         name.removeprefix(COLUMN): float(value)
         for name, value in row.items()
         if name.startswith(COLUMN) and value is not None and isfinite(value)
     }
+    if "phases" in figures:
+        return Finding(None, NOT_TOLD)
     try:
         return case.judge(figures, algorithm)
     except KeyError as e:
-        return Finding(False, f"a run in which {e.args[0]} has no value")
+        conforms = None if figures.get("slack") else False
+        return Finding(conforms, f"a run in which {e.args[0]} has no value")
 
 
 def criterion(

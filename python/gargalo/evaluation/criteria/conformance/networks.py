@@ -88,6 +88,11 @@ def lost_from(at: float, length_s: float) -> Json:
     return {"outages": [[seconds(at), seconds(at + length_s)]]}
 
 
+def delays(*pairs: tuple[float, float]) -> Json:
+    """One-way delays from some instants on."""
+    return {"steps": [[f"{at:.6f}s", f"{d:.6f}s"] for at, d in pairs]}
+
+
 def bps_text(value: float) -> str:
     """Write a rate."""
     return measured(value, "bit/s")
@@ -96,6 +101,11 @@ def bps_text(value: float) -> str:
 def time_text(value: float) -> str:
     """Write a time."""
     return measured(value, "s")
+
+
+def counted(value: float, what: str) -> str:
+    """Write a number of things, each of which has this name."""
+    return f"{value:.0f} {what}" if round(value) == 1 else f"{value:.0f} {what}s"
 
 
 def packets_text(value: float) -> str:
