@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import gargalo
+from gargalo.interop import traces
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gargalo.interop.traces import Trace
+    from gargalo.interop.wire import Connection
 
 LOSSY = """\
 name     = "stack"
@@ -58,3 +67,18 @@ def flow(text: str, number: int = 0, **changes: object) -> tuple[dict, list[tupl
     assert row["failure"] is None
     events = run.events.filter(run.events["flow"] == row["id"])
     return row, list(zip(events["kind"], events["detail"], strict=True))
+
+
+def shown(text: str, output: Path, **changes: object) -> list[Trace]:
+    """Run it; return what it shows of its flows."""
+    recorded = {f"record.{key}": value for key, value in traces.RECORD.items()}
+    recorded["record.captures"] = ["*"]
+    run = gargalo.run(text, set={**recorded, **changes}, output=output)
+    return traces.of_run(run).flows
+
+
+def connection(text: str, output: Path, number: int = 1, **changes: object) -> Connection:
+    """Run it; return what the packets of a flow show."""
+    found = shown(text, output, **changes)[number].connection
+    assert found is not None
+    return found

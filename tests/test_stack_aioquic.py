@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from gargalo import discovery
-from stack_scenarios import LOSSY, QUIC, QUIET, flow
+from stack_scenarios import LOSSY, QUIC, QUIET, connection, flow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,32 +36,42 @@ def test_transfers_complete_under_loss_and_reordering(stack: str, congestion: st
 
 
 @pytest.mark.parametrize("stack", [OWN, CLIENT, SERVER])
-def test_early_data_arrives_after_half_a_round_trip(stack: str) -> None:
+def test_early_data_arrives_after_half_a_round_trip(stack: str, tmp_path: Path) -> None:
     row, events = flow(QUIET.replace("STACK", stack), 1, **{f"{QUIC}.handshake": "0-rtt"})
     assert row["first_byte_s"] < 0.02
     told = [detail for kind, detail in events if kind == "zero-rtt"]
     assert "accepted" in told
+    text = QUIET.replace("STACK", stack)
+    assert connection(text, tmp_path / "early", **{f"{QUIC}.handshake": "0-rtt"}).early > 0
     assert ("keys" in told) == (stack != SERVER)  # noq does not tell of them.
 
 
 @pytest.mark.parametrize("stack", [OWN, CLIENT, SERVER])
-def test_a_retry_takes_one_round_trip_more(stack: str) -> None:
+def test_a_retry_takes_one_round_trip_more(stack: str, tmp_path: Path) -> None:
     text = QUIET.replace("STACK", stack)
     usual, _ = flow(text, 1)
     retried, _ = flow(text, 1, **{f"{QUIC}.retry": True})
+    assert connection(text, tmp_path / "retried", **{f"{QUIC}.retry": True}).retry_first
+    assert connection(text, tmp_path / "usual").retries == 0
     more = retried["first_byte_s"] - usual["first_byte_s"]
     assert 0.03 < more < 0.035
 
 
 @pytest.mark.parametrize("stack", [OWN, SERVER])
 @pytest.mark.parametrize("change", ["address", "port"])
-def test_a_client_migrates(stack: str, change: str) -> None:
+def test_a_client_migrates(stack: str, change: str, tmp_path: Path) -> None:
     moves = {f"{QUIC}.migration": f'{{ after = "100ms", change = "{change}" }}'}
     text = QUIET.replace("STACK", stack).replace("50kB", "300kB")
     row, events = flow(text, 1, **moves)
     assert row["delivered_bytes"] == 300_000
     # A client does not notice that only its port is another.
     assert ("path" in [kind for kind, _ in events]) == (change == "address")
+    if change == "address":
+        move = connection(text, tmp_path / "moved", **moves).move
+        assert move is not None
+        assert move.ids > 0
+        assert not move.reused
+        assert move.answer_s is not None
 
 
 def test_two_processes_give_the_same_bytes_and_qlog_and_secrets_are_there(tmp_path: Path) -> None:

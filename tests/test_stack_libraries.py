@@ -11,7 +11,7 @@ import gargalo
 import polars as pl
 import pytest
 from gargalo import discovery
-from stack_scenarios import LOSSY, QUIC, QUIET, flow
+from stack_scenarios import LOSSY, QUIC, QUIET, connection, flow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,26 +68,35 @@ def test_a_bbr_tells_its_phases(stack: str, congestion: str) -> None:
 
 
 @EACH
-def test_early_data_arrives_after_half_a_round_trip(stack: str) -> None:
+def test_early_data_arrives_after_half_a_round_trip(stack: str, tmp_path: Path) -> None:
     row, events = flow(scenario(QUIET, stack), 1, **{f"{QUIC}.handshake": "0-rtt"})
     assert row["first_byte_s"] < 0.02
     assert "accepted" in [detail for kind, detail in events if kind == "zero-rtt"]
+    text = scenario(QUIET, stack)
+    assert connection(text, tmp_path / "early", **{f"{QUIC}.handshake": "0-rtt"}).early > 0
 
 
 @EACH
-def test_a_retry_takes_one_round_trip_more(stack: str) -> None:
+def test_a_retry_takes_one_round_trip_more(stack: str, tmp_path: Path) -> None:
     text = scenario(QUIET, stack)
     usual, _ = flow(text, 1)
     retried, _ = flow(text, 1, **{f"{QUIC}.retry": True})
+    assert connection(text, tmp_path / "retried", **{f"{QUIC}.retry": True}).retry_first
+    assert connection(text, tmp_path / "usual").retries == 0
     assert 0.03 < retried["first_byte_s"] - usual["first_byte_s"] < 0.035
 
 
 @EACH
-def test_a_client_migrates(stack: str) -> None:
+def test_a_client_migrates(stack: str, tmp_path: Path) -> None:
     text = scenario(QUIET, stack).replace("50kB", "300kB")
-    row, events = flow(text, 1, **{f"{QUIC}.migration": '{ after = "100ms" }'})
+    moves = {f"{QUIC}.migration": '{ after = "100ms" }'}
+    row, _ = flow(text, 1, **moves)
     assert row["delivered_bytes"] == 300_000
-    assert "path" in [kind for kind, _ in events]
+    move = connection(text, tmp_path / "moved", **moves).move
+    assert move is not None
+    assert move.ids > 0
+    assert not move.reused
+    assert move.answer_s is not None
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "    def datagram_in(self, now, datagram):\n",
         "    def datagram_in(self, now, datagram):\n        os.abort()\n",
     )
+    features = '("fixed",)\n    features = frozenset({"migration", "retry", "0-rtt"})'
+    congestion = ('("fixed",)', features)
+    still = (
+        "    def close(self, now):",
+        "    def migrate(self, now, local):\n        pass\n\n    def close(self, now):",
+    )
+    written(made, "boastful", congestion, still)
+    corrupts = (
+        "self.host.received(stream, data)",
+        "self.host.received(stream, bytes(b ^ 1 for b in data))",
+    )
+    written(made, "corrupting", corrupts)
     written(made, "crashing", (imported, "import os\n" + imported), crash)
     return made
 
@@ -162,6 +174,21 @@ def test_a_library_that_cannot_be_loaded_is_listed_with_the_reason(tmp_path, mon
     assert "damaged.so" in found.broken
     (cell, *_) = interop.matrix([found], cases=interop.CASES[:1]).cells
     assert cell.verdict == "not applicable"
+
+
+def test_what_a_stack_only_says_that_it_does_fails(stacks):
+    cases = [word for case in ("0-rtt", "retry", "migration") for word in ("--case", case)]
+    made = json.loads(stacks("boastful", "--matrix", *cases, "--json", code=1))
+    assert {c["case"]: c["seen"] for c in made["cells"]} == {
+        "0-rtt": "the client sent no 0-RTT packet",
+        "retry": "the first packet of the server is no Retry",
+        "migration": "the client sent no QUIC packet from its new address",
+    }
+
+
+def test_a_stack_that_changes_data_fails(stacks):
+    made = json.loads(stacks("corrupting", "--matrix", "--case", "1-rtt", "--json", code=1))
+    assert [c["seen"] for c in made["cells"]] == ["data arrived that was not sent"]
 
 
 def test_wrong_words_are_refused(stacks):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gargalo.interop import traces
 from gargalo.interop.model import Seen
 from gargalo.reporting.quantities import measured
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gargalo.interop.model import Json
+    from gargalo.interop.traces import Trace
+    from gargalo.interop.wire import Move
 
 Row = dict[str, Any]
 """A row of the table of flows."""
@@ -22,6 +25,21 @@ SLACK = 0.5
 LINK: Json = {"rate": "20Mbit/s", "delay": "25ms", "queue": {"droptail": "100 packets"}}
 LATER_S = 5.5
 """When the connection begins that resumes; TLS stacks that count the ticket's age in whole seconds round it down."""
+MOVE_S, MOVING_S = 1.0, 20.0
+"""When a connection's client moves, since its start; when this connection begins, long after another that does not move."""
+VALIDATION_S = 3 * 3 * 0.333
+"""How long the validation of a path may take: three initial probe timeouts (RFC 9000 §8.2.4), each of three initial
+round-trip times of 333 ms (RFC 9002 §6.2.2)."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What is judged of a run."""
+
+    rows: Sequence[Row]
+    """Of its flows."""
+    traces: Sequence[Trace]
+    """What it shows of each of them besides."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +53,23 @@ class Case:
     expected: str
     flows: Callable[[Json], list[Json]]
     """Makes flows of the options of QUIC."""
-    judge: Callable[[Sequence[Row]], Seen]
-    """Looks at the rows of the flows."""
+    judge: Callable[[Observed], Seen]
+    """Looks at what a run showed."""
     client: frozenset[str] = frozenset()
     """Features that the client must have."""
     server: frozenset[str] = frozenset()
     """Features that the server must have."""
     link: Mapping[str, Any] = field(default_factory=lambda: LINK)
     duration: str = "20s"
+    retries: bool = False
+    """A Retry is asked for."""
+
+    def judged(self, run: Observed) -> Seen:
+        """Return whether the run showed what is expected, and no Retry that was not asked for."""
+        told = sum(t.connection.retries for t in run.traces if t.connection is not None)
+        if told and not self.retries:
+            return Seen(False, "the server sent a Retry that was not asked for")
+        return self.judge(run)
 
     def scenario(self, quic: Json, seed: int) -> Json:
         """Return the scenario."""
@@ -50,7 +77,7 @@ class Case:
             "name": self.id,
             "duration": self.duration,
             "seed": seed,
-            "record": {"interval": "100ms", "verify": True},
+            "record": dict(traces.RECORD),
             "topology": {"simple": {"link": dict(self.link)}},
             "flows": self.flows(quic),
         }
@@ -74,7 +101,7 @@ def broken(row: Row) -> str:
     if row["verified"] is False:
         return "data arrived that was not sent"
     if row["completion_s"] is not None:
-        return ""
+        return "" if row["verified"] else "the data that arrived was not compared"
     if row["handshake_s"] is None:
         return "the handshake was not complete at the end of the run"
     return f"{row['delivered_bytes'] / 1e6:g} MB had arrived at the end of the run"
@@ -90,27 +117,92 @@ def whole(rows: Sequence[Row]) -> Seen | None:
     return None
 
 
-def after(rows: Sequence[Row], column: str, what: str, trips: int) -> Seen:
+def after(run: Observed, column: str, what: str, trips: int) -> Seen:
     """Judge when something happened on the last connection, in round trips since its start."""
-    wrong = whole(rows)
+    wrong = whole(run.rows)
     if wrong is not None:
         return wrong
-    value = rows[-1][column]
+    value = run.rows[-1][column]
     if value is None:
         return Seen(False, f"{what} was not seen")
     took = value / RTT_S
     return Seen(trips <= took < trips + SLACK, f"{what} after {took:.2f} round trips")
 
 
-def completed(rows: Sequence[Row]) -> Seen:
+def completed(run: Observed) -> Seen:
     """Judge whether all data arrived."""
-    times = ", ".join(measured(r["completion_s"], "s") for r in rows if r["completion_s"])
-    return whole(rows) or Seen(True, f"complete after {times}")
+    times = ", ".join(measured(r["completion_s"], "s") for r in run.rows if r["completion_s"])
+    return whole(run.rows) or Seen(True, f"complete after {times}")
 
 
-def first_byte(trips: int) -> Callable[[Sequence[Row]], Seen]:
-    """Return the judge of when the response begins."""
-    return lambda rows: after(rows, "first_byte_s", "the response began", trips)
+def first_byte(run: Observed, trips: int) -> Seen:
+    """Judge when the response begins."""
+    return after(run, "first_byte_s", "the response began", trips)
+
+
+def early(run: Observed) -> Seen:
+    """Judge the resumed connection: 0-RTT packets of the client, accepted, and answered after one round trip."""
+    wrong = whole(run.rows)
+    if wrong is not None:
+        return wrong
+    last = run.traces[-1]
+    if last.connection is None or not last.connection.early:
+        return Seen(False, "the client sent no 0-RTT packet")
+    if "accepted" not in last.early_data:
+        told = ", ".join(last.early_data) or "nothing"
+        return Seen(False, f"early data was not accepted; told of it: {told}")
+    return first_byte(run, 1)
+
+
+def retried(run: Observed) -> Seen:
+    """Judge a connection that begins with a Retry."""
+    wrong = whole(run.rows)
+    if wrong is not None:
+        return wrong
+    last = run.traces[-1]
+    if last.connection is None or not last.connection.retry_first:
+        return Seen(False, "the first packet of the server is no Retry")
+    return first_byte(run, 3)
+
+
+def moved(run: Observed) -> Seen:
+    """Judge the connection whose client moves: by its packets, its pauses, and the connection before it that stays."""
+    usual, row = run.rows
+    trace = run.traces[-1]
+    shown = trace.connection
+    move = None if shown is None else shown.move
+    if move is None or trace.pause_s is None:
+        return whole(run.rows) or Seen(False, "the client sent nothing from another address")
+    wrong = unlike_migration(move)
+    if wrong:
+        return Seen(False, wrong)
+    pause = measured(trace.pause_s, "s")
+    if trace.pause_s > VALIDATION_S:
+        return Seen(False, f"after the move no data arrived for {pause}")
+    broken = whole(run.rows)
+    if broken is not None:
+        return broken
+    took, new = row["completion_s"] - MOVE_S, usual["completion_s"]
+    told = f"complete {measured(took, 's')} after the move; a new connection takes {measured(new, 's')} for all of it"
+    return Seen(
+        took <= new + VALIDATION_S,
+        f"{told}; the longest pause was {pause}, and the connection IDs were others",
+    )
+
+
+def unlike_migration(move: Move) -> str:
+    """Say what packets after the client's move show that migration forbids, or do not show; empty if nothing."""
+    if not move.ids:
+        return "the client sent no QUIC packet from its new address"
+    if not move.id_length:
+        return "the server's connection IDs are empty: the client must not move (RFC 9000 §9.5)"
+    if move.reused:
+        return f"the client used a connection ID from both addresses (RFC 9000 §9.5): {', '.join(move.reused)}"
+    if move.answer_s is None:
+        return "the server sent nothing to the client's new address"
+    if move.answer_reused:
+        return f"the server used a connection ID to both addresses (RFC 9000 §9.5): {', '.join(move.answer_reused)}"
+    return ""
 
 
 CASES = (
@@ -120,7 +212,7 @@ CASES = (
         "RFC 9001 §4",
         "the client's handshake is complete after one round trip",
         lambda quic: [flow(quic, request("10kB"))],
-        lambda rows: after(rows, "handshake_s", "the client's handshake was complete", 1),
+        lambda run: after(run, "handshake_s", "the client's handshake was complete", 1),
     ),
     Case(
         "1-rtt",
@@ -128,18 +220,18 @@ CASES = (
         "RFC 9000 §7",
         "the response to a request begins after two round trips, and all of it arrives",
         lambda quic: [flow(quic, request("10kB"))],
-        first_byte(2),
+        lambda run: first_byte(run, 2),
     ),
     Case(
         "0-rtt",
         "Request as early data",
         "RFC 9001 §4.6",
-        "the response to a request of a resumed connection begins after one round trip",
+        "a resumed connection sends a request in 0-RTT packets, and the response begins after one round trip",
         lambda quic: [
             flow(quic, request("10kB")),
             flow({**quic, "handshake": "0-rtt"}, request("10kB"), start=f"{LATER_S}s"),
         ],
-        first_byte(1),
+        early,
         client=frozenset({"0-rtt"}),
         server=frozenset({"0-rtt"}),
     ),
@@ -147,18 +239,25 @@ CASES = (
         "retry",
         "Address validation by Retry",
         "RFC 9000 §8.1.2",
-        "the response to a request begins after three round trips, one of which is the Retry",
+        "the first packet of the server is a Retry, and the response to a request begins after three round trips",
         lambda quic: [flow({**quic, "retry": True}, request("10kB"))],
-        first_byte(3),
+        retried,
+        retries=True,
         server=frozenset({"retry"}),
     ),
     Case(
         "migration",
         "Migration of the client to another address",
         "RFC 9000 §9",
-        "all of 5 MB arrives, though the client's address changes after one second",
-        lambda quic: [flow({**quic, "migration": {"after": "1s"}}, request("5MB"))],
-        completed,
+        "all of 5 MB arrives though the client's address changes after one second: packets to and from the new address have "
+        "other connection IDs, no pause is longer than 3 s, and the end comes at most 3 s later than that of a new "
+        "connection begun at the move would",
+        lambda quic: [
+            flow(quic, request("5MB")),
+            flow({**quic, "migration": {"after": f"{MOVE_S}s"}}, request("5MB"), start=f"{MOVING_S}s"),
+        ],
+        moved,
+        duration="40s",
         client=frozenset({"migration"}),
     ),
     Case(

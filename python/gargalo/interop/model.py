@@ -68,6 +68,8 @@ class Cell:
     scenario: Mapping[str, Any] | None = None
     """What was run."""
     results_hash: str | None = None
+    packets_hash: str | None = None
+    """SHA-256 of the capture."""
     same: bool | None = None
     """Whether a second run in another process had the same results; None: there was none."""
 
@@ -85,6 +87,7 @@ class Cell:
             "verdict": self.verdict,
             "seen": self.seen,
             "results_hash": self.results_hash,
+            "packets_hash": self.packets_hash,
             "same": self.same,
         }
 

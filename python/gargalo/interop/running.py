@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.interop.cases import CASES
+from gargalo.interop import traces
+from gargalo.interop.cases import CASES, Observed
 from gargalo.interop.model import Cell, Matrix
 from gargalo.interop.stacks import common_congestion
+from gargalo.interop.traces import Traces
 from gargalo.sweeps import Job, execute
 
 if TYPE_CHECKING:
@@ -88,8 +90,12 @@ def matrix(
 
 
 def equal(one: Cell, other: Cell) -> bool:
-    """Whether two runs of a cell had the same results, down to the last bit of their tables."""
-    return (one.results_hash, one.seen) == (other.results_hash, other.seen)
+    """Whether two runs of a cell had the same results and packets, down to the last bit."""
+
+    def hashes(cell: Cell) -> tuple[str | None, ...]:
+        return cell.results_hash, cell.packets_hash, cell.seen
+
+    return hashes(one) == hashes(other)
 
 
 def done(
@@ -108,6 +114,8 @@ def done(
             [job(c) for c in wanted],
             store,
             keep=("flows",),
+            measure=traces.measure,
+            files=True,
             workers=workers,
             progress=progress,
             name="stacks",
@@ -127,14 +135,15 @@ def done(
             why = f"the run could not be done: {reasons.get(run, 'no reason is known')}"
             judged.append(replace(one, seen=why))
             continue
-        results_hash, rows = seen[run]
-        outcome = of_case[one.case].judge(rows)
+        found = seen[run]
+        outcome = of_case[one.case].judged(Observed(found.rows, found.traces.flows))
         judged.append(
             replace(
                 one,
                 verdict="pass" if outcome.good else "fail",
                 seen=outcome.text,
-                results_hash=results_hash,
+                results_hash=found.results_hash,
+                packets_hash=found.traces.packets_hash,
             )
         )
     return judged
@@ -147,14 +156,30 @@ def job(one: Cell) -> Job:
     return Job(labels, scenario, int(scenario["seed"]))
 
 
-def results(sweep: Sweep) -> dict[str, tuple[str, list[Row]]]:
-    """Return the hash of the results and the rows of the flows of every run that was done."""
+@dataclass(frozen=True)
+class Done:
+    """A run that was done."""
+
+    results_hash: str
+    rows: list[Row]
+    """Of its flows."""
+    traces: Traces
+
+
+def results(sweep: Sweep) -> dict[str, Done]:
+    """Return every run that was done."""
     frame = sweep.frame()
     if frame.is_empty():
         return {}
     # Cells with the same scenario are one run.
     flows = sweep.table("flows").collect().unique(["run", "id"]).sort("id")
     return {
-        run: (str(results_hash), flows.filter(pl.col("run") == run).to_dicts())
-        for run, results_hash in frame.select("run", "results_hash").unique().iter_rows()
+        run: Done(
+            str(results_hash),
+            flows.filter(pl.col("run") == run).to_dicts(),
+            Traces.of_text(text),
+        )
+        for run, results_hash, text in frame.select("run", "results_hash", "traces")
+        .unique()
+        .iter_rows()
     }

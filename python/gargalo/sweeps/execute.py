@@ -60,6 +60,7 @@ def execute(
     stall_s: float | None = None,
     repair: bool = False,
     memory_limit: int | str | None = None,
+    files: bool = False,
 ) -> Sweep:
     """Do the runs that the store does not have yet.
 
@@ -83,6 +84,8 @@ def execute(
             fails. By default half of what its machine has left, divided among the workers on it.
         repair: Move the files of the store that are damaged aside, and do again what they held of these runs;
             see `Sweep.repaired`.
+        files: `measure` finds the files of the run, captures and qlog among them, in `Run.directory`, which is removed
+            after it.
 
     Raises:
         SweepError: A job is wrong; nothing was written.
@@ -121,6 +124,7 @@ def execute(
         plugins=loaded.files,
         classes=loaded.pickled(by_value=with_cluster),
         memory_limit=limit,
+        files=files,
     ).dumps()
     with ExitStack() as stack:
         executor: Executor | None = None

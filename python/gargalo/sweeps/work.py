@@ -11,6 +11,7 @@ import os
 import pickle
 import platform
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Mapping
@@ -71,6 +72,8 @@ class Setup:
     """Pickled classes by kind and name, of those that are in no such file."""
     memory_limit: int | None = None
     """Bytes that a run may take."""
+    files: bool = False
+    """Runs have files while they are measured."""
 
     def dumps(self) -> bytes:
         """Return it as bytes."""
@@ -86,6 +89,7 @@ class Ready:
     measure_table: str | None
     classes: registry.Classes
     memory_limit: int | None
+    files: bool
 
 
 _ready: dict[str, Ready] = {}
@@ -104,6 +108,7 @@ def prepare(setup: bytes) -> Ready:
                 given.measure_table,
                 _classes(given),
                 given.memory_limit,
+                given.files,
             )
         return _ready[digest]
 
@@ -164,31 +169,46 @@ def perform(
     progress: Callable[..., bool] | None = None,
 ) -> tuple[dict[str, bytes], dict[str, float]] | None:
     """Do a run; return its files by table and figures for progress; None if it was stopped."""
+    if not ready.files:
+        return packed(task, ready, performed(task, ready, progress, None))
+    with tempfile.TemporaryDirectory(prefix="gargalo-run-") as folder:
+        return packed(task, ready, performed(task, ready, progress, Path(folder) / "run"))
+
+
+def performed(
+    task: Task, ready: Ready, progress: Callable[..., bool] | None, output: Path | None
+) -> Run:
+    """Do a run, with files if there is a folder for them."""
     path = None if task.path is None else Path(task.path)
     overrides = [*task.overrides, ("seed", str(task.seed))]
     discovery.load_named(task.text, [value for _, value in task.overrides])
     known = registry.registered(ready.classes)
     if task.world == "lab" and needs_kernel(task.text, path, overrides, known):
-        limit = ready.memory_limit
         run, _ = lab.run(
             task.text,
             path,
             overrides,
             classes=ready.classes,
             progress=progress,
-            memory_limit=limit,
-        )
-    else:
-        result = _core.run(
-            task.text,
-            path,
-            overrides,
-            with_stacks(ready.classes),
-            progress=progress,
-            world=task.world,
+            output=output,
             memory_limit=ready.memory_limit,
         )
-        run = Run.of(result, None)
+        return run
+    result = _core.run(
+        task.text,
+        path,
+        overrides,
+        with_stacks(ready.classes),
+        progress=progress,
+        output=output,
+        world=task.world,
+        memory_limit=ready.memory_limit,
+    )
+    return Run.of(result, None if output is None else result.directory)
+
+
+def packed(task: Task, ready: Ready, run: Run) -> tuple[dict[str, bytes], dict[str, float]] | None:
+    """Return the files of a run by table and figures for progress; None if it was stopped."""
     if run.ended_early is not None:
         raise _core.RunError(run.ended_early)
     if run.interrupted:

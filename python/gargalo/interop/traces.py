@@ -1,0 +1,101 @@
+"""What a run shows of each flow besides its row: packets, what was told of early data, pauses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gargalo.interop import wire
+
+if TYPE_CHECKING:
+    from gargalo.results import Run
+
+RECORD: dict[str, Any] = {
+    "interval": "20ms",
+    "verify": True,
+    "events": True,
+    "captures": ["link"],
+}
+"""What a run must record, on a link of this name between the two hosts, for all that is looked at."""
+CAPTURE = "capture.pcapng"
+FIRST_PORT = 49_152
+"""The client's port of flow 0, from which the simulator counts."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a run shows of a flow."""
+
+    connection: wire.Connection | None
+    """What its packets show; None: there were none."""
+    early_data: list[str]
+    """What its ends told of early data: `keys`, `accepted`, `rejected`."""
+    pause_s: float | None
+    """The longest time without new data for the application after the client moved; None: it did not move."""
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What a run shows of its flows."""
+
+    flows: list[Trace]
+    """In the order of their rows."""
+    packets_hash: str
+    """SHA-256 of the capture."""
+
+    def to_text(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of_text(cls, text: str) -> Traces:
+        """Return what `to_text` has written."""
+        fields = json.loads(text)
+        flows = []
+        for flow in fields["flows"]:
+            shown = flow["connection"]
+            connection = None if shown is None else wire.Connection.of_json(shown)
+            flows.append(Trace(**{**flow, "connection": connection}))
+        return cls(flows, fields["packets_hash"])
+
+
+def of_run(run: Run) -> Traces:
+    """Look at a run that recorded what `RECORD` says, with its files.
+
+    Raises:
+        ValueError: It has no files, or a capture that cannot be read.
+        OSError: It has no capture.
+
+    """
+    if run.directory is None:
+        msg = "the run has no files"
+        raise ValueError(msg)
+    file = Path(run.directory) / CAPTURE
+    connections = wire.connections(wire.datagrams(file))
+    flows = []
+    for flow in run.flows["id"].sort():
+        shown = connections.get(FIRST_PORT + flow)
+        told = run.events.filter((pl.col("flow") == flow) & (pl.col("kind") == "zero-rtt"))
+        moved = None if shown is None or shown.move is None else shown.move.at_s
+        pause_s = None if moved is None else longest_pause(run.flow_samples, flow, moved)
+        flows.append(Trace(shown, told["detail"].to_list(), pause_s))
+    return Traces(flows, hashlib.sha256(file.read_bytes()).hexdigest())
+
+
+def longest_pause(samples: pl.DataFrame, flow: int, since_s: float) -> float:
+    """Return the longest time without new data for the application, from a time to the last sample."""
+    later = samples.filter((pl.col("flow") == flow) & (pl.col("time_s") >= since_s)).sort("time_s")
+    news = later.filter(pl.col("delivered_bytes").diff() > 0)["time_s"].to_list()
+    times = [since_s, *news, *later["time_s"].tail(1).to_list()]
+    return max((b - a for a, b in pairwise(times)), default=0.0)
+
+
+def measure(run: Run) -> dict[str, Any]:
+    """Return `of_run` as a figure of a sweep."""
+    return {"traces": of_run(run).to_text()}
