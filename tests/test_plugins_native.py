@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gargalo
 import polars as pl
@@ -19,6 +20,9 @@ from gargalo import registry
 from gargalo.compiling import CompilerError, build_plugin
 from gargalo.results import TABLES
 from gargalo.sweeps.plugins import Plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EXAMPLES = Path(gargalo.__file__).parent / "examples" / "plugins"
 NAMES = ("reno", "cubic", "bbr")
@@ -506,10 +510,12 @@ static struct tcp_congestion_ops mine __read_mostly = {
 CLEAN = {"topology.simple.link.loss": {"independent": 0}}
 
 
-def module(place: Path, code: str, kernel: str | None = None) -> Path:
+def module(
+    place: Path, code: str, kernel: str | None = None, options: Sequence[str] = ("-Werror",)
+) -> Path:
     source = place / "tcp_mine.c"
     source.write_text(MODULE % code)
-    return build_plugin(source, place / "mine.so", kernel=kernel, options=["-Werror"])
+    return build_plugin(source, place / "mine.so", kernel=kernel, options=options)
 
 
 def test_reno_as_a_module_of_linux_is_like_the_built_in_one(tmp_path: Path):
@@ -559,3 +565,249 @@ def test_a_module_that_loses_its_window_is_named(tmp_path: Path):
     gargalo.load_plugin(module(tmp_path, code))
     with pytest.raises(gargalo.RunError, match=r"mine.so: mine: on_ack\(\) set cwnd_bytes to 0"):
         gargalo.run(scenario("mine"))
+
+
+TOLD = """
+struct told { u32 samples; u32 wrong; };
+static int bound __read_mostly = 40;
+module_param(bound, int, 0644);
+static void begin_flow(struct sock *sk)
+{
+	struct told *t = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 rtt = tp->srtt_us >> 3;
+
+	/* The handshake was measured before: 40 ms and the time for two small packets. */
+	if (rtt < 40000 || rtt > 42000 || tcp_min_rtt(tp) != rtt)
+		t->wrong |= 1;
+	if (sk->sk_pacing_status != SK_PACING_NONE || !tcp_jiffies32 || !tp->tcp_mstamp)
+		t->wrong |= 2;
+	tp->snd_ssthresh = 2;
+	tcp_snd_cwnd_set(tp, 20);
+}
+static void sampled(struct sock *sk, const struct ack_sample *sample)
+{
+	struct told *t = inet_csk_ca(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (++t->samples < 40)
+		return;
+	/* A window of 20 packets in bytes, and 1.2 windows a round trip. */
+	if (sample->in_flight < 18 * tp->mss_cache || sample->in_flight > bound * tp->mss_cache)
+		t->wrong |= 4;
+	if (sk->sk_pacing_rate < 20 * tp->mss_cache * 25 || sk->sk_pacing_rate > 20 * tp->mss_cache * 32)
+		t->wrong |= 8;
+	if (tcp_packets_in_flight(tp) > 20 || tp->snd_nxt - tp->snd_una > 20 * tp->mss_cache)
+		t->wrong |= 16;
+	if (tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr > 60)
+		t->wrong |= 32;
+	if (tp->data_segs_out < tp->delivered || tp->data_segs_out > tp->delivered + 20)
+		t->wrong |= 64;
+}
+static void avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct told *t = inet_csk_ca(sk);
+
+	if (t->wrong)
+		tcp_snd_cwnd_set(tcp_sk(sk), 0);
+}
+static struct tcp_congestion_ops mine __read_mostly = {
+	.init = begin_flow, .pkts_acked = sampled, .cong_avoid = avoid, .ssthresh = tcp_reno_ssthresh,
+	.undo_cwnd = tcp_reno_undo_cwnd, .owner = THIS_MODULE, .name = "mine",
+};
+"""
+
+
+def test_a_module_is_told_what_the_kernel_tells(tmp_path: Path):
+    gargalo.load_plugin(module(tmp_path, TOLD))
+    flow = gargalo.run(scenario("mine"), set=CLEAN).flows.to_dicts()[0]
+    assert math.isclose(flow["goodput_bps"], 20 * 1448 * 8 / 0.0415, rel_tol=0.05)
+    narrow = {"flows.0.transport.tcp.congestion": {"mine": {"bound": 15}}}
+    with pytest.raises(gargalo.RunError, match="set cwnd_bytes to 0"):
+        gargalo.run(scenario("mine"), set={**CLEAN, **narrow})
+
+
+REDUCING = """
+struct reducing { u16 *counts; u32 mark; u32 entered; u32 ended; };
+static unsigned int every __read_mostly = 8;
+static int set_every(const char *value, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(value, kp, 4, 100);
+}
+static const struct kernel_param_ops every_ops = { .set = set_every, .get = param_get_uint };
+module_param_cb(every, &every_ops, &every, 0644);
+static void begin_flow(struct sock *sk)
+{
+	struct reducing *r = inet_csk_ca(sk);
+
+	r->counts = kcalloc(4, sizeof(*r->counts), GFP_KERNEL);
+	tcp_sk(sk)->snd_ssthresh = 30;
+}
+static void end_flow(struct sock *sk)
+{
+	struct reducing *r = inet_csk_ca(sk);
+
+	kfree(r->counts);
+}
+static void avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct reducing *r = inet_csk_ca(sk);
+
+	tcp_reno_cong_avoid(sk, ack, acked);
+	if (!after(ack, r->mark))
+		return;
+	r->mark = tp->snd_nxt;
+	if (++r->counts[3] % every == 0) {
+		tcp_enter_cwr(sk);
+		WARN_ON(tcp_snd_cwnd(tp) < 4);
+	}
+}
+static void told(struct sock *sk, enum tcp_ca_event event)
+{
+	struct reducing *r = inet_csk_ca(sk);
+
+	r->ended += event == CA_EVENT_COMPLETE_CWR;
+}
+static struct tcp_congestion_ops mine __read_mostly = {
+	.init = begin_flow, .release = end_flow, .cong_avoid = avoid, .cwnd_event = told,
+	.ssthresh = tcp_reno_ssthresh, .undo_cwnd = tcp_reno_undo_cwnd, .owner = THIS_MODULE, .name = "mine",
+};
+"""
+
+
+def test_a_module_may_reduce_its_window_by_itself(tmp_path: Path):
+    gargalo.load_plugin(module(tmp_path, REDUCING))
+    deep = {**CLEAN, "topology.simple.link.queue": {"droptail": "20BDP"}}
+
+    def windows(every: int) -> pl.Series:
+        choice = {"flows.0.transport.tcp.congestion": {"mine": {"every": every}}}
+        run = gargalo.run(scenario("mine"), set={**deep, **choice})
+        assert run.flows["lost_packets"].item() == 0
+        return run.flow_samples["congestion_window_bytes"] / 1448
+
+    often, seldom = windows(8), windows(100)
+    # It grows by 8 segments, then half is given up over a round trip, not at once.
+    assert often.max() < 45
+    assert seldom.max() > 60
+    falls = (often - often.shift()).drop_nulls()
+    assert falls.min() > -often.max() * 0.45
+    with pytest.raises(
+        gargalo.RunError, match=r"the module refuses every = 3 \(Invalid argument\)"
+    ):
+        windows(3)
+
+
+def test_a_module_with_the_name_of_a_built_in_one_gets_another(tmp_path: Path):
+    library = module(tmp_path, RENO.replace('"mine"', '"cubic"'))
+    assert [c.name for c in gargalo.load_plugin(library)[0]] == ["linux-cubic"]
+
+
+def test_modules_that_call_each_other_become_one_library(tmp_path: Path):
+    (tmp_path / "tcp_shared.h").write_text("u32 shared_ssthresh(struct sock *sk);\n")
+    shared = RENO.replace("static u32 thresh", "u32 shared_ssthresh").replace(
+        "= thresh", "= shared_ssthresh"
+    )
+    shared = '#include "tcp_shared.h"\n' + shared.replace('"mine"', '"shared"')
+    (tmp_path / "tcp_shared.c").write_text(
+        MODULE % (shared + "EXPORT_SYMBOL_GPL(shared_ssthresh);")
+    )
+    user = '#include "tcp_shared.h"\n' + RENO.replace("= thresh", "= shared_ssthresh").replace(
+        '"mine"', '"My_own"'
+    )
+    library = module(tmp_path, user, options=())
+    assert [c.name for c in gargalo.load_plugin(library)[0]] == ["my-own", "shared"]
+
+
+def test_what_a_module_lacks_is_told_with_its_line(tmp_path: Path, gargalo: Any):
+    code = RENO.replace(
+        "u32 thresh(struct sock *sk) {",
+        "u32 thresh(struct sock *sk) { return tcp_sk(sk)->snd_cwnd_stamps;",
+        1,
+    )
+    code = code.replace("tcp_slow_start(tp, acked)", "tcp_slower_start(tp, TCP_UNKNOWN)").replace(
+        ".owner", ".tell_all = avoid, .owner"
+    )
+    source = tmp_path / "tcp_mine.c"
+    source.write_text(MODULE % code)
+    line = {
+        name: 1 + source.read_text().split(name)[0].count("\n")
+        for name in ("snd_cwnd_stamps", "slower", "tell_all")
+    }
+    done = gargalo("plugin", "build", source)
+    assert done.returncode == 1
+    for told in (
+        f"tcp_mine.c:{line['snd_cwnd_stamps']}: the shim has no field snd_cwnd_stamps in struct tcp_sock; it has snd_cwnd_stamp",
+        f"tcp_mine.c:{line['slower']}: the shim has no function tcp_slower_start; it has tcp_slow_start",
+        f"tcp_mine.c:{line['slower']}: the shim has no name TCP_UNKNOWN",
+        f"tcp_mine.c:{line['tell_all']}: the shim has no field tell_all in struct tcp_congestion_ops; it has ssthresh, cong_avoid",
+    ):
+        assert told in done.stderr
+    code = RENO.replace(
+        "static u32 undo", "u32 elsewhere(struct sock *sk);\nstatic u32 undo"
+    ).replace("= thresh", "= elsewhere")
+    with pytest.raises(CompilerError, match="the shim has no function elsewhere") as raised:
+        module(tmp_path, code, options=())
+    assert [m.name for m in raised.value.missing] == ["elsewhere"]
+    with pytest.raises(CompilerError, match=r'"own\.h" is not beside it'):
+        module(tmp_path, '#include "own.h"\n' + RENO)
+
+
+def test_the_kernel_of_a_module_matters(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    older = RENO.replace(".undo_cwnd = undo, ", "").replace("static u32 undo", "u32 undo")
+    gargalo.load_plugin(module(tmp_path, older, "4.9"))
+    with pytest.raises(gargalo.PluginError):
+        gargalo.load_plugin(module(tmp_path, older))
+    assert "mine lacks undo_cwnd, which Linux needs since 4.14" in capfd.readouterr().err
+    with pytest.raises(CompilerError, match="say which version it is for"):
+        module(tmp_path, RATED.replace(">= KERNEL_VERSION(6, 10, 0)", "< 0"))
+
+
+def test_state_that_is_too_large_is_told(tmp_path: Path):
+    large = DELAYED.replace("u32 starts;", "u32 starts; u32 more[30];").replace(
+        "d->starts +=", "d->more[29] = 1; d->starts +="
+    )
+    gargalo.load_plugin(module(tmp_path, large))
+    with pytest.raises(
+        gargalo.RunError, match=r"larger than ICSK_CA_PRIV_SIZE.* -DICSK_CA_PRIV_SIZE=144"
+    ):
+        gargalo.run(scenario("mine"))
+    gargalo.load_plugin(module(tmp_path, large, options=["-DICSK_CA_PRIV_SIZE=144"]))
+    assert gargalo.run(scenario("mine")).flows.height == 1
+
+
+def test_modules_are_compared_with_the_built_in_ones(tmp_path: Path, gargalo: Any):
+    place = tmp_path / "modules"
+    place.mkdir()
+    for name, code in (
+        ("reno", RENO.replace('"mine"', '"reno"')),
+        (
+            "lost",
+            RENO.replace('"mine"', '"lost"').replace("tcp_slow_start(tp", "tcp_lost_start(tp"),
+        ),
+        (
+            "fails",
+            RENO.replace('"mine"', '"fails"').replace(
+                "if (acked)", "tcp_snd_cwnd_set(tp, 0);\n\tif (!acked)"
+            ),
+        ),
+    ):
+        (place / f"tcp_{name}.c").write_text(MODULE % code)
+    (place / "helper.c").write_text("int helper(void) { return 1; }\n")
+    words = ("plugin", "compare", place, "--duration", "5s", "--seeds", 1)
+    done = gargalo(*words)
+    assert done.returncode == 1
+    rows = [re.split(" {2,}", line) for line in done.stdout.splitlines()]
+    assert len(rows) == 1 + 4 + 2
+    assert rows[1][:3] == ["linux-reno", "reno", "drop-tail"]
+    assert "set cwnd_bytes to 0" in rows[5][0]
+    assert re.match(r"tcp_lost.c:\d+: the shim has no function tcp_lost_start", rows[6][0])
+    told = json.loads(gargalo(*words, "--json").stdout)
+    reno = next(c for c in told if c["name"] == "linux-reno")
+    assert list(reno["module"]) == ["drop-tail", "random loss", "two flows", "marks"]
+    for scenario, figures in reno["module"].items():
+        total, own = (sum(f["goodput_bps"]) for f in (figures, reno["own"][scenario]))
+        assert math.isclose(total, own, rel_tol=0.1), scenario
+    nothing = gargalo("plugin", "compare", tmp_path)
+    assert nothing.returncode == 2
+    assert "has no module of Linux" in nothing.stderr

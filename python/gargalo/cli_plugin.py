@@ -10,18 +10,31 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import click
 
 from gargalo import _core, native
-from gargalo.cli_common import FAILED, PATH, because, fail, json_option, printable, say, to_json
+from gargalo.cli_common import (
+    FAILED,
+    PATH,
+    because,
+    fail,
+    json_option,
+    printable,
+    refuse,
+    say,
+    to_json,
+)
 from gargalo.cli_help import Group
 from gargalo.cli_new import write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gargalo._core import NativeStack
+    from gargalo.module_comparison import Compared, Figures
 
 Template: TypeAlias = Literal["reno", "cubic", "bbr", "linux", "rust", "stack"]
 """What a new plug-in begins as."""
 
+NAMES = 3
+"""Columns of names in a comparison; those of numbers follow."""
 FOLDER = Path(__file__).parent / "examples" / "plugins"
 
 
@@ -130,6 +143,129 @@ def build(
     except native.PluginError as e:
         fail(str(e), FAILED)
     report(library, [c.listed() for c in controls], stack, as_json=as_json)
+
+
+@plugin.command(
+    examples=[
+        (
+            "gargalo plugin compare net/ipv4 --kernel 6.1",
+            "All modules of a kernel tree beside the built-in ones.",
+        ),
+        ("gargalo plugin compare tcp_mine.c --seeds 10", "One module, with more runs."),
+    ]
+)
+@click.argument(
+    "paths",
+    type=PATH,
+    nargs=-1,
+    required=True,
+    metavar="FILE.c|DIR...",
+    help="Sources, or directories of sources.",
+)
+@click.option(
+    "--kernel", metavar="VERSION", help="They are for this version, like 6.1. Default: 6.12."
+)
+@click.option("--cc", default="cc", metavar="COMMAND", help="The compiler.")
+@click.option(
+    "--cflags",
+    default="",
+    metavar="OPTIONS",
+    help="For the compiler, like -DICSK_CA_PRIV_SIZE=144.",
+)
+@click.option("--duration", default="20s", metavar="TIME", help="Of a run. Default: 20s.")
+@click.option(
+    "--seeds", type=click.IntRange(1, 1000), default=3, help="Runs of each scenario. Default: 3."
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes. Default: one for each core.")
+@json_option("All figures, as JSON.")
+def compare(
+    paths: tuple[Path, ...],
+    kernel: str | None,
+    cc: str,
+    cflags: str,
+    duration: str,
+    seeds: int,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    """Build modules of Linux, and run each beside the built-in congestion control of its name.
+
+    The scenarios have a bottleneck of 20 Mbit/s, 40 ms and a buffer of a bandwidth-delay product: one flow, one flow with
+    0.1 % random loss, two flows, and one with marks above 20 packets. A module that does not build is listed with the first thing that the shim lacks.
+    """
+    from dataclasses import asdict
+
+    from gargalo.module_comparison import compare, modules
+
+    try:
+        files = modules(paths)
+        found = compare(
+            files,
+            cc=shlex.split(cc),
+            kernel=kernel,
+            options=shlex.split(cflags),
+            duration=duration,
+            seeds=seeds,
+            workers=workers,
+        )
+    except FileNotFoundError as e:
+        fail(e.args[0] if e.filename is None else f"{e.filename}: {because(e)}")
+    except OSError as e:
+        fail(f"{e.filename}: {because(e)}")
+    except _core.ScenarioError as e:
+        refuse(e)
+    if as_json:
+        print(to_json([{**asdict(c), "file": str(c.file)} for c in found]))
+    else:
+        print(printable(comparison(found)))
+    if any(c.lacks for c in found):
+        raise SystemExit(FAILED)
+
+
+def comparison(found: Sequence[Compared]) -> str:
+    """Return the table of modules and built-in congestion controls."""
+    rows: list[tuple[str, ...]] = [
+        (
+            "module",
+            "beside",
+            "scenario",
+            "Mbit/s",
+            "beside",
+            "queue, ms",
+            "beside",
+            "lost",
+            "beside",
+        )
+    ]
+    lacking = []
+    for c in found:
+        if c.lacks:
+            named = c.lacks.startswith((f"{c.file.name}:", f"{c.file}:"))
+            lacking.append(c.lacks if named else f"{c.file.name}: {c.lacks}")
+            continue
+        for scenario, m in c.module.items():
+            own = c.own.get(scenario)
+            theirs = ("-",) * 3 if own is None else _cells(own)
+            pairs = (cell for pair in zip(_cells(m), theirs, strict=True) for cell in pair)
+            rows.append((c.name, c.built_in or "-", scenario, *pairs))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i < NAMES else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    return "\n".join([*(lines if len(rows) > 1 else []), *lacking])
+
+
+def _cells(figures: Figures) -> tuple[str, str, str]:
+    """Return goodput of each flow, queueing delay and losses."""
+    return (
+        " + ".join(f"{g / 1e6:.1f}" for g in figures.goodput_bps),
+        f"{figures.queueing_delay_s * 1e3:.1f}",
+        f"{figures.lost_packets:.0f}",
+    )
 
 
 def report(
