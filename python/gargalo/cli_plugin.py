@@ -147,11 +147,11 @@ def build(
 
 @plugin.command(
     examples=[
+        ("gargalo plugin compare tcp_mine.c --duration 5s", "One module."),
         (
-            "gargalo plugin compare net/ipv4 --kernel 6.1",
-            "All modules of a kernel tree beside the built-in ones.",
+            "gargalo plugin compare . --kernel 6.1 --seeds 1",
+            "All modules in this directory, which are of Linux 6.1.",
         ),
-        ("gargalo plugin compare tcp_mine.c --seeds 10", "One module, with more runs."),
     ]
 )
 @click.argument(
