@@ -78,17 +78,15 @@ class Toy(gargalo.QuicStack):
         return 4 * (self.streams - 1) + self.config.is_server
 
     def write(self, now, stream, data, fin):
-        taken = min(len(data), self.write_room(stream))
+        room = max(0, 4 * WINDOW - len(self.waiting)) * SEGMENT
+        taken = min(len(data), room)
         at = self.written.get(stream, 0)
         for start in range(0, taken, SEGMENT):
             self.put(b"D", stream, at + start, False, data[start : min(start + SEGMENT, taken)])
         self.written[stream] = at + taken
-        if fin and taken == len(data):
+        if fin:
             self.put(b"D", stream, at + taken, True)
         return taken
-
-    def write_room(self, stream):
-        return max(0, 4 * WINDOW - len(self.waiting)) * SEGMENT
 
     def unacknowledged(self):
         return len(self.waiting) + len(self.flight)

@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeAlias, final
 
 from typing_extensions import Self
 
+from gargalo.stack import QuicDatagram
+
 __version__: str
 LinkDirection = tuple[int, int | None, float, int, int]
 """Carried bit/s, capacity in bit/s, queueing delay in s, packets waiting, packets dropped."""
@@ -305,12 +307,19 @@ class QuicHost:
 
     def random(self, length: int) -> bytes:
         """Return random bytes of this object's own stream."""
-    def event(self, kind: str, early_data: bool | None = None, text: str | None = None) -> None:
+    def event(
+        self,
+        kind: str,
+        early_data: bool | None = None,
+        text: str | None = None,
+        resent: bool = False,
+    ) -> None:
         """Tell of an event.
 
         It is "early" (client: early data may be written), "connected" (the handshake is complete), "closed" (the
         connection has ended in order) or "failed" (`text` says why, and has "timed out" if that is why). `early_data`,
-        of "connected": whether early data was accepted; None if there was none.
+        of "connected": whether early data was accepted; None if there was none. The stack has forgotten rejected data
+        and its streams, and the host writes them again, unless it is `resent` by the stack itself.
 
         Raises:
             ValueError: There is no such event.
@@ -331,6 +340,13 @@ class QuicHost:
 
         Raises:
             ValueError: It is negative or not finite.
+
+        """
+    def send(self, datagram: QuicDatagram) -> None:
+        """Give a datagram that is sent now, before those of `datagram_out`.
+
+        Raises:
+            ValueError: It is empty or longer than UDP has room for.
 
         """
 

@@ -176,14 +176,10 @@ class QuicStack:
         raise NotImplementedError
 
     def write(self, now: float, stream: int, data: bytes, fin: bool) -> int:
-        """Take stream data; return how many bytes were taken, as the send buffer has room.
+        """Take stream data; return how many bytes were taken. The host keeps the rest and offers it again.
 
-        With `fin` the stream ends after the data, if all of it is taken.
+        With `fin` the stream ends here; there is no data then.
         """
-        raise NotImplementedError
-
-    def write_room(self, stream: int) -> int:
-        """Return how many bytes `write` would take on this stream now; 0 before there are keys and after the end."""
         raise NotImplementedError
 
     def unacknowledged(self) -> int | None:

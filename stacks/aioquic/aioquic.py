@@ -13,7 +13,7 @@ import json
 import logging
 import os
 import pickle
-from collections import Counter, deque
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -81,7 +81,6 @@ class Aioquic(QuicStack):
     def __init__(self, config: QuicConfig, host: QuicHost, now: float) -> None:
         self.config, self.host, self.local = config, host, config.local
         self.quic = self.trace = None
-        self.out: deque[QuicDatagram] = deque()
         self.early = self.over = False
         self.ask = False  # Whether aioquic may have something to send.
         self.counts = Counter[str]()
@@ -118,7 +117,7 @@ class Aioquic(QuicStack):
                 token = tokens.create_token(**to, **{was: cid})
                 head = header.version, new, header.source_cid, cid
                 answer = packet.encode_quic_retry(*head, token)
-                return self.out.append(QuicDatagram(answer, self.local, datagram.remote))
+                return self.host.send(QuicDatagram(answer, self.local, datagram.remote))
             try:
                 original = tokens.validate_token(destination_cid=cid, token=header.token, **to)
             except ValueError:
@@ -207,10 +206,11 @@ class Aioquic(QuicStack):
     def datagram_out(self, now: float) -> QuicDatagram | None:
         if self.ask and self.quic._network_paths:
             sent = self.quic.datagrams_to_send(now + FIRST)
-            self.out += [QuicDatagram(data, self.local, remote) for data, remote in sent]
+            for data, remote in sent:
+                self.host.send(QuicDatagram(data, self.local, remote))
             self.report()
             self.ask = False
-        return self.out.popleft() if self.out else None
+        return None
 
     def next_timer(self) -> float | None:
         at = None if self.quic is None or self.quic._close_at is None else self.quic.get_timer()
@@ -230,18 +230,14 @@ class Aioquic(QuicStack):
         return number
 
     def write(self, now: float, stream: int, data: bytes, fin: bool) -> int:
-        taken = min(len(data), self.write_room(stream))
-        fin = fin and taken == len(data)
+        keys = {} if self.over or self.quic is None else self.quic._cryptos
+        if not any(e.value in (1, 3) and pair.send.is_valid() for e, pair in keys.items()):
+            return 0  # Neither of 0-RTT nor of 1-RTT.
+        taken = min(len(data), max(0, self.config.send_window - self.unacknowledged()))
         if taken or fin:
             self.quic.send_stream_data(stream, data[:taken], fin)
             self.ask = True
         return taken
-
-    def write_room(self, stream: int) -> int:
-        keys = {} if self.over or self.quic is None else self.quic._cryptos
-        if not any(e.value in (1, 3) and pair.send.is_valid() for e, pair in keys.items()):
-            return 0  # Neither of 0-RTT nor of 1-RTT.
-        return max(0, self.config.send_window - self.unacknowledged())
 
     def unacknowledged(self) -> int:
         senders = [] if self.quic is None else [s.sender for s in self.quic._streams.values()]
@@ -260,7 +256,7 @@ class Aioquic(QuicStack):
             self.report()
 
     def is_over(self) -> bool:
-        return self.over and not self.out and not self.ask
+        return self.over and not self.ask
 
     def stats(self) -> QuicStats:
         if self.quic is None:
@@ -289,7 +285,8 @@ class Aioquic(QuicStack):
             if isinstance(event, events.StreamDataReceived):
                 self.host.received(event.stream_id, event.data, event.end_stream)
             elif isinstance(event, events.HandshakeCompleted):
-                self.host.event("connected", event.early_data_accepted if self.early else None)
+                accepted = event.early_data_accepted if self.early else None
+                self.host.event("connected", accepted, resent=True)
         end = self.quic._close_event
         # aioquic has an event for it only after the time for late packets.
         if not self.over and end is not None and self.quic._state in connection.END_STATES:

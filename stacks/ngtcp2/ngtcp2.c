@@ -21,9 +21,9 @@ struct conn {
     ngtcp2_connection_close_error reason;
     enum { OPEN, CLOSING, CLOSED, OVER } state; /* CLOSED: the packet that closes is sent, and kept for 3 PTO */
     int early, reset;                           /* early data was tried; a stateless reset came */
-    uint8_t packet[1500];                       /* to be sent as it is: a Retry, or the one that closes */
-    size_t packet_length, close_length;
-    struct gargalo_path packet_path;
+    uint8_t close[1500];                        /* the packet that closes */
+    size_t close_length;
+    struct gargalo_path path;                   /* of the last packet */
     uint64_t over_at, burst, burst_at; /* `burst`: bytes sent at `burst_at` */
     struct stats stats;
     struct streams streams;
@@ -78,13 +78,9 @@ static int on_connection_id(ngtcp2_conn *quic, ngtcp2_cid *id, uint8_t *token, s
 }
 static int on_handshake(ngtcp2_conn *quic, void *user) {
     struct conn *c = user;
-    int64_t id = 0;
     int accepted = (gnutls_session_get_flags(c->tls.session) & GNUTLS_SFLAGS_EARLY_DATA) != 0, rejected = c->early && !accepted;
-    if (rejected) ngtcp2_conn_early_data_rejected(quic); /* it forgets all streams: open them and send all again */
-    for (struct stream *s; rejected && (s = stream_find(&c->streams, id)); id += 4) {
-        stream_restart(s);
-        if (ngtcp2_conn_open_bidi_stream(quic, &id, NULL)) return NGTCP2_ERR_CALLBACK_FAILURE;
-    }
+    if (rejected) ngtcp2_conn_early_data_rejected(quic); /* it forgets all streams */
+    if (rejected) streams_clear(&c->streams);
     if (c->config.is_server) gnutls_session_ticket_send(c->tls.session, 1, 0);
     tell(c, GARGALO_STACK_CONNECTED, accepted ? GARGALO_STACK_EARLY_DATA_ACCEPTED
          : rejected ? GARGALO_STACK_EARLY_DATA_REJECTED : GARGALO_STACK_NO_EARLY_DATA, NULL);
@@ -93,7 +89,7 @@ static int on_handshake(ngtcp2_conn *quic, void *user) {
 static void on_qlog(void *user, uint32_t flags, const void *data, size_t length) {
     struct conn *c = user;
     stats_count(&c->stats, &c->streams, data, length); /* so it is always on */
-    if (c->config.qlog) c->host->qlog(c->host->context, data, length);
+    c->host->qlog(c->host->context, data, length);
 }
 static void on_log(void *user, const char *format, ...) {
     va_list values;
@@ -126,9 +122,8 @@ static void accept_initial(struct conn *c, const struct gargalo_path *p, const u
     if (c->config.retry && !head.token.len) {
         ngtcp2_ssize n = ngtcp2_crypto_generate_retry_token(token, key, sizeof c->tls.key, head.version, peer.addr, peer.addrlen,
                                                             &id, original, c->tls.now);
-        n = ngtcp2_crypto_write_retry(c->packet, sizeof c->packet, head.version, &head.scid, &id, &head.dcid, token, (size_t)n);
-        c->packet_length = n > 0 ? (size_t)n : 0;
-        c->packet_path = *p;
+        n = ngtcp2_crypto_write_retry(c->close, sizeof c->close, head.version, &head.scid, &id, &head.dcid, token, (size_t)n);
+        if (n > 0) c->host->send(c->host->context, p, c->close, (size_t)n);
         return;
     }
     if (c->config.retry && ngtcp2_crypto_verify_retry_token(original, head.token.base, head.token.len, key, sizeof c->tls.key,
@@ -165,7 +160,7 @@ static const char *start(struct conn *c, const struct gargalo_stack_config *conf
 }
 static void destroy(void *stack) {
     struct conn *c = stack;
-    while (c->streams.first) stream_remove(&c->streams, c->streams.first->id);
+    streams_clear(&c->streams);
     ngtcp2_conn_del(c->quic);
     tls_stop(&c->tls);
     free(c);
@@ -199,7 +194,7 @@ static void datagram_in(void *stack, uint64_t now, const struct gargalo_path *p,
         ngtcp2_conn_del(c->quic);
         c->quic = NULL;
     } else if (c->quic) after(c, error);
-    if (c->state == CLOSED) c->packet_length = c->close_length;
+    if (c->state == CLOSED) c->host->send(c->host->context, &c->path, c->close, c->close_length);
     tls_leave();
 }
 static ngtcp2_ssize write_packet(struct conn *c, ngtcp2_path *path, ngtcp2_pkt_info *info, uint8_t *out, size_t room) {
@@ -225,16 +220,12 @@ static size_t datagram_out(void *stack, uint64_t now, struct gargalo_path *p, ui
     ngtcp2_path_storage_zero(&store);
     if (c->burst_at != now) c->burst = 0, c->burst_at = now;
     uint64_t most = c->quic && c->config.pacing ? ngtcp2_conn_get_send_quantum(c->quic) : UINT64_MAX;
-    if (c->packet_length && c->packet_length <= room) {
-        n = (ngtcp2_ssize)c->packet_length;
-        memcpy(out, c->packet, c->packet_length);
-        c->packet_length = 0;
-    } else if (c->state == CLOSING && c->quic) {
-        n = ngtcp2_conn_write_connection_close(c->quic, &store.path, &info, out, MIN(room, sizeof c->packet), &c->reason, now);
+    if (c->state == CLOSING && c->quic) {
+        n = ngtcp2_conn_write_connection_close(c->quic, &store.path, &info, out, MIN(room, sizeof c->close), &c->reason, now);
         c->state = n > 0 ? CLOSED : OVER;
         c->over_at = now + 3 * ngtcp2_conn_get_pto(c->quic);
         c->close_length = n > 0 ? (size_t)n : 0;
-        memcpy(c->packet, out, c->close_length);
+        memcpy(c->close, out, c->close_length);
     } else if (c->state == OPEN && c->quic && c->burst < most) {
         n = write_packet(c, &store.path, &info, out, room);
         after(c, n < 0 ? (int)n : 0);
@@ -243,8 +234,8 @@ static size_t datagram_out(void *stack, uint64_t now, struct gargalo_path *p, ui
     }
     tls_leave();
     if (n <= 0) return 0;
-    if (store.path.local.addrlen) c->packet_path = host_path(&store, info.ecn);
-    *p = c->packet_path;
+    if (store.path.local.addrlen) c->path = host_path(&store, info.ecn);
+    *p = c->path;
     return (size_t)n;
 }
 static uint64_t next_timer(void *stack) {
@@ -264,10 +255,6 @@ static int64_t open_stream(void *stack, uint64_t now) {
     int64_t id;
     if (c->state != OPEN || !c->quic || ngtcp2_conn_open_bidi_stream(c->quic, &id, NULL)) return -1;
     return stream_add(&c->streams, id) ? id : -1;
-}
-static size_t write_room(void *stack, uint64_t id) {
-    struct conn *c = stack;
-    return c->state == OPEN ? stream_room(&c->streams, stream_find(&c->streams, (int64_t)id)) : 0;
 }
 static size_t write_stream(void *stack, uint64_t now, uint64_t id, const uint8_t *data, size_t length, int fin) {
     struct conn *c = stack;
@@ -301,6 +288,6 @@ static void stats(void *stack, struct gargalo_stack_stats *out) {
 static const struct gargalo_stack table = {
     GARGALO_STACK_ABI, GARGALO_STACK_ZERO_RTT | GARGALO_STACK_RETRY | GARGALO_STACK_MIGRATION | GARGALO_STACK_ECN |
     GARGALO_STACK_QLOG | GARGALO_STACK_NO_PACING | GARGALO_STACK_MTU_DISCOVERY, sizeof table, "ngtcp2", NGTCP2_VERSION,
-    settings_congestion, create, destroy, datagram_in, datagram_out, next_timer, timeout, open_stream, write_stream, write_room,
+    settings_congestion, create, destroy, datagram_in, datagram_out, next_timer, timeout, open_stream, write_stream,
     unacknowledged, migrate, close_in_order, is_over, stats};
 __attribute__((visibility("default"))) const struct gargalo_stack *gargalo_stack_v1(void) { return &table; }

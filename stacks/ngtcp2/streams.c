@@ -26,26 +26,21 @@ void stream_remove(struct streams *all, int64_t id) {
     free(s->ring);
     free(s);
 }
-void stream_restart(struct stream *s) {
-    s->sent = 0;
-    if (s->end != NO_END) s->end = WRITTEN;
+void streams_clear(struct streams *all) {
+    while (all->first) stream_remove(all, all->first->id);
 }
 
-size_t stream_room(const struct streams *all, const struct stream *s) {
+size_t stream_write(struct streams *all, struct stream *s, const uint8_t *data, size_t length, int fin) {
     uint64_t kept = 0;
     if (!s || s->end != NO_END) return 0;
-    for (s = all->first; s; s = s->next) kept += s->written - s->acked;
-    return all->window - kept;
-}
-size_t stream_write(struct streams *all, struct stream *s, const uint8_t *data, size_t length, int fin) {
-    size_t taken = MIN(length, stream_room(all, s));
-    if (!s || s->end != NO_END) return 0;
+    for (struct stream *t = all->first; t; t = t->next) kept += t->written - t->acked;
+    size_t taken = MIN(length, all->window - kept);
     for (size_t done = 0, n; done < taken; done += n, s->written += n) {
         size_t at = s->written % all->window;
         n = MIN(taken - done, all->window - at);
         memcpy(s->ring + at, data + done, n);
     }
-    if (fin && taken == length) s->end = WRITTEN;
+    if (fin) s->end = WRITTEN;
     return taken;
 }
 uint64_t streams_unacknowledged(const struct streams *all, int in_flight) {

@@ -23,10 +23,8 @@ struct stream *stream_find(const struct streams *all, int64_t id);
 /* NULL: out of memory. */
 struct stream *stream_add(struct streams *all, int64_t id);
 void stream_remove(struct streams *all, int64_t id);
-/* Forgets that anything was sent. */
-void stream_restart(struct stream *s);
+void streams_clear(struct streams *all);
 
-size_t stream_room(const struct streams *all, const struct stream *s);
 size_t stream_write(struct streams *all, struct stream *s, const uint8_t *data, size_t length, int fin);
 uint64_t streams_unacknowledged(const struct streams *all, int in_flight);
 

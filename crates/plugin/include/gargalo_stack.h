@@ -50,7 +50,9 @@ extern "C" {
 /* Early data of a connection; the value of a GARGALO_STACK_CONNECTED. */
 #define GARGALO_STACK_NO_EARLY_DATA 0
 #define GARGALO_STACK_EARLY_DATA_ACCEPTED 1
-#define GARGALO_STACK_EARLY_DATA_REJECTED 2 /* the library sends the stream data again by itself */
+#define GARGALO_STACK_EARLY_DATA_REJECTED 2 /* the library has forgotten the streams: the host opens them again, in the
+                                             * same order and with the same numbers, and writes all data again */
+#define GARGALO_STACK_EARLY_DATA_RESENT 3   /* rejected, and the library sends the stream data again by itself */
 
 struct gargalo_address {
     uint8_t ip[16];    /* IPv4: the first four bytes */
@@ -100,7 +102,7 @@ struct gargalo_stack_config {
     uint8_t retry;               /* server: answer the first Initial with a Retry */
     uint8_t ecn;
     uint8_t pacing;
-    uint8_t qlog;                /* call `qlog` */
+    uint8_t qlog;                /* call `qlog`; otherwise it is ignored, as the next two are */
     uint8_t secrets;             /* call `secret` */
     uint8_t notices;             /* call `notice` */
 };
@@ -110,11 +112,12 @@ struct gargalo_stack_host {
     void *context;
     /* Writes `length` random bytes of this object's own stream. */
     void (*random)(void *context, uint8_t *out, size_t length);
-    /* Tells of an event. `value`: early data, for GARGALO_STACK_CONNECTED. `text`: UTF-8, or NULL. */
+    /* Tells of an event; once told, it is ignored when told again. `value`: early data, for GARGALO_STACK_CONNECTED. `text`: UTF-8, or NULL. */
     void (*event)(void *context, uint32_t kind, uint32_t value, const char *text);
     /* Stream data has arrived, in order, each byte once; `fin`: the stream ends after it. It counts as read. */
     void (*received)(void *context, uint64_t stream, const uint8_t *data, size_t length, int fin);
-    /* Client: a session to resume from later, as bytes of the library's own choice (ticket, transport parameters). */
+    /* Client: a session to resume from later, as bytes of the library's own choice (ticket, transport parameters). The
+     * same one may be told again. */
     void (*session)(void *context, const uint8_t *data, size_t length);
     /* A line for an SSLKEYLOGFILE, without the end of line. */
     void (*secret)(void *context, const char *line);
@@ -124,6 +127,8 @@ struct gargalo_stack_host {
     void (*notice)(void *context, const char *kind, const char *detail);
     /* A round-trip sample, ns. */
     void (*rtt_sample)(void *context, uint64_t rtt);
+    /* A datagram that is sent now, before those of `datagram_out`: an answer of a server that has no connection yet. */
+    void (*send)(void *context, const struct gargalo_path *path, const uint8_t *data, size_t length);
 };
 
 /* Counters and state of the sender; GARGALO_NONE where the library does not tell. */
@@ -141,7 +146,7 @@ struct gargalo_stack_stats {
     uint64_t srtt;                  /* ns; GARGALO_NONE before the first sample */
     uint64_t pacing_rate;           /* bit/s */
     uint64_t delivery_rate;         /* bit/s */
-    const char *phase;              /* state of the congestion control in one word, with static lifetime; or NULL */
+    const char *phase;              /* state of the congestion control in one word, valid until the next call; or NULL */
 };
 
 struct gargalo_stack {
@@ -169,11 +174,9 @@ struct gargalo_stack {
 
     /* Opens a bidirectional stream; returns its number, or -1 if the peer's limit is reached. */
     int64_t (*open_stream)(void *stack, uint64_t now);
-    /* Takes stream data; returns how many bytes were taken, as the send buffer has room. `fin`: the stream ends after the
-     * data, if all of it is taken; without data it always ends now. */
+    /* Takes stream data; returns how many bytes were taken. The host keeps the rest, and offers it again after
+     * `datagram_in` and `timeout`. `fin`: the stream ends here; there is no data then, and all before it is taken. */
     size_t (*write)(void *stack, uint64_t now, uint64_t stream, const uint8_t *data, size_t length, int fin);
-    /* Bytes that `write` would take on this stream now. */
-    size_t (*write_room)(void *stack, uint64_t stream);
     /* Stream data and ends of streams that are written and not acknowledged: not 0 while there are any. NULL: the
      * library does not tell. */
     uint64_t (*unacknowledged)(void *stack);

@@ -65,10 +65,6 @@ impl Stack for Echo {
         data.len() + usize::from(fin)
     }
 
-    fn write_room(&mut self, stream: u64) -> usize {
-        stream as usize
-    }
-
     fn close(&mut self, _now: Duration) {}
 
     fn is_over(&mut self) -> bool {
@@ -78,7 +74,7 @@ impl Stack for Echo {
     fn stats(&mut self) -> Stats {
         Stats {
             srtt: Some(Duration::from_micros(3)),
-            phase: Some(c"open"),
+            phase: Some("open".to_owned()),
             ..Stats::default()
         }
     }
@@ -107,6 +103,7 @@ unsafe extern "C" fn bytes(_: *mut c_void, _: *const u8, _: usize) {}
 unsafe extern "C" fn secret(_: *mut c_void, _: *const c_char) {}
 unsafe extern "C" fn notice(_: *mut c_void, _: *const c_char, _: *const c_char) {}
 unsafe extern "C" fn rtt_sample(_: *mut c_void, _: u64) {}
+unsafe extern "C" fn send(_: *mut c_void, _: *const abi::Path, _: *const u8, _: usize) {}
 
 fn config(server_name: &CStr) -> abi::Config {
     let none = abi::Bytes {
@@ -159,6 +156,7 @@ fn host_of(seen: &mut Seen) -> abi::Host {
         qlog: bytes,
         notice,
         rtt_sample,
+        send,
     }
 }
 
@@ -232,7 +230,6 @@ fn calls_reach_the_object_and_the_host_until_a_panic() {
         assert_eq!((table.next_timer.unwrap())(object), 9);
         assert_eq!((table.open_stream.unwrap())(object, 9), -1);
         assert_eq!((table.write.unwrap())(object, 9, 0, ptr::null(), 0, 1), 1);
-        assert_eq!((table.write_room.unwrap())(object, 77), 77);
 
         // A host of an earlier version, which knows the first two numbers.
         let mut stats = abi::Stats {

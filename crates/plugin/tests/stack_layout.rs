@@ -45,13 +45,13 @@ fn layout_and_constants_are_those_of_the_header() {
         max_streams datagram_size max_datagram_size is_server early_data retry ecn pacing qlog
         secrets notices);
     compare!(both, "gargalo_stack_host", abi::Host,
-        context random event received session secret qlog notice rtt_sample);
+        context random event received session secret qlog notice rtt_sample send);
     compare!(both, "gargalo_stack_stats", abi::Stats,
         size sent_packets sent_bytes retransmitted_packets lost_packets timeouts spurious cwnd
         ssthresh in_flight srtt pacing_rate delivery_rate phase);
     compare!(both, "gargalo_stack", abi::Table,
         abi features size name version congestion create destroy datagram_in datagram_out
-        next_timer timeout open_stream write write_room unacknowledged migrate close is_over stats);
+        next_timer timeout open_stream write unacknowledged migrate close is_over stats);
     for (name, value) in [
         ("GARGALO_STACK_ABI", abi::ABI.into()),
         ("GARGALO_NONE", abi::NONE),
@@ -78,6 +78,7 @@ fn layout_and_constants_are_those_of_the_header() {
             "GARGALO_STACK_EARLY_DATA_REJECTED",
             abi::early::REJECTED.into(),
         ),
+        ("GARGALO_STACK_EARLY_DATA_RESENT", abi::early::RESENT.into()),
     ] {
         both.add(name, value, name);
     }

@@ -26,14 +26,13 @@ use crate::controller::Faults;
 /// The largest UDP payload (IPv4).
 const LARGEST_DATAGRAM: usize = 65_507;
 /// What a class must define.
-const REQUIRED: [&str; 9] = [
+const REQUIRED: [&str; 8] = [
     "datagram_in",
     "datagram_out",
     "next_timer",
     "timeout",
     "open_stream",
     "write",
-    "write_room",
     "close",
     "is_over",
 ];
@@ -161,7 +160,7 @@ impl Implementation for PyStack {
             self.faults.put(e);
             Error::Option(text)
         })?;
-        Ok(Box::new(Foreign::new(end, known, asked.local, asked.now)))
+        Ok(Box::new(Foreign::new(end, known, &asked)))
     }
 }
 
@@ -189,13 +188,20 @@ impl QuicHost {
 
     /// Tells of an event: "early" (client: early data may be written), "connected" (the handshake is complete), "closed"
     /// (the connection has ended in order) or "failed" (`text` says why, and has "timed out" if that is why).
-    /// `early_data`, of "connected": whether early data was accepted; None if there was none.
-    #[pyo3(signature = (kind, early_data=None, text=None))]
-    fn event(&self, kind: &str, early_data: Option<bool>, text: Option<&str>) -> PyResult<()> {
+    /// `early_data`, of "connected": whether early data was accepted; None if there was none. The stack has forgotten
+    /// rejected data and its streams, and the host writes them again, unless it is `resent` by the stack itself.
+    #[pyo3(signature = (kind, early_data=None, text=None, resent=false))]
+    fn event(
+        &self,
+        kind: &str,
+        early_data: Option<bool>,
+        text: Option<&str>,
+        resent: bool,
+    ) -> PyResult<()> {
         let mut told = self.told();
         match kind {
             "early" => told.early(),
-            "connected" => told.handshake(early_data),
+            "connected" => told.handshake(early_data, resent),
             "closed" => told.end(Event::Closed),
             "failed" => {
                 let why = text.unwrap_or("the stack does not say why").to_owned();
@@ -245,6 +251,15 @@ impl QuicHost {
             )));
         }
         self.told().rtt_sample(Duration::from_secs_f64(rtt));
+        Ok(())
+    }
+
+    /// A datagram that is sent now, before those of `datagram_out`.
+    fn send(&self, datagram: &Bound<'_, PyAny>) -> PyResult<()> {
+        let made = outgoing(datagram).ok_or_else(|| {
+            PyValueError::new_err("send() takes a gargalo.QuicDatagram of 1 to 65507 bytes")
+        })?;
+        self.told().send(made);
         Ok(())
     }
 }
@@ -330,27 +345,10 @@ impl Verbs for End {
             if given.is_none() {
                 return Ok(None);
             }
-            let bad = || {
-                wrong(
-                    object,
-                    "datagram_out",
-                    &given,
-                    "a gargalo.QuicDatagram of 1 to 65507 bytes, or None",
-                )
-            };
-            let fields = given.cast::<PyTuple>().map_err(|_| bad())?;
-            type Fields<'py> = (Bound<'py, PyBytes>, Bound<'py, PyAny>, (IpAddr, u16), u8);
-            let (data, _local, (ip, port), ecn): Fields<'_> =
-                fields.extract().map_err(|_| bad())?;
-            let payload = data.as_bytes();
-            if payload.is_empty() || payload.len() > LARGEST_DATAGRAM {
-                return Err(bad());
-            }
-            Ok(Some(Outgoing {
-                payload: BytesMut::from(payload),
-                remote: SocketAddr::new(ip, port),
-                ecn: Ecn::from_bits(ecn & 3),
-            }))
+            let expected = "a gargalo.QuicDatagram of 1 to 65507 bytes, or None";
+            let made = outgoing(&given);
+            made.map(Some)
+                .ok_or_else(|| wrong(object, "datagram_out", &given, expected))
         }))
     }
 
@@ -390,14 +388,6 @@ impl Verbs for End {
             let given = (now.as_secs_f64(), stream, PyBytes::new(py, data), fin);
             let taken = object.call_method1(intern!(py, "write"), given)?;
             answer(object, "write", &taken, "a number of bytes")
-        })
-    }
-
-    fn write_room(&mut self, stream: StreamId) -> u64 {
-        self.ask(|object| {
-            let name = intern!(object.py(), "write_room");
-            let room = object.call_method1(name, (stream,))?;
-            answer(object, "write_room", &room, "a number of bytes")
         })
     }
 
@@ -444,6 +434,20 @@ impl Verbs for End {
     fn told<R>(&self, look: impl FnOnce(&mut Told) -> R) -> R {
         look(&mut self.host.get().told())
     }
+}
+
+/// A `gargalo.QuicDatagram`; `None` if it is none, or its length is not possible.
+fn outgoing(given: &Bound<'_, PyAny>) -> Option<Outgoing> {
+    type Fields<'py> = (Bound<'py, PyBytes>, Bound<'py, PyAny>, (IpAddr, u16), u8);
+    let (data, _local, (ip, port), ecn): Fields<'_> =
+        given.cast::<PyTuple>().ok()?.extract().ok()?;
+    let payload = data.as_bytes();
+    let fits = !payload.is_empty() && payload.len() <= LARGEST_DATAGRAM;
+    fits.then(|| Outgoing {
+        payload: BytesMut::from(payload),
+        remote: SocketAddr::new(ip, port),
+        ecn: Ecn::from_bits(ecn & 3),
+    })
 }
 
 /// What a scenario asks for, as keyword arguments of `gargalo.QuicConfig`.

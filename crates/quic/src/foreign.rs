@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
 use rand_pcg::Pcg64;
 
+use crate::unsent::Unsent;
 use crate::{
     Chunk, Config, Datagram, Event, Features, Handshake, Init, Known, Notice, Realm, Session,
     Snapshot, Stack, Stats, StreamId,
@@ -29,7 +30,8 @@ const LARGEST_SESSION: usize = 1 << 16;
 pub trait Verbs: fmt::Debug + Send {
     /// A datagram has arrived; it may be changed in place.
     fn datagram_in(&mut self, now: Instant, payload: &mut [u8], path: &Path);
-    /// The next datagram that may be sent now; an error tells what is wrong with it.
+    /// The next datagram that may be sent now; an error tells what is wrong with it. Others may be told
+    /// ([`Told::send`]).
     fn datagram_out(&mut self, now: Instant) -> Result<Option<Outgoing>, String>;
     /// When to call [`Verbs::timeout`].
     fn next_timer(&mut self) -> Option<Instant>;
@@ -37,10 +39,8 @@ pub trait Verbs: fmt::Debug + Send {
     fn timeout(&mut self, now: Instant);
     /// Opens a bidirectional stream; `None` if the peer's limit is reached.
     fn open_stream(&mut self, now: Instant) -> Option<StreamId>;
-    /// Takes stream data; with `fin` the stream ends after it.
+    /// Takes stream data; returns how many bytes. With `fin`, which comes without data, the stream ends.
     fn write(&mut self, now: Instant, stream: StreamId, data: &[u8], fin: bool) -> usize;
-    /// Bytes that [`Verbs::write`] would take.
-    fn write_room(&mut self, stream: StreamId) -> u64;
     /// Data and ends of streams that are not acknowledged; `None`: the stack does not tell.
     fn unacknowledged(&mut self) -> Option<u64>;
     /// The local address has changed.
@@ -191,11 +191,16 @@ impl<'a> Asked<'a> {
             events: VecDeque::new(),
             chunks: VecDeque::new(),
             secrets: VecDeque::new(),
+            wants_secrets: init.secrets,
             notices: VecDeque::new(),
             records: true,
             rtt: None,
             qlog,
+            datagrams: VecDeque::new(),
+            kept: Vec::new(),
             connected: false,
+            complete: false,
+            rejected: false,
             ended: false,
         };
         (asked, told)
@@ -212,30 +217,42 @@ pub struct Told {
     events: VecDeque<Event>,
     chunks: VecDeque<Chunk>,
     secrets: VecDeque<String>,
+    wants_secrets: bool,
     notices: VecDeque<Notice>,
     records: bool,
     rtt: Option<Duration>,
     qlog: Option<Box<dyn Write + Send + Sync>>,
+    /// To be sent before others.
+    datagrams: VecDeque<Outgoing>,
+    /// The last session that was kept.
+    kept: Vec<u8>,
     /// Data may be written.
     connected: bool,
+    /// The handshake is complete.
+    complete: bool,
+    /// The stack has forgotten early data.
+    rejected: bool,
     /// The connection has ended.
     ended: bool,
 }
 
 impl Told {
-    /// Early data may be written.
+    /// Early data may be written; once.
     pub fn early(&mut self) {
-        if !self.ended {
+        if !self.ended && !self.connected {
             self.connect(true);
             self.add_notice("zero-rtt", || "keys".to_owned());
         }
     }
 
-    /// The handshake is complete; `zero_rtt`: whether early data was accepted, if there was any.
-    pub fn handshake(&mut self, zero_rtt: Option<bool>) {
-        if self.ended {
+    /// The handshake is complete, once; `zero_rtt`: whether early data was accepted, if there was any. The stack has
+    /// forgotten rejected data and its streams, unless it sends them again by itself (`resent`).
+    pub fn handshake(&mut self, zero_rtt: Option<bool>, resent: bool) {
+        if self.ended || self.complete {
             return;
         }
+        self.complete = true;
+        self.rejected = zero_rtt == Some(false) && !resent;
         self.connect(false);
         self.events.push_back(Event::HandshakeComplete { zero_rtt });
         self.add_notice("handshake", || "complete".to_owned());
@@ -271,18 +288,27 @@ impl Told {
         });
     }
 
-    /// A session to resume from; a server's, or a very long one, is not kept.
+    /// A session to resume from; a server's, a very long one, or the last one again is not kept.
     pub fn keep_session(&mut self, data: &[u8]) {
         if let Some(of) = &self.session
             && data.len() <= LARGEST_SESSION
+            && data != self.kept
         {
+            self.kept = data.to_vec();
             self.realm.keep_session(of.clone(), data.to_vec());
         }
     }
 
+    /// A datagram to send now, before those of [`Verbs::datagram_out`].
+    pub fn send(&mut self, datagram: Outgoing) {
+        self.datagrams.push_back(datagram);
+    }
+
     /// A line for an `SSLKEYLOGFILE`.
     pub fn secret(&mut self, line: &str) {
-        self.secrets.push_back(line.trim_end().to_owned());
+        if self.wants_secrets {
+            self.secrets.push_back(line.trim_end().to_owned());
+        }
     }
 
     /// Bytes of the qlog file.
@@ -354,6 +380,7 @@ pub struct Foreign<V> {
     /// The local address of which the stack knows.
     known_local: SocketAddr,
     can_migrate: bool,
+    unsent: Unsent,
     /// It broke a rule, and is not called any more.
     is_broken: bool,
     sent_datagrams: u64,
@@ -365,13 +392,9 @@ pub struct Foreign<V> {
 }
 
 impl<V: Verbs> Foreign<V> {
-    /// The end of the stack of this name, which was made for an address at a time.
-    pub fn new(
-        verbs: V,
-        (name, features): (&str, Features),
-        local: SocketAddr,
-        now: Instant,
-    ) -> Self {
+    /// The end of the stack of this name, which was made as asked.
+    pub fn new(verbs: V, (name, features): (&str, Features), asked: &Asked<'_>) -> Self {
+        let (local, now) = (asked.local, asked.now);
         // What it has told while it was made is kept for a world that asks for notices.
         verbs.told(|t| t.records = false);
         Self {
@@ -381,6 +404,7 @@ impl<V: Verbs> Foreign<V> {
             local,
             known_local: local,
             can_migrate: features.migration,
+            unsent: Unsent::new(asked.config.send_window),
             is_broken: false,
             sent_datagrams: 0,
             sent_datagram_bytes: 0,
@@ -408,6 +432,38 @@ impl<V: Verbs> Foreign<V> {
     fn can_write(&self) -> bool {
         self.verbs.told(|t| t.connected && !t.ended)
     }
+
+    fn is_early(&self) -> bool {
+        self.verbs.told(|t| t.session.is_some() && !t.complete)
+    }
+
+    /// After a call that may have made room: offers what waits.
+    fn offer(&mut self) {
+        let rejected = self.verbs.told(|t| std::mem::take(&mut t.rejected));
+        if !self.can_write() {
+            return;
+        }
+        let (now, early) = (self.now, self.is_early());
+        let again = if rejected {
+            self.unsent.again(&mut self.verbs, now)
+        } else {
+            Ok(())
+        };
+        let done = again.and_then(|()| self.unsent.offer(&mut self.verbs, now, early));
+        if let Err(what) = done {
+            self.fault(&what);
+        }
+    }
+
+    /// A datagram that it has told, else the next of its own.
+    fn next_datagram(&mut self, now: Instant) -> Result<Option<Outgoing>, String> {
+        let told = |v: &V| v.told(|t| t.datagrams.pop_front());
+        if let Some(first) = told(&self.verbs) {
+            return Ok(Some(first));
+        }
+        let own = self.verbs.datagram_out(now)?;
+        Ok(own.or_else(|| told(&self.verbs)))
+    }
 }
 
 impl<V: Verbs> Stack for Foreign<V> {
@@ -431,12 +487,14 @@ impl<V: Verbs> Stack for Foreign<V> {
             ecn,
         };
         self.verbs.datagram_in(now, &mut payload, &path);
+        self.offer();
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         let now = self.advance(now);
         if !self.is_broken {
             self.verbs.timeout(now);
+            self.offer();
         }
     }
 
@@ -471,7 +529,7 @@ impl<V: Verbs> Stack for Foreign<V> {
             self.fault("datagram_out always has another datagram");
             return None;
         }
-        let sent = match self.verbs.datagram_out(now) {
+        let sent = match self.next_datagram(now) {
             Ok(sent) => sent?,
             Err(what) => {
                 self.fault(&format!("datagram_out {what}"));
@@ -502,20 +560,18 @@ impl<V: Verbs> Stack for Foreign<V> {
             return None;
         }
         let now = self.advance(now);
-        self.verbs.open_stream(now)
+        let opened = self.verbs.open_stream(now)?;
+        self.unsent.open(opened);
+        Some(opened)
     }
 
     fn write(&mut self, now: Instant, stream: StreamId, data: Bytes) -> usize {
-        if !self.can_write() || data.is_empty() {
+        if !self.can_write() {
             return 0;
         }
-        let now = self.advance(now);
-        let taken = self.verbs.write(now, stream, &data, false);
-        if taken > data.len() {
-            let offered = data.len();
-            self.fault(&format!("write took {taken} bytes of {offered}"));
-            return 0;
-        }
+        self.advance(now);
+        let taken = self.unsent.write(stream, data, self.is_early());
+        self.offer();
         taken
     }
 
@@ -523,13 +579,14 @@ impl<V: Verbs> Stack for Foreign<V> {
         if !self.can_write() {
             return 0;
         }
-        self.verbs.write_room(stream)
+        self.unsent.room(stream)
     }
 
     fn finish(&mut self, now: Instant, stream: StreamId) {
         if self.can_write() {
-            let now = self.advance(now);
-            self.verbs.write(now, stream, &[], true);
+            self.advance(now);
+            self.unsent.finish(stream);
+            self.offer();
         }
     }
 
@@ -543,13 +600,16 @@ impl<V: Verbs> Stack for Foreign<V> {
     }
 
     fn all_acknowledged(&mut self) -> bool {
-        self.verbs.unacknowledged().unwrap_or(0) == 0
+        self.unsent.is_empty() && self.verbs.unacknowledged().unwrap_or(0) == 0
     }
 
     fn is_over(&self) -> bool {
         match self.is_broken {
             true => self.verbs.told(|t| t.events.is_empty()),
-            false => self.verbs.told(|t| t.ended) && self.verbs.is_over(),
+            false => {
+                let done = self.verbs.told(|t| t.ended && t.datagrams.is_empty());
+                done && self.verbs.is_over()
+            }
         }
     }
 

@@ -17,6 +17,7 @@ mod stack;
 mod stacks;
 mod tls;
 mod types;
+mod unsent;
 
 pub use config::{
     AckFrequency, Change, Config, Crypto, Handshake, INITIAL_RTT, MAX_STREAMS, Migration,

@@ -6,8 +6,6 @@
 mod server;
 mod settings;
 
-use std::collections::VecDeque;
-use std::ffi::CStr;
 use std::io::{self, LineWriter, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +16,7 @@ use gargalo_plugin::stack::{About, Config, EarlyData, Event, Path, Stack, Stats,
 use gargalo_stack_common as _;
 use quiche::{Connection, ConnectionError, ConnectionId, Header, PathEvent, RecvInfo};
 
-use server::{First, Server};
+use server::Server;
 
 gargalo_plugin::virtual_clock!();
 
@@ -32,41 +30,17 @@ struct Quiche {
     connection: Option<Connection>,
     start: Instant,
     local: SocketAddr,
-    log: bool,
     phase: Phase,
-    secrets: bool,
     early: bool,
-    connected: bool,
-    ended: bool,
     streams: u64,
     /// Pacing has held a packet back until then.
     paced: Option<Instant>,
-    session: Vec<u8>,
-    answers: VecDeque<(Vec<u8>, SocketAddr)>,
 }
 
-/// The qlog file, if it is `wanted`, and the state of the congestion control, which quiche tells there only.
-struct Qlog {
-    wanted: bool,
-    phase: Phase,
-}
+/// The qlog file, and from it the state of the congestion control, which quiche tells there only.
+struct Qlog(Phase);
 
-type Phase = Arc<Mutex<Option<&'static CStr>>>;
-
-/// Words of quiche for it, and the host's.
-const PHASES: [(&str, &CStr); 11] = [
-    ("slow_start", c"slow-start"),
-    ("conservative_slow_start", c"conservative-slow-start"),
-    ("congestion_avoidance", c"congestion-avoidance"),
-    ("recovery", c"recovery"),
-    ("bbr_startup", c"startup"),
-    ("bbr_drain", c"drain"),
-    ("bbr_probe_bw_down", c"probe-bw-down"),
-    ("bbr_probe_bw_cruise", c"probe-bw-cruise"),
-    ("bbr_probe_bw_refill", c"probe-bw-refill"),
-    ("bbr_probe_bw_up", c"probe-bw-up"),
-    ("bbr_probe_rtt", c"probe-rtt"),
-];
+type Phase = Arc<Mutex<Option<String>>>;
 
 impl Write for Qlog {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
@@ -74,13 +48,10 @@ impl Write for Qlog {
         if let Some((_, event)) = line.split_once("congestion_state_updated")
             && let Some(word) = event.split('"').skip_while(|part| *part != "new").nth(2)
         {
-            let known = PHASES.iter().find(|(theirs, _)| *theirs == word);
-            *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = known.map(|(_, ours)| *ours);
+            let ours = word.trim_start_matches("bbr_").replace('_', "-");
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ours);
         }
-        if self.wanted {
-            host::qlog(data);
-        }
-        Ok(data.len())
+        host::QlogFile.write(data)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -95,31 +66,27 @@ fn id() -> ConnectionId<'static> {
 
 impl Quiche {
     fn begin(&mut self, mut connection: Connection) {
-        if self.secrets {
-            connection.set_keylog(Box::new(host::KeyLogFile));
-        }
-        let log = Qlog { wanted: self.log, phase: Arc::clone(&self.phase) };
-        connection.set_qlog(Box::new(LineWriter::new(log)), "gargalo".into(), String::new());
+        connection.set_keylog(Box::new(host::KeyLogFile));
+        let log = LineWriter::new(Qlog(Arc::clone(&self.phase)));
+        connection.set_qlog(Box::new(log), "gargalo".into(), String::new());
         self.connection = Some(connection);
     }
 
     /// Passes on what a call has changed.
     fn report(&mut self) {
         let Some(c) = &mut self.connection else { return };
-        if !c.is_server() && !self.early && !self.connected && c.is_in_early_data() {
+        if !c.is_server() && c.is_in_early_data() {
             self.early = true;
             host::event(Event::Early);
         }
-        if !self.connected && c.is_established() {
-            self.connected = true;
-            let early = match c.early_data_reason() {
+        if c.is_established() {
+            host::event(Event::Connected(match c.early_data_reason() {
                 EARLY_DATA_ACCEPTED => EarlyData::Accepted,
-                _ if self.early => EarlyData::Rejected,
+                _ if self.early => EarlyData::Resent,
                 _ => EarlyData::None,
-            };
-            host::event(Event::Connected(early));
+            }));
         }
-        while self.connected && c.scids_left() > 0 {
+        while c.is_established() && c.scids_left() > 0 {
             if c.new_scid(&id(), u128::from_be_bytes(host::random_array()), false).is_err() {
                 break;
             }
@@ -132,10 +99,8 @@ impl Quiche {
                     Err(quiche::Error::StreamReset(_)) => {
                         break host::event(Event::Failed("the peer has reset a stream"));
                     }
+                    // Nothing more has arrived, or the stream has ended.
                     Err(_) => break,
-                }
-                if c.stream_finished(stream) {
-                    break;
                 }
             }
         }
@@ -145,23 +110,20 @@ impl Quiche {
                 let _ = c.probe_path(local, remote);
             }
         }
-        if let Some(session) = c.session().filter(|s| *s != self.session) {
-            self.session = session.to_vec();
+        if let Some(session) = c.session() {
             host::session(session);
         }
         let error = c.peer_error().or(c.local_error());
-        if !self.ended && (c.is_timed_out() || c.is_closed() || error.is_some()) {
-            self.ended = true;
-            match error {
-                _ if c.is_timed_out() => host::event(Event::Failed("timed out")),
-                Some(ConnectionError { error_code: 0, .. }) => host::event(Event::Closed),
-                Some(e) => {
-                    let (kind, reason) = (if e.is_app { "application" } else { "transport" }, &e.reason);
-                    let reason = String::from_utf8_lossy(reason);
-                    host::event(Event::Failed(&format!("{kind} error {:#x} {reason}", e.error_code)));
-                }
-                None => host::event(Event::Failed("the connection was lost")),
+        match error {
+            _ if c.is_timed_out() => host::event(Event::Failed("timed out")),
+            Some(ConnectionError { error_code: 0, .. }) => host::event(Event::Closed),
+            Some(e) => {
+                let kind = if e.is_app { "application" } else { "transport" };
+                let reason = String::from_utf8_lossy(&e.reason);
+                host::event(Event::Failed(&format!("{kind} error {:#x} {reason}", e.error_code)));
             }
+            None if c.is_closed() => host::event(Event::Failed("the connection was lost")),
+            None => {}
         }
     }
 }
@@ -187,18 +149,11 @@ impl Stack for Quiche {
             connection: None,
             start: Instant::now() - now,
             local: asked.local,
-            log: asked.qlog,
             phase: Phase::default(),
-            secrets: asked.secrets,
             early: false,
-            connected: false,
-            ended: false,
             streams: 0,
             paced: None,
-            session: Vec::new(),
-            answers: VecDeque::new(),
         };
-        let mut flight = VecDeque::new();
         if !asked.is_server {
             let name = Some(asked.server_name);
             let connection = quiche::connect(name, &id(), asked.local, asked.remote, &mut config);
@@ -210,10 +165,9 @@ impl Stack for Quiche {
             // quiche knows of early data only after its first flight.
             let mut out = vec![0; asked.max_datagram_size.into()];
             while let Some((length, path)) = quiche.datagram_out(now, &mut out) {
-                flight.push_back((out[..length].to_vec(), path.remote));
+                host::send(&path, &out[..length]);
             }
         }
-        quiche.answers = flight;
         quiche.server = asked.is_server.then(|| Server::new(config, asked));
         Ok(quiche)
     }
@@ -221,11 +175,10 @@ impl Stack for Quiche {
     fn datagram_in(&mut self, _now: Duration, path: &Path, data: &mut [u8]) {
         if self.connection.is_none() {
             let Ok(header) = Header::from_slice(data, ID) else { return };
-            match self.server.as_mut().filter(|_| !self.ended).map(|server| server.first(&header, path.remote)) {
-                Some(Ok(First::Accepted(connection))) => self.begin(*connection),
-                Some(Ok(First::Retry(answer))) => self.answers.push_back((answer, path.remote)),
+            match self.server.as_mut().map(|server| server.first(&header, path)) {
+                Some(Ok(Some(connection))) => self.begin(connection),
                 Some(Err(e)) => host::notice("refused", &e.to_string()),
-                Some(Ok(First::Ignored)) | None => {}
+                Some(Ok(None)) | None => {}
             }
         }
         if let Some(connection) = &mut self.connection {
@@ -236,10 +189,6 @@ impl Stack for Quiche {
     }
 
     fn datagram_out(&mut self, _now: Duration, out: &mut [u8]) -> Option<(usize, Path)> {
-        if let Some((answer, remote)) = self.answers.pop_front() {
-            out.get_mut(..answer.len())?.copy_from_slice(&answer);
-            return Some((answer.len(), Path { local: self.local, remote, ecn: 0 }));
-        }
         let connection = self.connection.as_mut()?;
         let release = connection.get_next_release_time().filter(|r| !r.can_burst());
         self.paced = release.and_then(|r| r.time(Instant::now()));
@@ -279,11 +228,6 @@ impl Stack for Quiche {
         connection.and_then(|c| c.stream_send(stream, data, fin).ok()).unwrap_or(0)
     }
 
-    fn write_room(&mut self, stream: u64) -> usize {
-        let connection = self.connection.as_mut();
-        connection.and_then(|c| c.stream_capacity(stream).ok()).unwrap_or(0)
-    }
-
     fn migrate(&mut self, _now: Duration, local: SocketAddr) {
         self.local = local;
         let Some(c) = &mut self.connection else { return };
@@ -298,13 +242,12 @@ impl Stack for Quiche {
             // An error says that it is closed already.
             let _ = connection.close(true, 0, b"");
         }
-        if !std::mem::replace(&mut self.ended, true) {
-            host::event(Event::Closed);
-        }
+        self.server = None;
+        host::event(Event::Closed);
     }
 
     fn is_over(&mut self) -> bool {
-        self.connection.as_ref().map_or(self.ended, Connection::is_closed)
+        self.connection.as_ref().map_or(self.server.is_none(), Connection::is_closed)
     }
 
     fn stats(&mut self) -> Stats {
@@ -318,7 +261,7 @@ impl Stack for Quiche {
             timeouts: path.as_ref().and_then(|p| count(p.total_pto_count)),
             cwnd: path.as_ref().and_then(|p| count(p.cwnd)),
             srtt: path.as_ref().filter(|p| p.min_rtt.is_some()).map(|p| p.rtt),
-            phase: *self.phase.lock().unwrap_or_else(PoisonError::into_inner),
+            phase: self.phase.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             delivery_rate: path.filter(|p| p.delivery_rate > 0).map(|p| p.delivery_rate * 8),
             ..Stats::default()
         }

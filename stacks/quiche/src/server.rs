@@ -1,15 +1,12 @@
 //! The first datagrams at a server, before there is a connection.
 
-use std::net::SocketAddr;
-
-use gargalo_plugin::stack::{Config, host};
+use gargalo_plugin::stack::{Config, Path, host};
 use quiche::{Connection, ConnectionId, Error, Header, Type};
 
 use crate::id;
 
 pub struct Server {
     config: quiche::Config,
-    local: SocketAddr,
     must_retry: bool,
     retry: Option<Retry>,
 }
@@ -21,21 +18,15 @@ struct Retry {
     server_chose: ConnectionId<'static>,
 }
 
-/// What becomes of a datagram.
-pub enum First {
-    Accepted(Box<Connection>),
-    Retry(Vec<u8>),
-    Ignored,
-}
-
 impl Server {
     pub fn new(config: quiche::Config, asked: &Config<'_>) -> Self {
-        Self { config, local: asked.local, must_retry: asked.retry, retry: None }
+        Self { config, must_retry: asked.retry, retry: None }
     }
 
-    pub fn first(&mut self, header: &Header<'_>, remote: SocketAddr) -> Result<First, Error> {
+    /// The connection, unless the datagram is answered by a Retry or ignored.
+    pub fn first(&mut self, header: &Header<'_>, path: &Path) -> Result<Option<Connection>, Error> {
         if header.ty != Type::Initial || !quiche::version_is_supported(header.version) {
-            return Ok(First::Ignored);
+            return Ok(None);
         }
         let (mut own, mut original) = (id(), None);
         if self.must_retry {
@@ -45,23 +36,21 @@ impl Server {
                     own = sent.server_chose.clone();
                     original = Some(sent.client_chose.clone());
                 }
-                Some(sent) if header.dcid != sent.client_chose => return Ok(First::Ignored),
-                _ => return self.answer(header, own).map(First::Retry),
+                Some(sent) if header.dcid != sent.client_chose => return Ok(None),
+                _ => return self.answer(header, own, path).map(|()| None),
             }
         }
-        let made = quiche::accept(&own, original.as_ref(), self.local, remote, &mut self.config);
-        made.map(|connection| First::Accepted(Box::new(connection)))
+        quiche::accept(&own, original.as_ref(), path.local, path.remote, &mut self.config).map(Some)
     }
 
     /// A Retry; a client whose first flight has several datagrams gets the same one for each.
-    fn answer(&mut self, header: &Header<'_>, server_chose: ConnectionId<'static>) -> Result<Vec<u8>, Error> {
+    fn answer(&mut self, header: &Header<'_>, server_chose: ConnectionId<'static>, to: &Path) -> Result<(), Error> {
         let client_chose = ConnectionId::from_vec(header.dcid.to_vec());
         let token = host::random_array();
-        let sent = self.retry.get_or_insert(Retry { token, client_chose, server_chose });
-        let mut out = vec![0; 1200];
-        let length =
-            quiche::retry(&header.scid, &header.dcid, &sent.server_chose, &sent.token, header.version, &mut out)?;
-        out.truncate(length);
-        Ok(out)
+        let Retry { token, server_chose, .. } = self.retry.get_or_insert(Retry { token, client_chose, server_chose });
+        let mut out = [0; 1200];
+        let length = quiche::retry(&header.scid, &header.dcid, server_chose, token, header.version, &mut out)?;
+        host::send(&Path { ecn: 0, ..*to }, &out[..length]);
+        Ok(())
     }
 }

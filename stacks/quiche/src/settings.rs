@@ -42,8 +42,6 @@ pub fn config(asked: &Config<'_>) -> Result<quiche::Config, Box<dyn Error>> {
     if asked.early_data || (!asked.is_server && asked.session.is_empty()) {
         c.enable_early_data();
     }
-    if asked.secrets {
-        c.log_keys();
-    }
+    c.log_keys();
     Ok(c)
 }

@@ -4,7 +4,6 @@
 
 mod settings;
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,11 +12,11 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use gargalo_plugin::stack::abi::feature::{ECN, INITIAL_WINDOW, MIGRATION, MTU_DISCOVERY, QLOG, RETRY, ZERO_RTT};
 use gargalo_plugin::stack::{About, Config, EarlyData, Event, Path, Stack, Stats, host};
-use gargalo_stack_common::{Outgoing, Sink, rustls as tls};
+use gargalo_stack_common::rustls as tls;
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionIdGenerator, DatagramEvent, Dir,
-    EcnCodepoint, Endpoint, EndpointConfig, Incoming, ReadError, ServerConfig, StreamEvent, StreamId,
+    EcnCodepoint, Endpoint, EndpointConfig, Incoming, ReadError, ServerConfig, StreamEvent, StreamId, Transmit,
     TransportErrorCode, VarInt,
 };
 use ring::{hkdf, hmac};
@@ -35,29 +34,8 @@ struct Quinn {
     ecn: bool,
     retry: bool,
     early: bool,
-    connected: bool,
     over: bool,
-    outgoing: Outgoing,
-    /// Datagrams that are of no connection.
-    answers: VecDeque<(Vec<u8>, SocketAddr)>,
     scratch: Vec<u8>,
-}
-
-struct Streams<'a>(&'a mut Connection);
-
-fn stream(id: u64) -> StreamId {
-    VarInt::from_u64(id).unwrap_or(VarInt::MAX).into()
-}
-
-impl Sink for Streams<'_> {
-    fn take(&mut self, id: u64, data: &[u8]) -> usize {
-        self.0.send_stream(stream(id)).write(data).unwrap_or(0)
-    }
-
-    fn finish(&mut self, id: u64) {
-        // Fails if it is done already.
-        let _ = self.0.send_stream(stream(id)).finish();
-    }
 }
 
 fn create(asked: &Config<'_>, now: Duration) -> Result<Quinn, Box<dyn Error>> {
@@ -80,10 +58,7 @@ fn create(asked: &Config<'_>, now: Duration) -> Result<Quinn, Box<dyn Error>> {
         ecn: asked.ecn,
         retry: asked.retry,
         early: false,
-        connected: false,
         over: false,
-        outgoing: Outgoing::default(),
-        answers: VecDeque::new(),
         scratch: Vec::new(),
     };
     if !asked.is_server {
@@ -123,10 +98,9 @@ impl Quinn {
         }
         while let Some(event) = connection.poll() {
             match event {
-                quinn_proto::Event::Connected => self.on_connected(&mut connection),
+                quinn_proto::Event::Connected => self.on_connected(&connection),
                 quinn_proto::Event::ConnectionLost { reason } => self.end(&reason),
                 quinn_proto::Event::Stream(StreamEvent::Readable { id }) => read(&mut connection, id),
-                quinn_proto::Event::Stream(StreamEvent::Finished { id }) => self.outgoing.remove(id.into()),
                 quinn_proto::Event::Stream(StreamEvent::Opened { dir }) => {
                     while let Some(id) = connection.streams().accept(dir) {
                         read(&mut connection, id);
@@ -135,22 +109,16 @@ impl Quinn {
                 _ => {}
             }
         }
-        self.outgoing.flush(&mut Streams(&mut connection));
         self.connection = Some(connection);
     }
 
-    fn on_connected(&mut self, connection: &mut Connection) {
-        self.connected = true;
+    fn on_connected(&self, connection: &Connection) {
         let is_server = connection.side().is_server();
         let early = match is_server || connection.accepted_0rtt() {
             _ if !connection.has_0rtt() && !self.early => EarlyData::None,
             true => EarlyData::Accepted,
             false => EarlyData::Rejected,
         };
-        // quinn has forgotten rejected streams; they get the same numbers again.
-        self.outgoing.end_early(early == EarlyData::Rejected, || {
-            let _ = connection.streams().open(Dir::Bi);
-        });
         host::event(Event::Connected(early));
     }
 
@@ -160,9 +128,15 @@ impl Quinn {
             ConnectionError::ConnectionClosed(close) => close.error_code == TransportErrorCode::NO_ERROR,
             other => *other == ConnectionError::LocallyClosed,
         };
-        if !std::mem::replace(&mut self.over, true) {
-            let why = reason.to_string();
-            host::event(if in_order { Event::Closed } else { Event::Failed(&why) });
+        self.over = true;
+        let why = reason.to_string();
+        host::event(if in_order { Event::Closed } else { Event::Failed(&why) });
+    }
+
+    /// Sends a datagram that is of no connection.
+    fn answer(&self, answer: Option<Transmit>, data: &[u8]) {
+        if let Some(Transmit { destination: remote, .. }) = answer {
+            host::send(&Path { local: self.local, remote, ecn: 0 }, data);
         }
     }
 
@@ -172,11 +146,11 @@ impl Quinn {
             self.endpoint.ignore(incoming);
         } else if self.retry && !incoming.remote_address_validated() {
             let answer = self.endpoint.retry(incoming, &mut out).ok();
-            self.answers.extend(answer.map(|answer| (out, answer.destination)));
+            self.answer(answer, &out);
         } else {
             match self.endpoint.accept(incoming, at, &mut out, None) {
                 Ok((_, connection)) => self.connection = Some(connection),
-                Err(e) => self.answers.extend(e.response.map(|answer| (out, answer.destination))),
+                Err(e) => self.answer(e.response, &out),
             }
         }
     }
@@ -205,27 +179,18 @@ impl Stack for Quinn {
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => self.on_incoming(incoming, at),
-            Some(DatagramEvent::Response(answer)) => {
-                self.answers.push_back((self.scratch.clone(), answer.destination));
-            }
+            Some(DatagramEvent::Response(answer)) => self.answer(Some(answer), &self.scratch),
             None => {}
         }
         self.take_events();
     }
 
     fn datagram_out(&mut self, now: Duration, out: &mut [u8]) -> Option<(usize, Path)> {
-        let (mut ecn, local) = (None, self.local);
-        let remote = if let Some((answer, remote)) = self.answers.pop_front() {
-            self.scratch = answer;
-            remote
-        } else {
-            self.scratch.clear();
-            let sent = self.connection.as_mut()?.poll_transmit(self.start + now, 1, &mut self.scratch)?;
-            ecn = sent.ecn.filter(|_| self.ecn);
-            sent.destination
-        };
+        self.scratch.clear();
+        let sent = self.connection.as_mut()?.poll_transmit(self.start + now, 1, &mut self.scratch)?;
+        let ecn = sent.ecn.filter(|_| self.ecn).map_or(0, |mark| mark as u8);
         out.get_mut(..self.scratch.len())?.copy_from_slice(&self.scratch);
-        Some((self.scratch.len(), Path { local, remote, ecn: ecn.map_or(0, |mark| mark as u8) }))
+        Some((self.scratch.len(), Path { local: self.local, remote: sent.destination, ecn }))
     }
 
     fn next_timer(&mut self) -> Option<Duration> {
@@ -243,11 +208,12 @@ impl Stack for Quinn {
 
     fn write(&mut self, _now: Duration, id: u64, data: &[u8], fin: bool) -> usize {
         let Some(connection) = &mut self.connection else { return 0 };
-        self.outgoing.write(&mut Streams(connection), id, data, fin, self.early && !self.connected)
-    }
-
-    fn write_room(&mut self, id: u64) -> usize {
-        self.outgoing.room(id)
+        let mut stream = connection.send_stream(VarInt::from_u64(id).unwrap_or(VarInt::MAX).into());
+        if fin {
+            // It fails if the peer has stopped the stream.
+            let _ = stream.finish();
+        }
+        stream.write(data).unwrap_or(0)
     }
 
     fn migrate(&mut self, _now: Duration, local: SocketAddr) {
@@ -276,7 +242,7 @@ impl Stack for Quinn {
             ssthresh: control.ssthresh.filter(|bytes| *bytes != u64::MAX),
             srtt: (told.frame_rx.acks > 0).then_some(told.path.rtt),
             pacing_rate: control.pacing_rate,
-            phase,
+            phase: phase.map(str::to_owned),
             ..Stats::default()
         }
     }

@@ -1,7 +1,6 @@
 //! What a scenario asks, in quinn's types.
 
 use std::error::Error;
-use std::ffi::CStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -29,18 +28,18 @@ fn congestion(name: &str, window: u64) -> Arc<dyn ControllerFactory + Send + Syn
 }
 
 /// The word of a congestion control for its state. Of BBR, quinn shows it only as text for debugging.
-pub fn phase(control: &dyn Controller) -> Option<&'static CStr> {
+pub fn phase(control: &dyn Controller) -> Option<&'static str> {
     let now = control.metrics();
     let Ok(bbr) = control.clone_box().into_any().downcast::<Bbr>() else {
         let slow = now.congestion_window < now.ssthresh.unwrap_or(u64::MAX);
-        return Some(if slow { c"slow-start" } else { c"congestion-avoidance" });
+        return Some(if slow { "slow-start" } else { "congestion-avoidance" });
     };
     let text = format!("{bbr:?}");
     match text.split(" mode: ").nth(1)?.split(',').next()? {
-        "Startup" => Some(c"startup"),
-        "Drain" => Some(c"drain"),
-        "ProbeBw" => Some(c"probe-bw"),
-        "ProbeRtt" => Some(c"probe-rtt"),
+        "Startup" => Some("startup"),
+        "Drain" => Some("drain"),
+        "ProbeBw" => Some("probe-bw"),
+        "ProbeRtt" => Some("probe-rtt"),
         _ => None,
     }
 }

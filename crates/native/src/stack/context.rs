@@ -2,12 +2,14 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
 use gargalo_quic::Event;
-use gargalo_quic::foreign::Told;
-use gargalo_units::Duration;
+use gargalo_quic::foreign::{Outgoing, Told};
+use gargalo_units::{Duration, Ecn};
 use rand::Rng;
 
+use super::end::socket;
 use super::text;
 
 /// The functions that a stack may call.
@@ -22,6 +24,7 @@ pub(super) fn host(told: *mut Told) -> abi::Host {
         qlog,
         notice,
         rtt_sample,
+        send,
     }
 }
 
@@ -60,11 +63,14 @@ unsafe extern "C" fn event(at: *mut c_void, kind: u32, value: u32, why: *const c
     let told = unsafe { told(at) };
     match kind {
         abi::event::EARLY => told.early(),
-        abi::event::CONNECTED => told.handshake(match value {
-            abi::early::ACCEPTED => Some(true),
-            abi::early::REJECTED => Some(false),
-            _ => None,
-        }),
+        abi::event::CONNECTED => {
+            let zero_rtt = match value {
+                abi::early::ACCEPTED => Some(true),
+                abi::early::REJECTED | abi::early::RESENT => Some(false),
+                _ => None,
+            };
+            told.handshake(zero_rtt, value == abi::early::RESENT);
+        }
         abi::event::CLOSED => told.end(Event::Closed),
         abi::event::FAILED => {
             let why = text(why).unwrap_or_else(|| "the stack does not say why".to_owned());
@@ -118,4 +124,16 @@ unsafe extern "C" fn notice(at: *mut c_void, kind: *const c_char, detail: *const
 unsafe extern "C" fn rtt_sample(at: *mut c_void, rtt: u64) {
     // SAFETY: a stack passes its context on.
     unsafe { told(at) }.rtt_sample(Duration::from_nanos(rtt));
+}
+
+unsafe extern "C" fn send(at: *mut c_void, path: *const abi::Path, data: *const u8, length: usize) {
+    // SAFETY: a stack passes its context on, a path or null, and `length` bytes.
+    let (told, path, data) = unsafe { (told(at), path.as_ref(), slice(data, length)) };
+    if let Some((path, remote)) = path.and_then(|p| Some((p, socket(&p.remote)?))) {
+        told.send(Outgoing {
+            payload: BytesMut::from(data),
+            remote,
+            ecn: Ecn::from_bits(path.ecn & 3),
+        });
+    }
 }

@@ -191,14 +191,6 @@ impl Verbs for End {
         })
     }
 
-    fn write_room(&mut self, stream: StreamId) -> u64 {
-        // SAFETY: the object is alive.
-        let room = self.call(function::WRITE_ROOM, |f, at| unsafe {
-            (f.write_room)(at, stream)
-        });
-        room as u64
-    }
-
     fn unacknowledged(&mut self) -> Option<u64> {
         let unacknowledged = self.functions.unacknowledged?;
         // SAFETY: the object is alive.
@@ -307,7 +299,7 @@ fn address(of: SocketAddr) -> abi::Address {
     made
 }
 
-fn socket(of: &abi::Address) -> Option<SocketAddr> {
+pub(super) fn socket(of: &abi::Address) -> Option<SocketAddr> {
     let ip: IpAddr = match of.ip_length {
         4 => <[u8; 4]>::try_from(&of.ip[..4]).ok()?.into(),
         16 => of.ip.into(),

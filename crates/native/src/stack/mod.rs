@@ -29,13 +29,12 @@ mod function {
     pub(super) const TIMEOUT: usize = 5;
     pub(super) const OPEN_STREAM: usize = 6;
     pub(super) const WRITE: usize = 7;
-    pub(super) const WRITE_ROOM: usize = 8;
-    pub(super) const UNACKNOWLEDGED: usize = 9;
-    pub(super) const MIGRATE: usize = 10;
-    pub(super) const CLOSE: usize = 11;
-    pub(super) const IS_OVER: usize = 12;
-    pub(super) const STATS: usize = 13;
-    pub(super) const NAMES: [&str; 14] = [
+    pub(super) const UNACKNOWLEDGED: usize = 8;
+    pub(super) const MIGRATE: usize = 9;
+    pub(super) const CLOSE: usize = 10;
+    pub(super) const IS_OVER: usize = 11;
+    pub(super) const STATS: usize = 12;
+    pub(super) const NAMES: [&str; 13] = [
         "create",
         "destroy",
         "datagram_in",
@@ -44,7 +43,6 @@ mod function {
         "timeout",
         "open_stream",
         "write",
-        "write_room",
         "unacknowledged",
         "migrate",
         "close",
@@ -89,7 +87,6 @@ struct Functions {
         usize,
         std::ffi::c_int,
     ) -> usize,
-    write_room: unsafe extern "C" fn(*mut std::ffi::c_void, u64) -> usize,
     unacknowledged: Option<unsafe extern "C" fn(*mut std::ffi::c_void) -> u64>,
     migrate: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, *const abi::Address)>,
     close: unsafe extern "C" fn(*mut std::ffi::c_void, u64),
@@ -108,7 +105,6 @@ impl Functions {
             timeout: t.timeout?,
             open_stream: t.open_stream?,
             write: t.write?,
-            write_room: t.write_room?,
             unacknowledged: t.unacknowledged,
             migrate: t.migrate,
             close: t.close?,
@@ -288,6 +284,6 @@ impl Implementation for NativeImplementation {
         let known = (self.of.name(), self.of.features);
         let (asked, told) = Asked::of(known, realm, config, init, is_client);
         let end = End::new(self.of, &self.faults, &asked, told)?;
-        Ok(Box::new(Foreign::new(end, known, asked.local, asked.now)))
+        Ok(Box::new(Foreign::new(end, known, &asked)))
     }
 }

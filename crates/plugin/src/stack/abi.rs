@@ -48,6 +48,8 @@ pub mod early {
     pub const ACCEPTED: u32 = 1;
     /// It was rejected.
     pub const REJECTED: u32 = 2;
+    /// It was rejected, and the library sends it again by itself.
+    pub const RESENT: u32 = 3;
 }
 
 /// `struct gargalo_address`.
@@ -129,6 +131,7 @@ pub struct Host {
     pub qlog: unsafe extern "C" fn(*mut c_void, *const u8, usize),
     pub notice: unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char),
     pub rtt_sample: unsafe extern "C" fn(*mut c_void, u64),
+    pub send: unsafe extern "C" fn(*mut c_void, *const Path, *const u8, usize),
 }
 
 /// `struct gargalo_stack_stats`.
@@ -200,7 +203,6 @@ pub struct Table {
     pub open_stream: Option<unsafe extern "C" fn(*mut c_void, u64) -> i64>,
     pub write:
         Option<unsafe extern "C" fn(*mut c_void, u64, u64, *const u8, usize, c_int) -> usize>,
-    pub write_room: Option<unsafe extern "C" fn(*mut c_void, u64) -> usize>,
     pub unacknowledged: Option<unsafe extern "C" fn(*mut c_void) -> u64>,
     pub migrate: Option<unsafe extern "C" fn(*mut c_void, u64, *const Address)>,
     pub close: Option<unsafe extern "C" fn(*mut c_void, u64)>,

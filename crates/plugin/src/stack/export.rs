@@ -48,7 +48,6 @@ pub fn table<S: Stack>() -> abi::Table {
         timeout: Some(timeout::<S>),
         open_stream: Some(open_stream::<S>),
         write: Some(write::<S>),
-        write_room: Some(write_room::<S>),
         unacknowledged: about.tells_unacknowledged.then_some(unacknowledged::<S>),
         migrate: (about.features & feature::MIGRATION != 0).then_some(migrate::<S>),
         close: Some(close::<S>),
@@ -62,6 +61,8 @@ struct Object<S> {
     stack: S,
     host: *const abi::Host,
     now: Duration,
+    /// The word that the host was last given.
+    phase: CString,
     /// It has panicked: later calls do nothing.
     broken: bool,
 }
@@ -129,6 +130,7 @@ unsafe extern "C" fn create<S: Stack>(
             stack,
             host,
             now,
+            phase: CString::default(),
             broken: false,
         }))
         .cast(),
@@ -195,12 +197,7 @@ unsafe extern "C" fn datagram_out<S: Stack>(
             let Some((length, sent)) = stack.datagram_out(now, out) else {
                 return 0;
             };
-            *path = abi::Path {
-                local: to_abi(sent.local),
-                remote: to_abi(sent.remote),
-                ecn: sent.ecn,
-                reserved: [0; 7],
-            };
+            *path = to_abi_path(&sent);
             length
         })
     }
@@ -240,11 +237,6 @@ unsafe extern "C" fn write<S: Stack>(
     }
 }
 
-unsafe extern "C" fn write_room<S: Stack>(object: *mut c_void, stream: u64) -> usize {
-    // SAFETY: as above.
-    unsafe { call::<S, _>(object, None, 0, |stack_, _| stack_.write_room(stream)) }
-}
-
 unsafe extern "C" fn unacknowledged<S: Stack>(object: *mut c_void) -> u64 {
     // SAFETY: as above.
     let bytes = unsafe { call::<S, _>(object, None, None, |stack, _| stack.unacknowledged()) };
@@ -278,8 +270,14 @@ unsafe extern "C" fn stats<S: Stack>(object: *mut c_void, out: *mut abi::Stats) 
     unsafe {
         let told = call::<S, _>(object, None, Stats::default(), |stack, _| stack.stats());
         let size = (*out).size;
+        let word = told.phase.as_deref().map(host::c_string);
+        let kept = &mut (*object.cast::<Object<S>>()).phase;
         let told = abi::Stats {
             size,
+            phase: word.map_or(std::ptr::null(), |word| {
+                *kept = word;
+                kept.as_ptr()
+            }),
             ..to_abi_stats(&told)
         };
         let known = usize::try_from(size).unwrap_or(usize::MAX);
@@ -305,7 +303,6 @@ fn to_abi_stats(s: &Stats) -> abi::Stats {
         srtt: s.srtt.map_or(NONE, nanos),
         pacing_rate: s.pacing_rate.unwrap_or(NONE),
         delivery_rate: s.delivery_rate.unwrap_or(NONE),
-        phase: s.phase.map_or(std::ptr::null(), CStr::as_ptr),
         ..abi::Stats::default()
     }
 }
@@ -318,6 +315,15 @@ fn from_abi(a: &abi::Address) -> Option<SocketAddr> {
         _ => return None,
     };
     Some(SocketAddr::new(ip, a.port))
+}
+
+pub(super) fn to_abi_path(path: &Path) -> abi::Path {
+    abi::Path {
+        local: to_abi(path.local),
+        remote: to_abi(path.remote),
+        ecn: path.ecn,
+        reserved: [0; 7],
+    }
 }
 
 fn to_abi(a: SocketAddr) -> abi::Address {

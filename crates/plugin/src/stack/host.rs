@@ -8,7 +8,8 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use super::abi::{self, NONE, early, event};
-use super::{EarlyData, Event};
+use super::export::to_abi_path;
+use super::{EarlyData, Event, Path};
 
 /// A call to an object.
 #[derive(Clone, Copy)]
@@ -63,6 +64,7 @@ pub fn event(event: Event<'_>) {
                 EarlyData::None => early::NONE,
                 EarlyData::Accepted => early::ACCEPTED,
                 EarlyData::Rejected => early::REJECTED,
+                EarlyData::Resent => early::RESENT,
             };
             (event::CONNECTED, value, None)
         }
@@ -117,6 +119,14 @@ pub fn rtt_sample(rtt: Duration) {
     host(|h| unsafe { (h.rtt_sample)(h.context, nanos(rtt)) });
 }
 
+/// A datagram that is sent now, before those of [`Stack::datagram_out`](super::Stack::datagram_out): an answer of a
+/// server that has no connection yet.
+pub fn send(path: &Path, data: &[u8]) {
+    let path = to_abi_path(path);
+    // SAFETY: the data has the length told, and both live until after the call.
+    host(|h| unsafe { (h.send)(h.context, &raw const path, data.as_ptr(), data.len()) });
+}
+
 /// [`qlog`] for what writes to a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QlogFile;
@@ -162,7 +172,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Text for C; it ends before the first zero byte, if it has one.
-fn c_string(text: &str) -> CString {
+pub(super) fn c_string(text: &str) -> CString {
     let text = text.split('\0').next().unwrap_or_default();
     CString::new(text).unwrap_or_default()
 }

@@ -9,7 +9,6 @@ pub mod export;
 pub mod host;
 mod virtual_clock;
 
-use std::ffi::CStr;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -63,11 +62,9 @@ pub trait Stack: Sized + Send + 'static {
     /// Opens a bidirectional stream; `None` if the peer's limit is reached.
     fn open_stream(&mut self, now: Duration) -> Option<u64>;
 
-    /// Takes stream data and returns how many bytes; `fin`: the stream ends after them, if all are taken.
+    /// Takes stream data and returns how many bytes; the host offers the rest again. `fin`: the stream ends here; there is
+    /// no data then.
     fn write(&mut self, now: Duration, stream: u64, data: &[u8], fin: bool) -> usize;
-
-    /// Bytes that [`Stack::write`] would take now.
-    fn write_room(&mut self, stream: u64) -> usize;
 
     /// Stream data and ends of streams that are written and not acknowledged.
     fn unacknowledged(&mut self) -> Option<u64> {
@@ -175,12 +172,14 @@ pub enum EarlyData {
     None,
     /// The server has accepted it.
     Accepted,
-    /// The server has rejected it.
+    /// The server has rejected it, and the implementation has forgotten its streams: the host writes them again.
     Rejected,
+    /// The server has rejected it, and the implementation sends it again by itself.
+    Resent,
 }
 
 /// Counters and state of the sender; `None` where the implementation does not tell.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Ack-eliciting packets sent.
     pub sent_packets: Option<u64>,
@@ -207,5 +206,5 @@ pub struct Stats {
     /// Bits per second.
     pub delivery_rate: Option<u64>,
     /// State of the congestion control in one word.
-    pub phase: Option<&'static CStr>,
+    pub phase: Option<String>,
 }

@@ -176,13 +176,6 @@ static int64_t open_stream(void *stack, uint64_t now) {
     return (int64_t)(4 * t->streams++ + (t->is_server ? 1 : 0)); /* RFC 9000 §2.1 */
 }
 
-static size_t write_room(void *stack, uint64_t stream) {
-    struct toy *t = stack;
-    (void)stream;
-    uint64_t used = t->end - t->first;
-    return t->is_open && used < WINDOW ? (WINDOW - used) * PAYLOAD : 0;
-}
-
 static size_t write_data(void *stack, uint64_t now, uint64_t stream, const uint8_t *data, size_t length, int fin) {
     struct toy *t = stack;
     size_t taken = 0;
@@ -246,7 +239,6 @@ const struct gargalo_stack *gargalo_stack_v1(void) {
         .timeout = timeout,
         .open_stream = open_stream,
         .write = write_data,
-        .write_room = write_room,
         .unacknowledged = unacknowledged,
         .migrate = NULL,
         .close = close_now,

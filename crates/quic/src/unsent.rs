@@ -1,0 +1,130 @@
+//! Stream data between the application and a foreign stack, which may take less than is written, and may forget early data
+//! that the server rejects.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::{Buf, Bytes};
+use gargalo_units::Instant;
+
+use crate::StreamId;
+use crate::foreign::Verbs;
+
+/// Bytes that a stream accepts ahead of the stack, as with noq.
+const ROOM: u64 = 256 << 10;
+
+/// What has been written, by stream, until the stack has taken all of it.
+#[derive(Debug)]
+pub(crate) struct Unsent {
+    streams: BTreeMap<StreamId, Stream>,
+    room: u64,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    waiting: VecDeque<Bytes>,
+    ends: bool,
+    /// The stack knows that it ends.
+    ended: bool,
+    /// Written before the handshake was complete.
+    early: Vec<Bytes>,
+}
+
+impl Unsent {
+    /// For a connection that may keep this many bytes to be sent.
+    pub(crate) fn new(send_window: u64) -> Self {
+        Self {
+            streams: BTreeMap::new(),
+            room: send_window.min(ROOM),
+        }
+    }
+
+    /// A stream has been opened.
+    pub(crate) fn open(&mut self, stream: StreamId) {
+        self.streams.entry(stream).or_default();
+    }
+
+    /// Bytes that [`Unsent::write`] takes.
+    pub(crate) fn room(&self, stream: StreamId) -> u64 {
+        match self.streams.get(&stream) {
+            Some(s) if s.ends || !s.waiting.is_empty() => 0,
+            _ => self.room,
+        }
+    }
+
+    /// Takes data; returns how many bytes.
+    pub(crate) fn write(&mut self, stream: StreamId, mut data: Bytes, early: bool) -> usize {
+        data.truncate(usize::try_from(self.room(stream)).unwrap_or(usize::MAX));
+        let taken = data.len();
+        if taken > 0 {
+            let s = self.streams.entry(stream).or_default();
+            s.early.extend(early.then(|| data.clone()));
+            s.waiting.push_back(data);
+        }
+        taken
+    }
+
+    /// The stream ends after what was written.
+    pub(crate) fn finish(&mut self, stream: StreamId) {
+        self.streams.entry(stream).or_default().ends = true;
+    }
+
+    /// Offers the stack what waits. While data is early, all of it is kept.
+    ///
+    /// # Errors
+    /// The stack breaks a rule.
+    pub(crate) fn offer(
+        &mut self,
+        verbs: &mut impl Verbs,
+        now: Instant,
+        early: bool,
+    ) -> Result<(), String> {
+        for (id, s) in &mut self.streams {
+            while let Some(data) = s.waiting.front_mut() {
+                let taken = verbs.write(now, *id, data, false);
+                if taken > data.len() {
+                    return Err(format!("write took {taken} bytes of {}", data.len()));
+                }
+                data.advance(taken);
+                if !data.is_empty() {
+                    break;
+                }
+                s.waiting.pop_front();
+            }
+            if s.ends && !s.ended && s.waiting.is_empty() {
+                s.ended = true;
+                verbs.write(now, *id, &[], true);
+            }
+        }
+        if !early {
+            self.streams.retain(|_, s| {
+                s.early.clear();
+                !s.ended
+            });
+        }
+        Ok(())
+    }
+
+    /// The server has rejected early data and the stack has forgotten its streams: they are opened again, and all of
+    /// their data waits.
+    ///
+    /// # Errors
+    /// The stack breaks a rule.
+    pub(crate) fn again(&mut self, verbs: &mut impl Verbs, now: Instant) -> Result<(), String> {
+        for (id, s) in &mut self.streams {
+            let opened = verbs.open_stream(now);
+            if opened != Some(*id) {
+                return Err(format!(
+                    "open_stream did not open stream {id} again after the rejection of early data"
+                ));
+            }
+            s.waiting = std::mem::take(&mut s.early).into();
+            s.ended = false;
+        }
+        Ok(())
+    }
+
+    /// Nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.streams.values().all(|s| s.waiting.is_empty())
+    }
+}
