@@ -77,6 +77,23 @@ def test_early_data_arrives_after_half_a_round_trip(stack: str, tmp_path: Path) 
 
 
 @EACH
+def test_rejected_early_data_is_written_again(stack: str) -> None:
+    # Its session is the one of a flow in between, to a server that is another stack.
+    between = f"""[[flows]]
+from = "client"
+to   = "server"
+start = "1s"
+transport.quic = {{ stack = {{ client = "{stack}", server = "noq" }}, congestion = "cubic" }}
+workload.bulk = {{ bytes = "50kB" }}
+
+[record]"""
+    text = scenario(QUIET, stack).replace("[record]", between)
+    row, events = flow(text, 1, **{f"{QUIC}.handshake": "0-rtt"})
+    assert row["delivered_bytes"] == 50_000
+    assert [d for kind, d in events if kind == "zero-rtt"] == ["keys", "rejected"]
+
+
+@EACH
 def test_a_retry_takes_one_round_trip_more(stack: str, tmp_path: Path) -> None:
     text = scenario(QUIET, stack)
     usual, _ = flow(text, 1)

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use gargalo_plugin::stack::abi::feature::{INITIAL_WINDOW, MIGRATION, MTU_DISCOVERY, NO_PACING, QLOG, RETRY, ZERO_RTT};
 use gargalo_plugin::stack::{About, Config, EarlyData, Event, Path, Stack, Stats, host};
 use gargalo_stack_common as _;
-use quiche::{Connection, ConnectionError, ConnectionId, Header, PathEvent, RecvInfo};
+use quiche::{Connection, ConnectionError, ConnectionId, PathEvent, RecvInfo};
 
 use server::Server;
 
@@ -117,10 +117,10 @@ impl Quiche {
         match error {
             _ if c.is_timed_out() => host::event(Event::Failed("timed out")),
             Some(ConnectionError { error_code: 0, .. }) => host::event(Event::Closed),
-            Some(e) => {
-                let kind = if e.is_app { "application" } else { "transport" };
-                let reason = String::from_utf8_lossy(&e.reason);
-                host::event(Event::Failed(&format!("{kind} error {:#x} {reason}", e.error_code)));
+            Some(ConnectionError { error_code, reason, is_app }) => {
+                let (kind, reason) =
+                    (if *is_app { "application" } else { "transport" }, String::from_utf8_lossy(reason));
+                host::event(Event::Failed(&format!("{kind} error {error_code:#x} {reason}")));
             }
             None if c.is_closed() => host::event(Event::Failed("the connection was lost")),
             None => {}
@@ -174,12 +174,8 @@ impl Stack for Quiche {
 
     fn datagram_in(&mut self, _now: Duration, path: &Path, data: &mut [u8]) {
         if self.connection.is_none() {
-            let Ok(header) = Header::from_slice(data, ID) else { return };
-            match self.server.as_mut().map(|server| server.first(&header, path)) {
-                Some(Ok(Some(connection))) => self.begin(connection),
-                Some(Err(e)) => host::notice("refused", &e.to_string()),
-                Some(Ok(None)) | None => {}
-            }
+            let made = self.server.as_mut().and_then(|server| server.first(data, path));
+            made.into_iter().for_each(|connection| self.begin(connection));
         }
         if let Some(connection) = &mut self.connection {
             // Errors that end the connection are its `local_error`.
