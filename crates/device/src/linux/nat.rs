@@ -7,21 +7,42 @@ use std::process::{Child, Command, Stdio};
 use super::place::{self, Place};
 use crate::{Error, Result};
 
-/// Masquerading and forwarding; both are undone when it is dropped.
+/// Masquerading and forwarding; both are undone when it is dropped, and when this process ends in any other way.
 ///
-/// With nft the rules belong to a process that reads our pipe, and are removed with it even when we are killed; with
-/// iptables they remain after `kill -9`.
+/// With nft the rules belong to a process that reads our pipe, and are removed with it. What else is to be undone does
+/// a shell that waits for the end of a pipe of ours.
 #[derive(Debug)]
 pub struct Nat {
-    rules: Rules,
-    /// The forwarding switch to restore.
-    forwarding: Option<&'static str>,
+    _restorers: Vec<Restorer>,
+    nft: Option<Child>,
 }
 
+/// A process that runs a command when this value is dropped or this process ends, also when that is killed.
 #[derive(Debug)]
-enum Rules {
-    Nft(Child),
-    Iptables { tool: &'static str, network: String },
+struct Restorer(Child);
+
+impl Restorer {
+    /// The arguments are `$1`, `$2` and so on of the script.
+    fn new(script: &str, arguments: &[&str]) -> Result<Self> {
+        // A Ctrl-C at the terminal reaches it too: it waits for us.
+        let script = format!("trap '' INT TERM HUP QUIT; read -r _; {script}");
+        Command::new("sh")
+            .args(["-c", &script, "sh"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map(Self)
+            .map_err(|e| Error::Unsupported(format!("--nat needs sh: {e}")))
+    }
+}
+
+impl Drop for Restorer {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
 }
 
 impl Nat {
@@ -40,29 +61,35 @@ impl Nat {
             IpAddr::V4(_) => format!("{ours}/30"),
             IpAddr::V6(_) => format!("{ours}/126"),
         };
-        let rules = match nft(&network, ours.is_ipv6()) {
-            Ok(child) => Rules::Nft(child),
+        let mut restorers = Vec::new();
+        let nft = match nft(&network, ours.is_ipv6()) {
+            Ok(child) => Some(child),
             Err(by_nft) => {
                 let tool = if ours.is_ipv6() {
                     "ip6tables"
                 } else {
                     "iptables"
                 };
-                iptables(tool, "-A", &network).map_err(|by_iptables| {
+                iptables(tool, &network).map_err(|by_iptables| {
                     Error::Unsupported(format!(
                         "--nat needs nft or iptables: nft: {by_nft}; {tool}: {by_iptables}"
                     ))
                 })?;
-                Rules::Iptables { tool, network }
+                restorers.push(Restorer::new(
+                    r#""$1" -t nat -D POSTROUTING -s "$2" -j MASQUERADE"#,
+                    &[tool, &network],
+                )?);
+                None
             }
         };
-        let forwarding = if place::is_on(switch) {
-            None
-        } else {
+        if !place::is_on(switch) {
+            restorers.push(Restorer::new(r#"echo 0 > "$1""#, &[switch])?);
             place::set(switch, "1")?;
-            Some(switch)
-        };
-        Ok(Self { rules, forwarding })
+        }
+        Ok(Self {
+            _restorers: restorers,
+            nft,
+        })
     }
 }
 
@@ -106,12 +133,12 @@ fn nft(network: &str, is_v6: bool) -> std::result::Result<Child, String> {
     Err("it did not make the table".to_owned())
 }
 
-fn iptables(tool: &str, action: &str, network: &str) -> std::result::Result<(), String> {
+fn iptables(tool: &str, network: &str) -> std::result::Result<(), String> {
     let done = Command::new(tool)
         .args([
             "-t",
             "nat",
-            action,
+            "-A",
             "POSTROUTING",
             "-s",
             network,
@@ -129,17 +156,42 @@ fn iptables(tool: &str, action: &str, network: &str) -> std::result::Result<(), 
 
 impl Drop for Nat {
     fn drop(&mut self) {
-        match &mut self.rules {
-            Rules::Nft(child) => {
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-            Rules::Iptables { tool, network } => {
-                let _ = iptables(tool, "-D", network);
-            }
+        if let Some(child) = &mut self.nft {
+            let _ = child.kill();
+            let _ = child.wait();
         }
-        if let Some(switch) = self.forwarding {
-            let _ = place::set(switch, "0");
-        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_restored_is_when_the_process_is_killed() {
+        let file = std::env::temp_dir().join(format!("gargalo-nat-{}", std::process::id()));
+        let path = file.to_str().unwrap();
+        let undo = r#"echo undone > "$1""#;
+        let restorer = Restorer::new(undo, &[path]).unwrap();
+        assert!(!file.exists());
+        drop(restorer);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "undone\n");
+        std::fs::remove_file(&file).unwrap();
+
+        // The kernel closes the pipe of a process that is killed, which a child of ours stands for.
+        let mut restorer = Restorer::new(undo, &[path]).unwrap();
+        let pipe = restorer.0.stdin.take().unwrap();
+        let mut holder = Command::new("sh")
+            .args(["-c", "exec sleep 60"])
+            .stdout(pipe)
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(!file.exists());
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        restorer.0.wait().unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "undone\n");
+        std::fs::remove_file(&file).unwrap();
     }
 }
