@@ -109,10 +109,12 @@ struct gargalo_stack_config {
 
 /* The host. The structure is valid as long as the object; every function takes `context` first. */
 struct gargalo_stack_host {
+    uint64_t size; /* of this structure: later versions add functions at the end */
     void *context;
     /* Writes `length` random bytes of this object's own stream. */
     void (*random)(void *context, uint8_t *out, size_t length);
-    /* Tells of an event; once told, it is ignored when told again. `value`: early data, for GARGALO_STACK_CONNECTED. `text`: UTF-8, or NULL. */
+    /* Tells of an event; once told, it is ignored when told again. `value`: early data, for GARGALO_STACK_CONNECTED.
+     * `text`: UTF-8, or NULL. */
     void (*event)(void *context, uint32_t kind, uint32_t value, const char *text);
     /* Stream data has arrived, in order, each byte once; `fin`: the stream ends after it. It counts as read. */
     void (*received)(void *context, uint64_t stream, const uint8_t *data, size_t length, int fin);
@@ -152,7 +154,7 @@ struct gargalo_stack_stats {
 struct gargalo_stack {
     uint32_t abi;      /* GARGALO_STACK_ABI */
     uint32_t features; /* bits of GARGALO_STACK_… */
-    uint64_t size;     /* of this structure */
+    uint64_t size;     /* of this structure: later versions add functions at the end */
     const char *name;    /* `stack = "name"` in scenarios */
     const char *version; /* of the implementation inside */
     const char *const *congestion; /* names of its congestion controls, the default first; ends with NULL */
@@ -174,8 +176,9 @@ struct gargalo_stack {
 
     /* Opens a bidirectional stream; returns its number, or -1 if the peer's limit is reached. */
     int64_t (*open_stream)(void *stack, uint64_t now);
-    /* Takes stream data; returns how many bytes were taken. The host keeps the rest, and offers it again after
-     * `datagram_in` and `timeout`. `fin`: the stream ends here; there is no data then, and all before it is taken. */
+    /* Takes stream data, no more than `send_window` has room for; returns how many bytes were taken. The host keeps the
+     * rest, and offers it again after `datagram_in` and `timeout`. `fin`: the stream ends here; there is no data then, and
+     * all before it is taken. */
     size_t (*write)(void *stack, uint64_t now, uint64_t stream, const uint8_t *data, size_t length, int fin);
     /* Stream data and ends of streams that are written and not acknowledged: not 0 while there are any. NULL: the
      * library does not tell. */

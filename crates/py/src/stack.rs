@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
-use gargalo_quic::foreign::{Asked, Foreign, Outgoing, Path, Sender, Told, Verbs, word};
+use gargalo_quic::foreign::{Asked, Foreign, Outgoing, Path, Sender, Told, Verbs};
 use gargalo_quic::{
     ALPN, Config, Error, Event, Features, INITIAL_RTT, Implementation, Init, MAX_STREAMS, Realm,
     SERVER_NAME, Stack, StreamId,
@@ -424,7 +424,8 @@ impl Verbs for End {
     fn stats(&mut self) -> Sender {
         self.ask(|object| {
             let given = object.call_method0(intern!(object.py(), "stats"))?;
-            stats(&given).map_err(|_| {
+            let word = |text: &str| self.host.get().told().word(text);
+            stats(&given, word).map_err(|_| {
                 let expected = "a gargalo.QuicStats with numbers of 0 or more, or None";
                 wrong(object, "stats", &given, expected)
             })
@@ -483,7 +484,7 @@ fn wanted<'py>(py: Python<'py>, asked: &Asked<'_>) -> PyResult<Bound<'py, PyDict
     Ok(fields)
 }
 
-fn stats(given: &Bound<'_, PyAny>) -> PyResult<Sender> {
+fn stats(given: &Bound<'_, PyAny>, word: impl Fn(&str) -> &'static str) -> PyResult<Sender> {
     let count = |name: &str| -> PyResult<Option<u64>> { given.getattr(name)?.extract() };
     let number = |name: &str| -> PyResult<Option<f64>> {
         let number: Option<f64> = given.getattr(name)?.extract()?;

@@ -20,8 +20,8 @@ use crate::{
 /// Datagrams in one instant, and timers in a row that are not later than the present, before a stack counts as one that
 /// never ends.
 const MOST_AT_ONCE: u32 = 100_000;
-/// Different words that stacks may use for kinds of notices and phases, and the greatest length of one.
-const MOST_WORDS: usize = 256;
+/// Different words that a connection may use for kinds of notices and phases, and the greatest length of one.
+const MOST_WORDS: usize = 64;
 const LONGEST_WORD: usize = 32;
 /// Bytes of a session that are kept.
 const LARGEST_SESSION: usize = 1 << 16;
@@ -202,6 +202,7 @@ impl<'a> Asked<'a> {
             complete: false,
             rejected: false,
             ended: false,
+            words: BTreeSet::new(),
         };
         (asked, told)
     }
@@ -234,9 +235,24 @@ pub struct Told {
     rejected: bool,
     /// The connection has ended.
     ended: bool,
+    /// That it has used.
+    words: BTreeSet<&'static str>,
 }
 
 impl Told {
+    /// A kind of notice or a phase as a word for results; "other" if the connection has too many or too long ones.
+    pub fn word(&mut self, text: &str) -> &'static str {
+        if let Some(known) = self.words.get(text) {
+            return known;
+        }
+        if self.words.len() >= MOST_WORDS || text.len() > LONGEST_WORD {
+            return "other";
+        }
+        let word = interned(text);
+        self.words.insert(word);
+        word
+    }
+
     /// Early data may be written; once.
     pub fn early(&mut self) {
         if !self.ended && !self.connected {
@@ -323,7 +339,8 @@ impl Told {
 
     /// A row for the table of events.
     pub fn notice(&mut self, kind: &str, detail: impl FnOnce() -> String) {
-        self.add_notice(word(kind), detail);
+        let kind = self.word(kind);
+        self.add_notice(kind, detail);
     }
 
     /// A round-trip sample.
@@ -355,15 +372,12 @@ impl fmt::Debug for Told {
     }
 }
 
-/// The word, kept until the process ends; "other" if stacks use too many or too long ones.
-pub fn word(text: &str) -> &'static str {
+/// The text as one that lives as long as the process.
+fn interned(text: &str) -> &'static str {
     static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = words.get(text) {
         return known;
-    }
-    if words.len() >= MOST_WORDS || text.len() > LONGEST_WORD {
-        return "other";
     }
     let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
     words.insert(kept);
@@ -524,11 +538,6 @@ impl<V: Verbs> Stack for Foreign<V> {
             return None;
         }
         let now = self.advance(now);
-        self.at_once += 1;
-        if self.at_once > MOST_AT_ONCE {
-            self.fault("datagram_out always has another datagram");
-            return None;
-        }
         let sent = match self.next_datagram(now) {
             Ok(sent) => sent?,
             Err(what) => {
@@ -536,6 +545,11 @@ impl<V: Verbs> Stack for Foreign<V> {
                 return None;
             }
         };
+        self.at_once += 1;
+        if self.at_once > MOST_AT_ONCE {
+            self.fault("datagram_out always has another datagram");
+            return None;
+        }
         self.sent_datagrams += 1;
         self.sent_datagram_bytes += sent.payload.len() as u64;
         Some(Datagram {

@@ -11,12 +11,18 @@ use crate::foreign::Verbs;
 
 /// Bytes that a stream accepts ahead of the stack, as with noq.
 const ROOM: u64 = 256 << 10;
+/// Send windows that a stack may take in one instant. One that keeps no more than a window takes at most two: one in place
+/// of what was acknowledged just now, and one that was free.
+const WINDOWS_AT_ONCE: u64 = 4;
 
 /// What has been written, by stream, until the stack has taken all of it.
 #[derive(Debug)]
 pub(crate) struct Unsent {
     streams: BTreeMap<StreamId, Stream>,
     room: u64,
+    /// What a stack may take in one instant, and has taken in the present one.
+    most_at_once: u64,
+    at_once: (Instant, u64),
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +41,8 @@ impl Unsent {
         Self {
             streams: BTreeMap::new(),
             room: send_window.min(ROOM),
+            most_at_once: WINDOWS_AT_ONCE.saturating_mul(send_window),
+            at_once: (Instant::ZERO, 0),
         }
     }
 
@@ -85,6 +93,15 @@ impl Unsent {
                     return Err(format!("write took {taken} bytes of {}", data.len()));
                 }
                 data.advance(taken);
+                if self.at_once.0 != now {
+                    self.at_once = (now, 0);
+                }
+                self.at_once.1 += taken as u64;
+                if self.at_once.1 > self.most_at_once {
+                    return Err(format!(
+                        "write takes more than {WINDOWS_AT_ONCE} times send_window at once; take no more than the window has room for"
+                    ));
+                }
                 if !data.is_empty() {
                     break;
                 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
-use gargalo_quic::foreign::{Asked, Outgoing, Path, Sender, Told, Verbs, word};
+use gargalo_quic::foreign::{Asked, Outgoing, Path, Sender, Told, Verbs};
 use gargalo_quic::{ALPN, Error, INITIAL_RTT, MAX_STREAMS, SERVER_NAME, StreamId};
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
 
@@ -241,7 +241,7 @@ impl Verbs for End {
             srtt: known(s.srtt).map(Duration::from_nanos),
             pacing_rate: known(s.pacing_rate).map(Rate::from_bps),
             delivery_rate: known(s.delivery_rate).map(Rate::from_bps),
-            phase: super::text(s.phase).map_or("", |p| word(&p)),
+            phase: super::text(s.phase).map_or("", |p| self.told(|t| t.word(&p))),
         }
     }
 

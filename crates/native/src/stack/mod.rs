@@ -153,7 +153,7 @@ impl NativeStack {
             });
         }
         // SAFETY: tables of this version have a size.
-        if unsafe { (*table).size } != size_of::<abi::Table>() as u64 {
+        if unsafe { (*table).size } < size_of::<abi::Table>() as u64 {
             return Err(LoadError::Sizes {
                 file: file(),
                 header: "stack",
