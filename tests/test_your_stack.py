@@ -177,6 +177,14 @@ def test_a_stack_that_breaks_the_rules_fails_alone(name: str, tmp_path: Path) ->
     assert re.search(said, run.flows["failure"][0]), run.flows["failure"]
 
 
+def test_a_stack_that_takes_everything_fails(tmp_path: Path) -> None:
+    begin = "    size_t taken = 0;\n    (void)now;\n"
+    built(tmp_path, "hungry", (begin, f"{begin}    if (!fin) return length;\n"))
+    run = gargalo.run(scenario(flow("bulk = {}", '"hungry"')))
+    said = "stack hungry: write takes more than 4 times send_window at once"
+    assert run.flows["failure"][0].startswith(said)
+
+
 TIMER = "return t->is_over ? GARGALO_NONE : t->deadline;"
 
 

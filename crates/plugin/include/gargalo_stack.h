@@ -107,9 +107,9 @@ struct gargalo_stack_config {
     uint8_t notices;             /* call `notice` */
 };
 
-/* The host. The structure is valid as long as the object; every function takes `context` first. */
+/* The host. The structure is valid as long as the object; every function takes `context` first. Later versions add functions
+ * at the end. */
 struct gargalo_stack_host {
-    uint64_t size; /* of this structure: later versions add functions at the end */
     void *context;
     /* Writes `length` random bytes of this object's own stream. */
     void (*random)(void *context, uint8_t *out, size_t length);

@@ -147,7 +147,6 @@ fn config(server_name: &CStr) -> abi::Config {
 
 fn host_of(seen: &mut Seen) -> abi::Host {
     abi::Host {
-        size: size_of::<abi::Host>() as u64,
         context: ptr::from_mut(seen).cast(),
         random,
         event,

@@ -45,7 +45,7 @@ fn layout_and_constants_are_those_of_the_header() {
         max_streams datagram_size max_datagram_size is_server early_data retry ecn pacing qlog
         secrets notices);
     compare!(both, "gargalo_stack_host", abi::Host,
-        size context random event received session secret qlog notice rtt_sample send);
+        context random event received session secret qlog notice rtt_sample send);
     compare!(both, "gargalo_stack_stats", abi::Stats,
         size sent_packets sent_bytes retransmitted_packets lost_packets timeouts spurious cwnd
         ssthresh in_flight srtt pacing_rate delivery_rate phase);

@@ -15,7 +15,6 @@ use super::text;
 /// The functions that a stack may call.
 pub(super) fn host(told: *mut Told) -> abi::Host {
     abi::Host {
-        size: size_of::<abi::Host>() as u64,
         context: told.cast(),
         random,
         event,

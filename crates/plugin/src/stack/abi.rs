@@ -122,7 +122,6 @@ pub struct Config {
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "documented in the header")]
 pub struct Host {
-    pub size: u64,
     pub context: *mut c_void,
     pub random: unsafe extern "C" fn(*mut c_void, *mut u8, usize),
     pub event: unsafe extern "C" fn(*mut c_void, u32, u32, *const c_char),
