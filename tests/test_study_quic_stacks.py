@@ -57,9 +57,11 @@ def test_stacks_have_the_same_settings_and_their_own_cubic():
 
 
 @pytest.mark.usefixtures("two")
-@pytest.mark.parametrize(("unit", "sizes"), [("bytes", {"125000B"}), ("packets", {"102 packets"})])
-def test_queues_count_bytes_or_packets(unit, sizes):
-    jobs = jobs_of(STUDY, change(QUICK, {"queue": unit}))
+@pytest.mark.parametrize(
+    ("in_packets", "sizes"), [("false", {"125000B"}), ("true", {"102 packets"})]
+)
+def test_queues_count_bytes_or_packets(in_packets, sizes):
+    jobs = jobs_of(STUDY, change(QUICK, {"queue_in_packets": in_packets}))
     scenarios = [
         j.scenario
         for j in jobs
@@ -148,7 +150,7 @@ def test_figures_and_tables_of_what_there_is():
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
     """Return the scenario of a short run of noq in each experiment."""
     monkeypatch.setattr(ex, "stacks", lambda: ["noq"])
-    short = Profile("short", "", 1, {"length_s": 4, "late_ms": [5], "queue": "bytes"})
+    short = Profile("short", "", 1, {"length_s": 4, "late_ms": [5], "queue_in_packets": False})
     jobs = [j for j in jobs_of(STUDY, short) if j.labels.get("buffer", 1.0) == 1.0]
     return {str(j.labels["experiment"]): j.scenario for j in jobs if isinstance(j.scenario, dict)}
 

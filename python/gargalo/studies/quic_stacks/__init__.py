@@ -45,7 +45,7 @@ STUDY = Study(
         "the n-th packet of a link is lost, or late, in all or none.",
         "All send datagrams of at most 1200 bytes without discovery of larger ones, start with a window of ten of them, and have "
         "windows of flow control and send buffers of 64 MiB. Queues count bytes, which favours small packets; "
-        "--set queue=packets has them count packets, which favours large ones. Everything else is each stack's default.",
+        "--set queue_in_packets=true has them count packets, which favours large ones. Everything else is each stack's default.",
         "The order of streams is not a stack's alone: quiche takes from the application what its congestion window allows, so "
         "the application's order counts, and with ngtcp2 the application chooses the stream of each packet.",
     ),

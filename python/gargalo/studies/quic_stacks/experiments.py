@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gargalo.judging import Profile, find
+from gargalo.judging import Profile
 from gargalo.studies.model import Experiment
 from gargalo.sweeps.job import Job, derive_seeds
 
@@ -39,10 +39,10 @@ PAGES = 40
 """Pages of each repeat: one page is a short run, and its time depends on which packets are lost."""
 
 QUICK = Profile(
-    "quick", "five seeds, 20 s each, two flows 40 s, 200 pages", 5, {"length_s": 20, "late_ms": [0, 5, 20], "queue": "bytes"}
+    "quick", "five seeds, 20 s each, two flows 40 s, 200 pages", 5, {"length_s": 20, "late_ms": [0, 5, 20], "queue_in_packets": False}
 )  # fmt: skip
 FULL = Profile(
-    "full", "all levels, ten seeds, a minute each, two flows two minutes, 400 pages", 10, {"length_s": 60, "late_ms": list(LATE_MS), "queue": "bytes"}
+    "full", "all levels, ten seeds, a minute each, two flows two minutes, 400 pages", 10, {"length_s": 60, "late_ms": list(LATE_MS), "queue_in_packets": False}
 )  # fmt: skip
 
 
@@ -56,15 +56,11 @@ def stacks() -> list[str]:
 
 
 def buffer(profile: Profile, bdp: float) -> dict[str, str]:
-    """Return a tail-drop queue of so many bandwidth-delay products, in bytes or in full packets.
-
-    Raises:
-        KeyError: The profile's setting is neither.
-
-    """
+    """Return a tail-drop queue of so many bandwidth-delay products, in bytes or in full packets."""
     size = bdp * RATE_BPS * RTT_S / 8
-    sizes = {"bytes": f"{size:.0f}B", "packets": f"{size / FULL_PACKET_BYTES:.0f} packets"}
-    return {"droptail": find("unit of queues", profile.settings["queue"], sizes)}
+    if profile.settings["queue_in_packets"]:
+        return {"droptail": f"{size / FULL_PACKET_BYTES:.0f} packets"}
+    return {"droptail": f"{size:.0f}B"}
 
 
 def quic(stack: str) -> dict[str, Any]:
