@@ -9,9 +9,14 @@ void stats_count(struct stats *stats, const struct streams *streams, const char 
     long long id;
     char line[8192];
     int eliciting = 0, again = 0;
-    snprintf(line, sizeof line, "%.*s", (int)length, event);
-    stats->lost_packets += strstr(line, "\"recovery:packet_lost\"") != NULL;
-    if (!strstr(line, "\"transport:packet_sent\"")) return;
+    size_t kept = length < sizeof line ? length : sizeof line - 1;
+    memcpy(line, event, kept);
+    line[kept] = '\0';
+    const char *name = strstr(line, "\"name\":\"");
+    if (!name) return;
+    name += strlen("\"name\":\"");
+    stats->lost_packets += !strncmp(name, "recovery:packet_lost\"", 21);
+    if (strncmp(name, "transport:packet_sent\"", 22)) return;
     for (const char *frame = line; (frame = strstr(frame, "\"frame_type\":\""));) {
         frame += strlen("\"frame_type\":\"");
         eliciting |= strncmp(frame, "ack\"", 4) && strncmp(frame, "padding\"", 8) && strncmp(frame, "connection_close\"", 17);

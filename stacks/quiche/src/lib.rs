@@ -35,6 +35,8 @@ struct Quiche {
     streams: u64,
     /// Pacing has held a packet back until then.
     paced: Option<Instant>,
+    /// Room for stream data that has arrived.
+    piece: Box<[u8]>,
 }
 
 /// The qlog file, and from it the state of the congestion control, which quiche tells there only.
@@ -91,11 +93,10 @@ impl Quiche {
                 break;
             }
         }
-        let mut piece = [0; 1 << 16];
         while let Some(stream) = c.stream_readable_next() {
             loop {
-                match c.stream_recv(stream, &mut piece) {
-                    Ok((length, fin)) => host::received(stream, &piece[..length], fin),
+                match c.stream_recv(stream, &mut self.piece) {
+                    Ok((length, fin)) => host::received(stream, &self.piece[..length], fin),
                     Err(quiche::Error::StreamReset(_)) => {
                         break host::event(Event::Failed("the peer has reset a stream"));
                     }
@@ -153,6 +154,7 @@ impl Stack for Quiche {
             early: false,
             streams: 0,
             paced: None,
+            piece: vec![0; 1 << 16].into(),
         };
         if !asked.is_server {
             let name = Some(asked.server_name);

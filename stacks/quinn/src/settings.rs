@@ -1,6 +1,7 @@
 //! What a scenario asks, in quinn's types.
 
 use std::error::Error;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -34,13 +35,32 @@ pub fn phase(control: &dyn Controller) -> Option<&'static str> {
         let slow = now.congestion_window < now.ssthresh.unwrap_or(u64::MAX);
         return Some(if slow { "slow-start" } else { "congestion-avoidance" });
     };
-    let text = format!("{bbr:?}");
-    match text.split(" mode: ").nth(1)?.split(',').next()? {
-        "Startup" => Some("startup"),
-        "Drain" => Some("drain"),
-        "ProbeBw" => Some("probe-bw"),
-        "ProbeRtt" => Some("probe-rtt"),
-        _ => None,
+    let mut mode = Mode::default();
+    let _ = write!(mode, "{bbr:?}");
+    mode.phase
+}
+
+/// Reads the value of the field `mode` from text for debugging, and ends that text there: it is made for each packet.
+#[derive(Default)]
+struct Mode {
+    named: bool,
+    phase: Option<&'static str>,
+}
+
+impl fmt::Write for Mode {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if !self.named || part == ": " {
+            self.named |= part == "mode";
+            return Ok(());
+        }
+        self.phase = match part {
+            "Startup" => Some("startup"),
+            "Drain" => Some("drain"),
+            "ProbeBw" => Some("probe-bw"),
+            "ProbeRtt" => Some("probe-rtt"),
+            _ => None,
+        };
+        Err(fmt::Error)
     }
 }
 
