@@ -8,6 +8,7 @@ import gargalo
 import numpy as np
 import polars as pl
 import pytest
+from conftest import ROOT
 from gargalo import interop
 from gargalo.evaluation import running
 from gargalo.evaluation.criteria import CRITERIA, find
@@ -219,10 +220,23 @@ def test_rounds_and_gaps_of_what_is_inferred():
     assert outside.held(np.array([np.nan, 1.0, np.nan, 2.0])).tolist()[1:] == [1.0, 1.0, 2.0]
     # Version 1's cycle of eight round trips.
     gains = np.repeat([1.25, 0.75, 1, 1, 1, 1, 1, 1], 5)
-    cycles = np.tile(gains, 5)
+    cycles = np.tile(gains, 10)
     steady = outside.steady(0.01 * np.arange(cycles.size), cycles)
     assert steady == pytest.approx(np.ones(cycles.size), abs=0.26)
     assert np.median(steady) == 1
+
+
+def test_the_page_has_a_row_for_each_case():
+    page = (ROOT / "docs/quic-stacks.md").read_text(encoding="utf-8")
+    told = page.split("<!-- conformance -->")[1].split("<!-- /conformance -->")[0].strip()
+    header, _, *rows = told.splitlines()
+    names = [n.strip() for n in header.split("|")[2:-1]]
+    assert names
+    assert [row.split("`")[1] for row in rows] == [c.id for c in BBR]
+    for row, case in zip(rows, BBR, strict=True):
+        cells = row.split(" | ")[1:]
+        apart = [cell.rstrip(" |") == "not applicable" for cell in cells]
+        assert apart == [specification(n) in case.not_for for n in names], case.id
 
 
 def test_a_scorecard_of_the_stack_inside(tmp_path):

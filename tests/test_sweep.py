@@ -319,3 +319,25 @@ def test_the_example_is_a_sweep(gargalo):
     done = gargalo("sweep", ROOT / "examples" / "sweep-buffers.toml", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "6 cells, 18 runs" in done.stdout
+
+
+def test_a_package_that_a_measuring_function_declares_is_part_of_its_source(tmp_path, monkeypatch):
+    package = tmp_path / "cases_of_mine"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    inner = package / "inner.py"
+    inner.write_text("FACTOR = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def made(name):
+        measure = functools.partial(delivered)
+        functools.update_wrapper(measure, delivered)
+        measure.packages = (name,)
+        return gargalo.sweep(MINI, repeat=1, store=tmp_path / "s", measure=measure)
+
+    made("cases_of_mine")
+    assert made("cases_of_mine").reused == 1
+    inner.write_text("FACTOR = 2\n")
+    assert made("cases_of_mine").reused == 0
+    with pytest.raises(sweeps.SweepError, match="not_there"):
+        made("not_there")

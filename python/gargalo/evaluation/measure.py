@@ -79,6 +79,10 @@ def measure(run: Run) -> Mapping[str, float]:
     return {k: float(v) for k, v in found.items() if v is not None and np.isfinite(v)}
 
 
+# What a run shows of a case is decided there.
+measure.packages = ("gargalo.evaluation.criteria.conformance",)  # type: ignore[attr-defined]
+
+
 def busiest(run: Run) -> Mapping[str, Any] | None:
     """Return the link direction that was used most, of those with a rate."""
     with_rate = [k for k in run.links if k["utilization"] is not None]

@@ -70,7 +70,8 @@ def execute(
         jobs: The runs, from `plan` or made one by one.
         store: Directory for results; made if there is none.
         measure: Called in the worker with every `Run`; the numbers it returns become columns of
-            `Sweep.frame()`. When its source changes, runs are done again.
+            `Sweep.frame()`. When its source changes, runs are done again: its module, and packages that it declares
+            (`measure.packages = ("mine.cases",)`).
         keep: Tables to keep whole, of `flows`, `flow_samples`, `link_samples`, `events`, `objects`.
         workers: Processes for simulations; by default one for each core.
         at_once: Runs in the lab at the same time; they are done here, after all simulations.

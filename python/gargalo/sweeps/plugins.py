@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import inspect
 import json
 import math
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -21,7 +23,6 @@ from gargalo.sweeps.errors import SweepError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from gargalo.results import Run
 
@@ -200,7 +201,8 @@ class Measure:
         module = getattr(function, "__module__", "?")
         name = f"{module}:{getattr(function, '__qualname__', repr(function))}"
         # The same function may be known as __main__ or by its module; its source decides.
-        table = f"measures-{_digest(source_of(function))[:12]}"
+        packages = [package_source(p) for p in getattr(function, "packages", ())]
+        table = f"measures-{_digest(''.join([source_of(function), *packages]))[:12]}"
         return cls(name, function, table, declared_bounds(name, getattr(function, "bounds", None)))
 
     def pickled(self, *, by_value: bool) -> bytes:
@@ -208,6 +210,25 @@ class Measure:
         with travelling([self.function.__module__] if by_value else []):
             data: bytes = cloudpickle.dumps(self.function)
         return data
+
+
+def package_source(package: str) -> str:
+    """Return the sources of a package that a measuring function declares to use, besides those of its own module.
+
+    Raises:
+        SweepError: There is no such package.
+
+    """
+    try:
+        spec = importlib.util.find_spec(package)
+    except ImportError:
+        spec = None
+    folders = [] if spec is None else list(spec.submodule_search_locations or [])
+    files = sorted(f for folder in folders for f in Path(folder).rglob("*.py"))
+    if not files:
+        msg = f'a measuring function declares the package "{package}", which is not there'
+        raise SweepError(msg)
+    return "".join(f"{f.name}: {f.read_text(encoding='utf-8')}" for f in files)
 
 
 def declared_bounds(name: str, bounds: Any) -> str | None:

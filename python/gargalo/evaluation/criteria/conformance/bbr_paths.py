@@ -168,7 +168,7 @@ def look_slower(seen: Seen) -> Figures:
         ("short_s", "bandwidth_bps", 1.5),
         ("long_s", "max_bandwidth_bps", 1.1),
     ):
-        there = times[later[column].to_numpy() <= share * rate]
+        there = times[later[column].to_numpy() <= share * (1 + seen.slack) * rate]
         if there.size:
             found[name] = float(there[0]) - STEP_S
     if "long_s" in found:

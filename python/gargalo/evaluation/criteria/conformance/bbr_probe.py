@@ -270,7 +270,8 @@ def look_down(seen: Seen) -> Figures:
     """What was in flight where PROBE_DOWN ended in PROBE_CRUISE, of its bounds."""
     downs = [s for s in seen.in_phase("probe-bw-down") if s.after == "probe-bw-cruise"]
     if not downs:
-        return {}
+        # One that is over with the acknowledgement that begins it is not seen.
+        return {"none": 1.0} if seen.slack else {}
     worst = 0.0
     for s in downs:
         bounds = [
@@ -295,6 +296,8 @@ def judge_down(f: Figures, _algorithm: str) -> Finding:
     """Gain 0.9, and no more in flight than both bounds."""
     if not f:
         return Finding(False, "no PROBE_DOWN that ended in PROBE_CRUISE")
+    if "none" in f:
+        return Finding(None, "no PROBE_DOWN is seen that ended in PROBE_CRUISE")
     bounded = f.get("bounded")
     bounds = "" if bounded is None else f" ({bounded:.0f} with a long-term bound)"
     seen = (

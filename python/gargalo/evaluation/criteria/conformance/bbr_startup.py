@@ -24,6 +24,7 @@ from gargalo.evaluation.criteria.conformance.networks import (
     time_text,
 )
 from gargalo.evaluation.criteria.conformance.seen import watch
+from gargalo.evaluation.stacks import Own
 
 if TYPE_CHECKING:
     from gargalo.evaluation.criteria.conformance.model import Figures, Json
@@ -37,6 +38,11 @@ APP_BPS = 8e6
 def bulk(algorithm: str, _seed: int) -> Json:
     """Endless data over a buffer that nothing fills."""
     return one_flow(algorithm, 12)
+
+
+def beginning(algorithm: str, _seed: int) -> Json:
+    """The same; of a stack's algorithm only STARTUP, DRAIN and what follows at once."""
+    return one_flow(algorithm, 3 if isinstance(algorithm, Own) else 12)
 
 
 def limited(algorithm: str, _seed: int) -> Json:
@@ -53,6 +59,9 @@ def look_plateau(seen: Seen) -> Figures:
     if drain is None and seen.slack:
         # Where nothing is to be drained, the acknowledgement that ends STARTUP ends DRAIN too.
         drain = next((s for s in seen.spans if s.phase.startswith("probe-bw")), None)
+    probe = seen.first("probe-rtt") if seen.slack else None
+    if probe is not None and (drain is None or probe.start < drain.start):
+        return {"cut": 1.0}
     if drain is None or drain.before != "startup":
         return {}
     return {
@@ -68,6 +77,8 @@ def judge_plateau(f: Figures, _algorithm: str) -> Finding:
     """Three rounds, and an estimate within 2%."""
     if not f:
         return Finding(False, "STARTUP did not go over into DRAIN")
+    if f.get("cut"):
+        return Finding(None, "PROBE_RTT in STARTUP: rounds without growth are those of both")
     where = "DRAIN" if f.get("in_drain", 1.0) else "PROBE_BW"
     seen = (
         f"STARTUP to {where} after {counted(f['rounds'], 'round')} without growth, the estimate {f['estimate']:.1%} of the "
@@ -304,7 +315,7 @@ CASES = (
         "Exiting STARTUP on bandwidth plateau",
         SECTION,
         "STARTUP to DRAIN when three rounds in a row have not brought a quarter more, with an estimate within 2% of the link",
-        bulk,
+        beginning,
         look_plateau,
         judge_plateau,
     ),
@@ -323,7 +334,7 @@ CASES = (
         "Exiting DRAIN based on inflight",
         SECTION,
         "DRAIN at pacing gain 0.5 (version 1: 1/2.885) to PROBE_BW when no more is in flight than Inflight(1.0)",
-        bulk,
+        beginning,
         look_drain,
         judge_drain,
     ),

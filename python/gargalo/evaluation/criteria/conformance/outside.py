@@ -41,7 +41,7 @@ TELLS_ESTIMATE = frozenset({"quiche"})
 GROWTH = 1.25
 """A round in which the rate grows by less counts as one without growth."""
 GAINS = {
-    "bbr": {"probe-bw": 1.0, "probe-rtt": 1.0},
+    "bbr": {"drain": 1 / 2.885, "probe-bw": 1.0, "probe-rtt": 1.0},
     "bbr2": {
         "probe-bw-down": 0.9,
         "probe-bw-cruise": 1.0,
@@ -53,8 +53,8 @@ GAINS = {
 GAINS["bbr3"] = GAINS["bbr2"]
 """Pacing gains by version and phase: draft-cardwell-iccrg-bbr-congestion-control-00 and -02, draft-ietf-ccwg-bbr.
 
-STARTUP is missing, as its pacing rate never falls and may still be the initial one, and DRAIN, as its gain is in question. In
-version 1's PROBE_BW it is that of six round trips in eight.
+STARTUP is missing, as its pacing rate never falls and may still be the initial one, and later versions' DRAIN, as its gain
+differs. In version 1's PROBE_BW it is that of six round trips in eight.
 """
 STEADY = ("probe-bw", "probe-bw-cruise", "probe-bw-refill")
 """Phases in which the pacing rate stays the same for a round trip or more."""
@@ -229,13 +229,13 @@ def held(values: Values) -> Values:
 def steady(times: Values, pacing: Values) -> Values:
     """Return the pacing rate in PROBE_BW without the two round trips in eight in which version 1 probes and drains.
 
-    It is the median of four round trips around each instant: two at least have a gain of 1, and the others lie on both sides
-    of it.
+    It is the median of ten round trips around each instant, five at the ends of PROBE_BW: most have a gain of 1, and the others
+    lie on both sides of it.
     """
     step = RTT_S / 5
     grid = np.arange(0.0, float(times[-1]) + step, step)
     rates = pacing[np.maximum(np.searchsorted(times, grid, side="right") - 1, 0)]
-    half = round(2 * RTT_S / step)
+    half = round(5 * RTT_S / step)
     padded = np.pad(rates, half, constant_values=np.nan)
     around = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1)
     medians = np.full(grid.size, np.nan)
