@@ -1,8 +1,10 @@
 //! What stacks in Rust have in common: libraries below them that draw random numbers or read the time, with those of
-//! the host.
+//! the host, and what implementations show for debugging only.
 
 #[cfg(feature = "boringssl")]
 mod boringssl;
+pub mod debug;
+pub mod qlog;
 #[cfg(feature = "rustls")]
 pub mod rustls;
 #[cfg(feature = "rand")]

@@ -6,14 +6,14 @@
 mod server;
 mod settings;
 
-use std::io::{self, LineWriter, Write};
+use std::io::LineWriter;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gargalo_plugin::stack::abi::feature::{INITIAL_WINDOW, MIGRATION, MTU_DISCOVERY, NO_PACING, QLOG, RETRY, ZERO_RTT};
 use gargalo_plugin::stack::{About, Config, EarlyData, Event, Path, Stack, Stats, host};
-use gargalo_stack_common as _;
+use gargalo_stack_common::qlog::Watched;
 use quiche::{Connection, ConnectionError, ConnectionId, PathEvent, RecvInfo};
 
 use server::Server;
@@ -39,25 +39,15 @@ struct Quiche {
     piece: Box<[u8]>,
 }
 
-/// The qlog file, and from it the state of the congestion control, which quiche tells there only.
-struct Qlog(Phase);
-
+/// The state of the congestion control, which quiche tells in its qlog only.
 type Phase = Arc<Mutex<Option<String>>>;
 
-impl Write for Qlog {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        let line = String::from_utf8_lossy(data);
-        if let Some((_, event)) = line.split_once("congestion_state_updated")
-            && let Some(word) = event.split('"').skip_while(|part| *part != "new").nth(2)
-        {
-            let ours = word.trim_start_matches("bbr_").replace('_', "-");
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(ours);
-        }
-        host::QlogFile.write(data)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+fn watch(phase: &Phase, line: &str) {
+    if let Some((_, event)) = line.split_once("congestion_state_updated")
+        && let Some(word) = event.split('"').skip_while(|part| *part != "new").nth(2)
+    {
+        let ours = word.trim_start_matches("bbr_").replace('_', "-");
+        *phase.lock().unwrap_or_else(PoisonError::into_inner) = Some(ours);
     }
 }
 
@@ -69,7 +59,8 @@ fn id() -> ConnectionId<'static> {
 impl Quiche {
     fn begin(&mut self, mut connection: Connection) {
         connection.set_keylog(Box::new(host::KeyLogFile));
-        let log = LineWriter::new(Qlog(Arc::clone(&self.phase)));
+        let phase = Arc::clone(&self.phase);
+        let log = LineWriter::new(Watched(move |line: &str| watch(&phase, line)));
         connection.set_qlog(Box::new(log), "gargalo".into(), String::new());
         self.connection = Some(connection);
     }
@@ -88,11 +79,8 @@ impl Quiche {
                 _ => EarlyData::None,
             }));
         }
-        while c.is_established() && c.scids_left() > 0 {
-            if c.new_scid(&id(), u128::from_be_bytes(host::random_array()), false).is_err() {
-                break;
-            }
-        }
+        let token = || u128::from_be_bytes(host::random_array());
+        while c.is_established() && c.scids_left() > 0 && c.new_scid(&id(), token(), false).is_ok() {}
         while let Some(stream) = c.stream_readable_next() {
             loop {
                 match c.stream_recv(stream, &mut self.piece) {
@@ -114,14 +102,12 @@ impl Quiche {
         if let Some(session) = c.session() {
             host::session(session);
         }
-        let error = c.peer_error().or(c.local_error());
-        match error {
+        match c.peer_error().or(c.local_error()) {
             _ if c.is_timed_out() => host::event(Event::Failed("timed out")),
             Some(ConnectionError { error_code: 0, .. }) => host::event(Event::Closed),
             Some(ConnectionError { error_code, reason, is_app }) => {
-                let (kind, reason) =
-                    (if *is_app { "application" } else { "transport" }, String::from_utf8_lossy(reason));
-                host::event(Event::Failed(&format!("{kind} error {error_code:#x} {reason}")));
+                let (kind, why) = (if *is_app { "application" } else { "transport" }, String::from_utf8_lossy(reason));
+                host::event(Event::Failed(&format!("{kind} error {error_code:#x} {why}")));
             }
             None if c.is_closed() => host::event(Event::Failed("the connection was lost")),
             None => {}
@@ -157,9 +143,8 @@ impl Stack for Quiche {
             piece: vec![0; 1 << 16].into(),
         };
         if !asked.is_server {
-            let name = Some(asked.server_name);
-            let connection = quiche::connect(name, &id(), asked.local, asked.remote, &mut config);
-            let mut connection = connection.map_err(|e| e.to_string())?;
+            let made = quiche::connect(Some(asked.server_name), &id(), asked.local, asked.remote, &mut config);
+            let mut connection = made.map_err(|e| e.to_string())?;
             if asked.early_data && !asked.session.is_empty() {
                 connection.set_session(asked.session).map_err(|e| format!("the session is not valid: {e}"))?;
             }
@@ -179,10 +164,9 @@ impl Stack for Quiche {
             let made = self.server.as_mut().and_then(|server| server.first(data, path));
             made.into_iter().for_each(|connection| self.begin(connection));
         }
-        if let Some(connection) = &mut self.connection {
-            // Errors that end the connection are its `local_error`.
-            let _ = connection.recv(data, RecvInfo { from: path.remote, to: path.local });
-        }
+        let info = RecvInfo { from: path.remote, to: path.local };
+        // Errors that end the connection are its `local_error`.
+        let _ = self.connection.as_mut().map(|c| c.recv(data, info));
         self.report();
     }
 
@@ -200,15 +184,12 @@ impl Stack for Quiche {
     }
 
     fn next_timer(&mut self) -> Option<Duration> {
-        let timer = self.connection.as_ref()?.timeout_instant();
-        let at = timer.into_iter().chain(self.paced).min()?;
+        let at = self.connection.as_ref()?.timeout_instant().into_iter().chain(self.paced).min()?;
         Some(at.saturating_duration_since(self.start))
     }
 
     fn timeout(&mut self, _now: Duration) {
-        if let Some(connection) = &mut self.connection {
-            connection.on_timeout();
-        }
+        self.connection.iter_mut().for_each(Connection::on_timeout);
         self.report();
     }
 
@@ -222,8 +203,7 @@ impl Stack for Quiche {
     }
 
     fn write(&mut self, _now: Duration, stream: u64, data: &[u8], fin: bool) -> usize {
-        let connection = self.connection.as_mut();
-        connection.and_then(|c| c.stream_send(stream, data, fin).ok()).unwrap_or(0)
+        self.connection.as_mut().and_then(|c| c.stream_send(stream, data, fin).ok()).unwrap_or(0)
     }
 
     fn migrate(&mut self, _now: Duration, local: SocketAddr) {
@@ -236,10 +216,8 @@ impl Stack for Quiche {
     }
 
     fn close(&mut self, _now: Duration) {
-        if let Some(connection) = &mut self.connection {
-            // An error says that it is closed already.
-            let _ = connection.close(true, 0, b"");
-        }
+        // An error says that it is closed already.
+        let _ = self.connection.as_mut().map(|c| c.close(true, 0, b""));
         self.server = None;
         host::event(Event::Closed);
     }

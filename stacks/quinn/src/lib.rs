@@ -242,7 +242,7 @@ impl Stack for Quinn {
             ssthresh: control.ssthresh.filter(|bytes| *bytes != u64::MAX),
             srtt: (told.frame_rx.acks > 0).then_some(told.path.rtt),
             pacing_rate: control.pacing_rate,
-            phase: phase.map(str::to_owned),
+            phase,
             ..Stats::default()
         }
     }

@@ -1,12 +1,11 @@
 //! What a scenario asks, in quinn's types.
 
 use std::error::Error;
-use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use gargalo_plugin::stack::{CALENDAR_START, Config, host};
-use gargalo_stack_common::thread;
+use gargalo_stack_common::{debug, thread};
 use quinn_proto::congestion::{Bbr, BbrConfig, Controller, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, MtuDiscoveryConfig, QlogConfig, TimeSource, TransportConfig};
 
@@ -29,39 +28,13 @@ fn congestion(name: &str, window: u64) -> Arc<dyn ControllerFactory + Send + Syn
 }
 
 /// The word of a congestion control for its state. Of BBR, quinn shows it only as text for debugging.
-pub fn phase(control: &dyn Controller) -> Option<&'static str> {
-    let now = control.metrics();
-    let Ok(bbr) = control.clone_box().into_any().downcast::<Bbr>() else {
-        let slow = now.congestion_window < now.ssthresh.unwrap_or(u64::MAX);
-        return Some(if slow { "slow-start" } else { "congestion-avoidance" });
-    };
-    let mut mode = Mode::default();
-    let _ = write!(mode, "{bbr:?}");
-    mode.phase
-}
-
-/// Reads the value of the field `mode` from text for debugging, and ends that text there: it is made for each packet.
-#[derive(Default)]
-struct Mode {
-    named: bool,
-    phase: Option<&'static str>,
-}
-
-impl fmt::Write for Mode {
-    fn write_str(&mut self, part: &str) -> fmt::Result {
-        if !self.named || part == ": " {
-            self.named |= part == "mode";
-            return Ok(());
-        }
-        self.phase = match part {
-            "Startup" => Some("startup"),
-            "Drain" => Some("drain"),
-            "ProbeBw" => Some("probe-bw"),
-            "ProbeRtt" => Some("probe-rtt"),
-            _ => None,
-        };
-        Err(fmt::Error)
+pub fn phase(control: &dyn Controller) -> Option<String> {
+    if let Ok(bbr) = control.clone_box().into_any().downcast::<Bbr>() {
+        return debug::field(&bbr, "mode");
     }
+    let now = control.metrics();
+    let slow = now.congestion_window < now.ssthresh.unwrap_or(u64::MAX);
+    Some(if slow { "slow-start" } else { "congestion-avoidance" }.to_owned())
 }
 
 /// Connection IDs and calendar time of the host.
