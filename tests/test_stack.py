@@ -203,6 +203,7 @@ def test_an_installed_stack_is_loaded_by_its_name(tmp_path: Path) -> None:
     [
         ("import no_such_module_of_the_test\n", "cannot be loaded: ModuleNotFoundError"),
         ("x = 1\n", "has no stack of this name"),
+        ("raise SystemExit(3)\n", r"torn\.py cannot be loaded: SystemExit: 3"),
     ],
 )
 def test_a_stack_that_cannot_be_loaded_is_named(
@@ -213,6 +214,60 @@ def test_a_stack_that_cannot_be_loaded_is_named(
     with pytest.raises(gargalo.RunError, match=message):
         gargalo.run(SCENARIO.replace('"toy", cong', '"torn", cong'))
     assert "torn" not in registry.registered()["stack"]
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "named"),
+    [
+        (SCENARIO, [], {"toy"}),
+        (
+            SCENARIO.replace('"toy", cong', '{ client = "one", server = "two" }, cong'),
+            [],
+            {"one", "two"},
+        ),
+        ('transport.tcp = { congestion = "cubic" }\nlabel = "toy"', [], set()),
+        ('[hosts.a]\nstack = "kernel"', [], set()),
+        ("not = = toml", [], set()),
+        ("", [("flows.0.transport.quic.stack", "one")], {"one"}),
+        ("", [("flows.*.transport.quic.stack", '"one"')], {"one"}),
+        ("", [("flows.0.transport.quic.stack.client", "one")], {"one"}),
+        ("", [("flows.0.transport.quic", '{ stack = "one" }')], {"one"}),
+        ("", [("flows.0.transport", '{ quic = { stack = { client = "one" } } }')], {"one"}),
+        ("", [("flows", '[{ transport = { quic = { stack = "one" } } }]')], {"one"}),
+        ("", [("flows.0.label", "one")], set()),
+    ],
+)
+def test_stacks_are_named_by_their_key_alone(
+    text: str, changes: list[tuple[str, str]], named: set[str]
+) -> None:
+    assert discovery.named(text, changes) == named
+
+
+def test_a_file_with_the_name_of_something_else_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cubic", "client", "simple"):
+        (tmp_path / f"{name}.py").write_text('raise RuntimeError("loaded without need")\n')
+    monkeypatch.setenv(discovery.VARIABLE, str(tmp_path))
+    text = SCENARIO.replace(
+        'quic = { stack = "toy", congestion = "fixed" }', 'tcp = { congestion = "cubic" }'
+    )
+    assert gargalo.run(text).flows["completion_s"][0] is not None
+
+
+def test_stacks_that_are_installed_can_be_an_axis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (HERE / "toy_stack.py").read_text(encoding="utf-8")
+    for name in ("first-axis", "second-axis"):
+        text = f'{source}\n\ngargalo.quic_stack("{name}")(Toy)\n'
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setenv(discovery.VARIABLE, str(tmp_path))
+    axes = {"flows.0.transport.quic.stack": ["first-axis", "second-axis"]}
+    done = gargalo.sweep(
+        SCENARIO.replace('"toy", cong', '"first-axis", cong'), axes, store=tmp_path / "store"
+    )
+    assert done.frame()["stack"].to_list() == ["first-axis", "second-axis"]
 
 
 class Host:

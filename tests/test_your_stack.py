@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import gargalo
 import pytest
-from conftest import ROOT
-from gargalo import native
+from conftest import ROOT, command, environment
+from gargalo import discovery, native
 from gargalo.compiling import build_plugin
+from toy_stack import Toy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,9 +123,76 @@ def test_congestion_controls_are_the_stacks_own() -> None:
         gargalo.run(scenario(flow("bulk = {}", congestion="cubic")))
 
 
-def test_a_stack_that_is_not_loaded_is_named() -> None:
-    with pytest.raises(gargalo.ScenarioError, match=r"(?s)stack.*nowhere"):
-        gargalo.run(scenario(flow("bulk = {}", stack='"nowhere"', congestion="cubic")))
+def test_a_stack_that_is_not_loaded_is_the_one_thing_that_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "installed-one.py").write_text("raise RuntimeError")
+    monkeypatch.setenv(discovery.VARIABLE, str(tmp_path))
+    for stack in ('"installed-on"', '{ client = "installed-on", server = "noq" }'):
+        with pytest.raises(gargalo.ScenarioError) as e:
+            gargalo.run(scenario(flow("bulk = {}", stack, congestion="its-own")))
+        (found,) = e.value.diagnostics
+        assert found.message == 'there is no QUIC stack "installed-on"'
+        assert found.help.startswith("did you mean `installed-one`? here are ")
+        assert "noq" in found.help
+        assert "`gargalo stacks` lists them, `make stacks` installs others" in found.help
+    with pytest.raises(gargalo.ScenarioError, match="installed-one"):
+        gargalo.resolve(scenario(flow("bulk = {}", '"installed-on"')))
+
+
+class Left(Toy):
+    congestion = ("fixed", "left")
+
+
+class Right(Toy):
+    congestion = ("right", "fixed")
+
+
+@pytest.mark.parametrize(
+    ("ends", "congestion", "said"),
+    [
+        (("a", "b"), "left", "the server's b does not have it; both have fixed"),
+        (("a", "b"), "right", "the client's a does not have it; both have fixed"),
+        (("a", "b"), "reno", "the client's a and the server's b do not have it; both have fixed"),
+        (("a", "noq"), "left", "the server's noq does not have it; they have none in common"),
+        (("noq", "b"), "cubic", "the server's b does not have it; they have none in common"),
+    ],
+)
+def test_the_end_that_lacks_a_congestion_control_is_named(
+    ends: tuple[str, str], congestion: str, said: str
+) -> None:
+    stack = f'{{ client = "{ends[0]}", server = "{ends[1]}" }}'
+    text = scenario(flow("bulk = {}", stack, congestion=congestion))
+    with pytest.raises(gargalo.ScenarioError) as e:
+        gargalo.run(text, stacks={"a": Left, "b": Right})
+    assert f'congestion = "{congestion}": {said}' in str(e.value)
+
+
+def test_a_stack_that_changes_data_is_named(tmp_path: Path) -> None:
+    """With `record.verify`, as in the example of the page."""
+    page = (ROOT / "docs/your-stack.md").read_text(encoding="utf-8")
+    text = page.split("# toy.toml\n")[1].split("```")[0].replace('"toy"', '"corrupting"')
+    change = (
+        "        if (n > 0) memcpy(p->data, data + taken, n);\n",
+        "        if (n > 0) memcpy(p->data, data + taken, n), p->data[0] ^= 1;\n",
+    )
+    built(tmp_path, "corrupting", change)
+    run = gargalo.run(text)
+    assert run.flows["verified"].to_list() == [False]
+    assert any("(stack corrupting): delivered content differs" in w for w in run.warnings)
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_stack_is_no_plug_in_for_tcp(toy: Path) -> None:
+    done = subprocess.run(
+        command("iperf3", "-c", "127.0.0.1", "--plugin", toy),
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "has a QUIC stack and no congestion control; this command runs over TCP" in done.stderr
 
 
 @pytest.mark.usefixtures("toy")

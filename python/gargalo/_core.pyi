@@ -680,7 +680,7 @@ def resolve(
     text: str,
     path: FilePath | None,
     overrides: list[tuple[str, str]],
-    names: Mapping[Kind, Sequence[str]],
+    names: Mapping[str, Sequence[str]],
     color: bool = False,
     toml: bool = False,
 ) -> str: ...
@@ -688,14 +688,14 @@ def setup(
     text: str,
     path: FilePath | None,
     overrides: list[tuple[str, str]],
-    names: Mapping[Kind, Sequence[str]],
+    names: Mapping[str, Sequence[str]],
     color: bool = False,
 ) -> str: ...
 def run(
     text: str,
     path: FilePath | None,
     overrides: list[tuple[str, str]],
-    classes: Mapping[Kind, Mapping[str, Any]],
+    classes: Mapping[str, Mapping[str, Any]] | Mapping[Kind, Mapping[str, Any]],
     progress: Callable[[float, float, int, int, str, float], bool | None] | None = None,
     output: FilePath | None = None,
     replace: bool = False,

@@ -8,17 +8,30 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, registry
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
-__all__ = ["folders", "installed", "load", "load_named", "loaded"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = [
+    "folders",
+    "installed",
+    "load",
+    "load_named",
+    "loaded",
+    "named",
+    "names",
+    "with_installed",
+]
 
 VARIABLE = "GARGALO_STACKS"
 SUFFIXES = (".py", ".so", ".dylib", ".dll")
@@ -67,7 +80,7 @@ def load(file: Path) -> None:
             stack = _core.native_stack(str(file), data)
             if stack is not None and stack.name == name:
                 registry.adopt_stack(stack)
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         msg = f'stack = "{name}": {file} cannot be loaded: {type(e).__name__}: {e}'
         raise _core.RunError(msg) from e
     stack = registry.registered()["stack"].get(name)
@@ -77,20 +90,70 @@ def load(file: Path) -> None:
     _loaded[name] = stack, hashlib.sha256(data).hexdigest()
 
 
-def load_named(text: str, values: Iterable[str] = ()) -> None:
-    """Load the installed stacks whose names are in the text of a scenario, or in values that it is changed by.
+def load_named(text: str, changes: Iterable[tuple[str, str]] = ()) -> None:
+    """Load the installed stacks that a scenario names.
 
     Stacks that are registered already stay as they are.
+
+    Args:
+        text: The scenario in TOML. One that is wrong names none: the engine says what is wrong.
+        changes: Dotted keys and values by which it is changed.
 
     Raises:
         RunError: A file cannot be loaded.
 
     """
-    known = registry.registered()["stack"]
-    given = "\n".join([text, *values])
-    for name, file in installed().items():
-        if name not in known and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", given):
-            load(file)
+    found = installed()
+    wanted = named(text, changes) & found.keys() - registry.registered()["stack"].keys()
+    for name in sorted(wanted):
+        load(found[name])
+
+
+def named(text: str, changes: Iterable[tuple[str, str]] = ()) -> set[str]:
+    """Return the names that a scenario has for QUIC stacks: values of `stack` in tables `quic`."""
+    trees: list[Any] = [parsed(text)]
+    for key, value in changes:
+        tree: Any = parsed(f"value = {value}").get("value", value)
+        for part in reversed(key.split(".")):
+            tree = {part: tree}
+        trees.append(tree)
+    return {name for tree in trees for name in of_tree(tree)}
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Return a text in TOML as tables; empty if it is wrong."""
+    try:
+        tree: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return {}
+    return tree
+
+
+def of_tree(tree: Any) -> Iterator[str]:
+    """Return the names of stacks in tables and lists."""
+    if isinstance(tree, list):
+        for item in tree:
+            yield from of_tree(item)
+    if not isinstance(tree, dict):
+        return
+    quic = tree.get("quic")
+    stack = quic.get("stack") if isinstance(quic, dict) else None
+    ends = stack.values() if isinstance(stack, dict) else [stack]
+    yield from (name for name in ends if isinstance(name, str))
+    for value in tree.values():
+        yield from of_tree(value)
+
+
+def names(known: registry.Classes | None = None) -> dict[str, list[str]]:
+    """Return the names that scenarios can have: `registry.names`, and under `installed` those of stacks in files."""
+    found: dict[str, list[str]] = {str(k): of_kind for k, of_kind in registry.names(known).items()}
+    return found | {"installed": list(installed())}
+
+
+def with_installed(classes: registry.Classes) -> dict[str, dict[str, Any]]:
+    """Return classes, and under `installed` the files of stacks by name."""
+    found: dict[str, dict[str, Any]] = {str(k): of_kind for k, of_kind in classes.items()}
+    return found | {"installed": dict(installed())}
 
 
 def loaded() -> dict[str, str]:

@@ -80,7 +80,7 @@ def changed(
     """Return a scenario's text, its path, and changes as TOML; load the stacks that it names."""
     text, path = read(scenario)
     overrides = [(str(k), override(v)) for k, v in (changes or {}).items()]
-    discovery.load_named(text, [value for _, value in overrides])
+    discovery.load_named(text, overrides)
     return text, path, overrides
 
 
@@ -176,7 +176,7 @@ def run(
         text,
         path,
         overrides,
-        classes,
+        discovery.with_installed(classes),
         progress=report,
         output=target,
         replace=replace,
@@ -214,7 +214,7 @@ def needs_kernel(
     """Whether a host has the kernel's stack, so that the run needs a sandbox."""
     from gargalo.setup import Setup
 
-    made = json.loads(_core.setup(text, path, overrides, registry.names(classes)))
+    made = json.loads(_core.setup(text, path, overrides, discovery.names(classes)))
     return bool(Setup.read(made).hosts)
 
 
@@ -229,7 +229,7 @@ def resolve(
     `color` is for error messages.
     """
     given = changed(scenario, set)
-    resolved: dict[str, Any] = json.loads(_core.resolve(*given, registry.names(), color=color))
+    resolved: dict[str, Any] = json.loads(_core.resolve(*given, discovery.names(), color=color))
     return resolved
 
 
@@ -240,7 +240,7 @@ def resolve_toml(
     color: bool = False,
 ) -> str:
     """Return what `resolve` does as the text of a file."""
-    return _core.resolve(*changed(scenario, set), registry.names(), color=color, toml=True)
+    return _core.resolve(*changed(scenario, set), discovery.names(), color=color, toml=True)
 
 
 def setup(
@@ -252,5 +252,5 @@ def setup(
     """Check a scenario and return what the engine makes of it: nodes, links and flows in SI."""
     from gargalo.setup import Setup
 
-    made = _core.setup(*changed(scenario, set), registry.names(), color=color)
+    made = _core.setup(*changed(scenario, set), discovery.names(), color=color)
     return Setup.read(json.loads(made))

@@ -26,6 +26,8 @@ const SCHEDULER: &str = "scheduler";
 const PATH_MANAGER: &str = "path_manager";
 /// As above.
 pub const STACK: &str = "stack";
+/// Names of stacks that would be loaded if a scenario named them.
+const INSTALLED: &str = "installed";
 
 /// Collects the names of `{key: names}`, or of `{key: {name: class}}`.
 pub fn names_of(given: &Bound<'_, PyDict>) -> PyResult<Names> {
@@ -39,6 +41,7 @@ pub fn names_of(given: &Bound<'_, PyDict>) -> PyResult<Names> {
             CONGESTION => names.congestion.extend(list),
             SCHEDULER => names.schedulers = list,
             PATH_MANAGER => names.path_managers = list,
+            INSTALLED => names.installed = list,
             STACK => {
                 names.stacks = list;
                 // Their congestion controls have names of their own.

@@ -160,3 +160,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 pub(crate) fn run_error(e: impl std::fmt::Display) -> PyErr {
     RunError::new_err(e.to_string())
 }
+
+/// A scenario that is right in itself but cannot be run.
+pub fn refused(e: impl std::fmt::Display) -> PyErr {
+    scenario_error(format!("error: {e}"), vec![Diagnostic::says(e)])
+}

@@ -92,7 +92,8 @@ pub fn native_congestion(file: &str, library: &[u8]) -> PyResult<Vec<NativeConge
         .collect())
 }
 
-fn has_stack(file: &str, library: &[u8]) -> Result<bool, LoadError> {
+/// Whether a shared library has a QUIC stack.
+pub(crate) fn has_stack(file: &str, library: &[u8]) -> Result<bool, LoadError> {
     let library = Library::load(file, library)?;
     NativeStack::of(library).map(|stack| stack.is_some())
 }

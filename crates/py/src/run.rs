@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::classes::{Classes, names_of};
 use crate::controller::Faults;
-use crate::errors::{Diagnostic, run_error, scenario_error, wrong};
+use crate::errors::{refused, run_error, wrong};
 use crate::files::{self, PROGRESS_EVERY};
 use crate::stacks::Stacks;
 
@@ -64,11 +64,6 @@ impl RunResult {
         let bytes = py.detach(|| table.to_ipc()).map_err(run_error)?;
         Ok(PyBytes::new(py, &bytes))
     }
-}
-
-/// A scenario that is right in itself but cannot be run.
-fn refused(e: impl std::fmt::Display) -> PyErr {
-    scenario_error(format!("error: {e}"), vec![Diagnostic::says(e)])
 }
 
 /// Reads and checks a scenario; nothing runs.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gargalo_native::stack::{NativeImplementation, NativeStack};
 use gargalo_native::{Faults as NativeFaults, Library, LoadError};
-use gargalo_quic::Implementation;
+use gargalo_quic::{Config, Congestion, Implementation};
 use gargalo_scenario::Scenario;
 use gargalo_scenario::resolved::Transport;
 use pyo3::exceptions::PyValueError;
@@ -14,6 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::classes::{STACK, find};
 use crate::controller::Faults;
+use crate::errors::refused;
 use crate::stack::PyStack;
 
 /// The QUIC stack of a shared library.
@@ -114,6 +115,7 @@ impl Stacks {
             let Transport::Quic(quic) = &flow.transport else {
                 continue;
             };
+            meet(quic, classes)?;
             for name in [&quic.stack.client, &quic.stack.server] {
                 if made.named.contains_key(name) {
                     continue;
@@ -137,6 +139,57 @@ impl Stacks {
         }
         Ok(made)
     }
+}
+
+/// Checks that both ends of a flow have its congestion control, where their stacks differ.
+///
+/// # Errors
+/// Says which end lacks it, and what both have.
+fn meet(quic: &Config, classes: &Bound<'_, PyDict>) -> PyResult<()> {
+    let stack = &quic.stack;
+    if stack.client == stack.server {
+        return Ok(());
+    }
+    let of_noq = |name: &String| Congestion::own(name).is_some() || gargalo_cc::find(name).is_ok();
+    // Those of noq are those of the project; `None` stands for them.
+    let own = |name: &str| -> PyResult<Option<Vec<String>>> {
+        let found = find(classes, STACK, name)?;
+        found
+            .map(|s| s.getattr("congestion")?.extract())
+            .transpose()
+    };
+    let (client, server) = (own(&stack.client)?, own(&stack.server)?);
+    let has = |own: &Option<Vec<String>>, name: &String| match own {
+        Some(own) => own.contains(name),
+        None => of_noq(name),
+    };
+    let chosen = &quic.congestion.name;
+    let ends = [
+        ("client", &stack.client, &client),
+        ("server", &stack.server, &server),
+    ];
+    let lacking = ends.iter().filter(|(_, _, own)| !has(own, chosen));
+    let lacking: Vec<String> = lacking
+        .map(|(end, name, _)| format!("the {end}'s {name}"))
+        .collect();
+    let verb = match lacking.len() {
+        0 => return Ok(()),
+        1 => "does",
+        _ => "do",
+    };
+    let all = client.as_ref().or(server.as_ref());
+    let both = all.into_iter().flatten();
+    let both: Vec<&str> = both
+        .filter(|name| has(&client, name) && has(&server, name))
+        .map(String::as_str)
+        .collect();
+    let shared = match &both[..] {
+        [] => "they have none in common".to_owned(),
+        names => format!("both have {}", names.join(", ")),
+    };
+    let lacking = lacking.join(" and ");
+    let message = format!("congestion = \"{chosen}\": {lacking} {verb} not have it; {shared}");
+    Err(refused(message))
 }
 
 /// The QUIC stack of a shared library, which is given as bytes; `file` is its name in messages. None: it has none.

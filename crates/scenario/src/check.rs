@@ -1,6 +1,7 @@
 //! Checks a tree against the JSON Schema of the model, so that mistakes are reported with position and likely fix,
 //! several at once, before anything is deserialized.
 
+use gargalo_quic::NOQ;
 use gargalo_units::nearest;
 use serde_json::Value as Json;
 
@@ -132,6 +133,9 @@ impl<'a> Checker<'a> {
         if names.contains(&text) || self.is_extra(name, text) {
             return;
         }
+        if names == [NOQ] {
+            return self.unknown_stack(node.place.clone(), text);
+        }
         let quantity_like = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         // A number in quotes is treated as one without.
         let number = text.trim();
@@ -175,6 +179,30 @@ impl<'a> Checker<'a> {
             _ => return false,
         };
         known.iter().any(|c| c == name)
+    }
+
+    /// Whether a value names a QUIC stack that is not known.
+    fn has_unknown_stack(&self, stack: &Node) -> bool {
+        match &stack.value {
+            Value::String(name) => name != NOQ && !self.is_extra("stack", name),
+            Value::Table(ends) => ends.iter().any(|e| self.has_unknown_stack(&e.value)),
+            _ => false,
+        }
+    }
+
+    fn unknown_stack(&mut self, place: Place, text: &str) {
+        let more = self.extra.stacks.iter().chain(&self.extra.installed);
+        let mut known: Vec<&str> = more.map(String::as_str).chain([NOQ]).collect();
+        known.sort_unstable();
+        known.dedup();
+        let near = nearest(text, known.iter().copied());
+        let meant = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        let help = format!(
+            "{meant}here are {}; `gargalo stacks` lists them, `make stacks` installs others",
+            known.join(", ")
+        );
+        let message = format!("there is no QUIC stack \"{text}\"");
+        self.add(place, "unknown stack", message, Some(help));
     }
 
     fn unknown_key(&mut self, e: &Entry, known: &[&str], name: &str) {
@@ -288,7 +316,15 @@ impl<'a> Checker<'a> {
 
     fn plain(&mut self, node: &Node, entries: &[Entry], schema: &'a Json, name: &str) {
         let known: Vec<&str> = properties(schema).map(|(k, _)| k).collect();
+        // Which congestion controls there are depends on the stack.
+        let is_open = name == "quic"
+            && entries
+                .iter()
+                .any(|e| e.key == "stack" && self.has_unknown_stack(&e.value));
         for e in entries {
+            if is_open && e.key == "congestion" {
+                continue;
+            }
             match properties(schema).find(|(k, _)| *k == e.key) {
                 Some((_, schema)) => self.inside(&e.key, |c| c.node(&e.value, schema, &e.key)),
                 None => match schema.get("additionalProperties") {

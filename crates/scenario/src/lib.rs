@@ -91,6 +91,8 @@ pub struct Names {
     pub path_managers: Vec<String>,
     /// QUIC stacks.
     pub stacks: Vec<String>,
+    /// QUIC stacks that would be loaded if the scenario named them.
+    pub installed: Vec<String>,
 }
 
 /// Parses, checks and resolves a scenario.

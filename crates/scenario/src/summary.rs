@@ -9,13 +9,22 @@ use serde_json::{Value as Json, json};
 
 use crate::background;
 use crate::objects::{self, Completion};
-use crate::resolved::Scenario;
+use crate::resolved::{Scenario, Transport};
 
 /// A share of packets; null if it is not known, or nothing was sent.
 fn share(part: Option<u64>, sent: Option<u64>) -> Json {
     let sent = sent.filter(|n| *n > 0);
     let share = part.zip(sent).map(|(part, sent)| part as f64 / sent as f64);
     share.map_or(Json::Null, Json::from)
+}
+
+/// The QUIC stack of a flow in brackets, unless it is noq's.
+fn stack(scenario: &Scenario, flow: &FlowResult) -> String {
+    let spec = scenario.flows.iter().find(|f| f.id == flow.id);
+    match spec.map(|f| &f.transport) {
+        Some(Transport::Quic(q)) if !q.stack.is_noq() => format!(" (stack {})", q.stack),
+        _ => String::new(),
+    }
 }
 
 /// `{"summary", "links", "run"}`.
@@ -27,8 +36,9 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     for f in &out.flows {
         if f.corrupted {
             warnings.push(format!(
-                "flow {}: delivered content differs from what was sent",
-                f.label
+                "flow {}{}: delivered content differs from what was sent",
+                f.label,
+                stack(scenario, f)
             ));
         }
         if let Some(why) = &f.failure {

@@ -50,7 +50,7 @@ class Source:
         return cls(text, None if path is None else path.absolute())
 
     def resolve(
-        self, changes: Mapping[str, Any], names: Mapping[Kind, Iterable[str]]
+        self, changes: Mapping[str, Any], names: Mapping[str, Iterable[str]]
     ) -> tuple[dict[str, Any], Overrides]:
         """Check the scenario with some changes; return it with everything filled in.
 
@@ -160,11 +160,11 @@ class Identifier:
         return Task(whole[:32], source.text, path, overrides, job.seed, job.world)
 
     def _digest(self, source: Source, changes: Mapping[str, Any]) -> tuple[str, Overrides]:
-        discovery.load_named(source.text, [override(v) for v in changes.values()])
+        discovery.load_named(source.text, [(k, override(v)) for k, v in changes.items()])
         digests = dict(self.digests)
         digests["stack"] = {**discovery.loaded(), **digests.get("stack", {})}
         stacks = registered()["stack"]
-        names: dict[Kind, set[str]] = {kind: set(of_kind) for kind, of_kind in digests.items()}
+        names: dict[str, set[str]] = {kind: set(of_kind) for kind, of_kind in digests.items()}
         # Stacks have congestion controls of their own.
         own = (n for s in digests["stack"] if s in stacks for n in stacks[s].congestion)
         names["congestion"] = names.get("congestion", set()).union(own)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core, registry
+from gargalo import _core, discovery
 from gargalo.diagnostics import sentence
+from gargalo.running import override
 from gargalo.scenario import to_toml
 from gargalo.sweeps import axes as axes_module
 from gargalo.sweeps.errors import SweepError
@@ -264,8 +265,7 @@ def plan(
         common = {"start_jitter": start_jitter, **common}
     elif repeat > 1 and "start_jitter" not in tree:
         common = {"start_jitter": START_JITTER, **common}
-    names = registry.names()
-    resolved, _ = source.resolve(common, names)
+    resolved = _resolved(source, common)
     points = [[_Cell(a, p.labels, _flows(a, p.changes, tree)) for p in a.points] for a in found]
     seeds = derive_seeds(resolved["seed"] if seed is None else seed, repeat)
     jobs = []
@@ -276,7 +276,7 @@ def plan(
             changes.update(cell.changes)
             labels.update(cell.labels)
         try:
-            source.resolve(changes, names)
+            _resolved(source, changes)
         except _core.ScenarioError as e:
             raise _blame(source, common, combination, e) from None
         jobs += [Job(labels, source, s, r, changes, world) for r, s in enumerate(seeds)]
@@ -288,6 +288,13 @@ class _Cell:
     axis: Axis
     labels: Mapping[str, Any]
     changes: Mapping[str, Any]
+
+
+def _resolved(source: Source, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Check a scenario with some changes, which may name installed stacks; return it with everything filled in."""
+    discovery.load_named(source.text, [(k, override(v)) for k, v in changes.items()])
+    resolved, _ = source.resolve(changes, discovery.names())
+    return resolved
 
 
 def _flows(axis: Axis, changes: Mapping[str, Any], tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -307,7 +314,7 @@ def _blame(
     """Name the axis that is wrong alone, or all axes of the cell."""
     for cell in combination:
         try:
-            source.resolve({**common, **cell.changes}, registry.names())
+            _resolved(source, {**common, **cell.changes})
         except _core.ScenarioError as e:
             value = " ".join(str(v) for v in cell.labels.values())
             keys = ", ".join(cell.axis.keys)

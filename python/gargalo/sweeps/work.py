@@ -181,7 +181,7 @@ def performed(
     """Do a run, with files if there is a folder for them."""
     path = None if task.path is None else Path(task.path)
     overrides = [*task.overrides, ("seed", str(task.seed))]
-    discovery.load_named(task.text, [value for _, value in task.overrides])
+    discovery.load_named(task.text, task.overrides)
     known = registry.registered(ready.classes)
     if task.world == "lab" and needs_kernel(task.text, path, overrides, known):
         run, _ = lab.run(
