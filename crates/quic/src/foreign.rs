@@ -458,12 +458,16 @@ impl<V: Verbs> Foreign<V> {
             return;
         }
         let (now, early) = (self.now, self.is_early());
-        let again = if rejected {
-            self.unsent.again(&mut self.verbs, now)
-        } else {
-            Ok(())
+        let verbs = &mut self.verbs;
+        let again = match rejected {
+            true => self.unsent.again(|| verbs.open_stream(now)),
+            false => Ok(()),
         };
-        let done = again.and_then(|()| self.unsent.offer(&mut self.verbs, now, early));
+        let done = again.and_then(|()| {
+            self.unsent.offer(now, early, |stream, data, fin| {
+                verbs.write(now, stream, data, fin)
+            })
+        });
         if let Err(what) = done {
             self.fault(&what);
         }

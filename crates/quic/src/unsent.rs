@@ -7,7 +7,6 @@ use bytes::{Buf, Bytes};
 use gargalo_units::Instant;
 
 use crate::StreamId;
-use crate::foreign::Verbs;
 
 /// Bytes that a stream accepts ahead of the stack, as with noq.
 const ROOM: u64 = 256 << 10;
@@ -76,19 +75,19 @@ impl Unsent {
         self.streams.entry(stream).or_default().ends = true;
     }
 
-    /// Offers the stack what waits. While data is early, all of it is kept.
+    /// Offers the stack what waits, by `write`. While data is early, all of it is kept.
     ///
     /// # Errors
     /// The stack breaks a rule.
     pub(crate) fn offer(
         &mut self,
-        verbs: &mut impl Verbs,
         now: Instant,
         early: bool,
+        mut write: impl FnMut(StreamId, &[u8], bool) -> usize,
     ) -> Result<(), String> {
         for (id, s) in &mut self.streams {
             while let Some(data) = s.waiting.front_mut() {
-                let taken = verbs.write(now, *id, data, false);
+                let taken = write(*id, data, false);
                 if taken > data.len() {
                     return Err(format!("write took {taken} bytes of {}", data.len()));
                 }
@@ -109,7 +108,7 @@ impl Unsent {
             }
             if s.ends && !s.ended && s.waiting.is_empty() {
                 s.ended = true;
-                verbs.write(now, *id, &[], true);
+                write(*id, &[], true);
             }
         }
         if !early {
@@ -126,9 +125,12 @@ impl Unsent {
     ///
     /// # Errors
     /// The stack breaks a rule.
-    pub(crate) fn again(&mut self, verbs: &mut impl Verbs, now: Instant) -> Result<(), String> {
+    pub(crate) fn again(
+        &mut self,
+        mut open_stream: impl FnMut() -> Option<StreamId>,
+    ) -> Result<(), String> {
         for (id, s) in &mut self.streams {
-            let opened = verbs.open_stream(now);
+            let opened = open_stream();
             if opened != Some(*id) {
                 return Err(format!(
                     "open_stream did not open stream {id} again after the rejection of early data"

@@ -9,7 +9,6 @@ use gargalo_quic::foreign::{Outgoing, Told};
 use gargalo_units::{Duration, Ecn};
 use rand::Rng;
 
-use super::end::socket;
 use super::text;
 
 /// The functions that a stack may call.
@@ -129,7 +128,7 @@ unsafe extern "C" fn rtt_sample(at: *mut c_void, rtt: u64) {
 unsafe extern "C" fn send(at: *mut c_void, path: *const abi::Path, data: *const u8, length: usize) {
     // SAFETY: a stack passes its context on, a path or null, and `length` bytes.
     let (told, path, data) = unsafe { (told(at), path.as_ref(), slice(data, length)) };
-    if let Some((path, remote)) = path.and_then(|p| Some((p, socket(&p.remote)?))) {
+    if let Some((path, remote)) = path.and_then(|p| Some((p, p.remote.socket()?))) {
         told.send(Outgoing {
             payload: BytesMut::from(data),
             remote,

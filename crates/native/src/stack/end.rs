@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_void};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
@@ -53,8 +53,8 @@ impl End {
         };
         let wanted = abi::Config {
             size: size_of::<abi::Config>() as u64,
-            local: address(asked.local),
-            remote: address(asked.remote),
+            local: asked.local.into(),
+            remote: asked.remote.into(),
             congestion: congestion.as_ptr(),
             server_name: server_name.as_ptr(),
             alpn: alpn.as_ptr(),
@@ -124,8 +124,8 @@ impl End {
 impl Verbs for End {
     fn datagram_in(&mut self, now: Instant, payload: &mut [u8], path: &Path) {
         let path = abi::Path {
-            local: address(path.local),
-            remote: address(path.remote),
+            local: path.local.into(),
+            remote: path.remote.into(),
             ecn: path.ecn as u8,
             reserved: [0; 7],
         };
@@ -152,7 +152,10 @@ impl Verbs for End {
             ));
         };
         // The local address may be left empty.
-        let remote = socket(&path.remote).ok_or("left no remote address in the path")?;
+        let remote = path
+            .remote
+            .socket()
+            .ok_or("left no remote address in the path")?;
         Ok(Some(Outgoing {
             payload: BytesMut::from(payload),
             remote,
@@ -201,7 +204,7 @@ impl Verbs for End {
 
     fn migrate(&mut self, now: Instant, local: SocketAddr) {
         if let Some(migrate) = self.functions.migrate {
-            let to = address(local);
+            let to = local.into();
             // SAFETY: the object is alive.
             self.call(function::MIGRATE, |_, stack| unsafe {
                 migrate(stack, now.as_nanos(), &raw const to);
@@ -279,31 +282,4 @@ fn bytes(of: &[u8]) -> abi::Bytes {
         data: of.as_ptr(),
         length: of.len(),
     }
-}
-
-fn address(of: SocketAddr) -> abi::Address {
-    let mut made = abi::Address {
-        port: of.port(),
-        ..abi::Address::default()
-    };
-    match of.ip() {
-        IpAddr::V4(ip) => {
-            made.ip[..4].copy_from_slice(&ip.octets());
-            made.ip_length = 4;
-        }
-        IpAddr::V6(ip) => {
-            made.ip = ip.octets();
-            made.ip_length = 16;
-        }
-    }
-    made
-}
-
-pub(super) fn socket(of: &abi::Address) -> Option<SocketAddr> {
-    let ip: IpAddr = match of.ip_length {
-        4 => <[u8; 4]>::try_from(&of.ip[..4]).ok()?.into(),
-        16 => of.ip.into(),
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, of.port))
 }

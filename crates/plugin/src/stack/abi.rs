@@ -2,6 +2,7 @@
 //! in a test.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::net::{IpAddr, SocketAddr};
 
 /// Version of the interface.
 pub const ABI: u32 = 1;
@@ -61,6 +62,38 @@ pub struct Address {
     pub port: u16,
     pub ip_length: u8,
     pub reserved: [u8; 5],
+}
+
+impl From<SocketAddr> for Address {
+    fn from(of: SocketAddr) -> Self {
+        let mut made = Self {
+            port: of.port(),
+            ..Self::default()
+        };
+        match of.ip() {
+            IpAddr::V4(ip) => {
+                made.ip[..4].copy_from_slice(&ip.octets());
+                made.ip_length = 4;
+            }
+            IpAddr::V6(ip) => {
+                made.ip = ip.octets();
+                made.ip_length = 16;
+            }
+        }
+        made
+    }
+}
+
+impl Address {
+    /// The address and the port; `None` if it is neither IPv4 nor IPv6.
+    pub fn socket(&self) -> Option<SocketAddr> {
+        let ip: IpAddr = match self.ip_length {
+            4 => <[u8; 4]>::try_from(&self.ip[..4]).ok()?.into(),
+            16 => self.ip.into(),
+            _ => return None,
+        };
+        Some(SocketAddr::new(ip, self.port))
+    }
 }
 
 /// `struct gargalo_path`.

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -175,7 +174,7 @@ unsafe extern "C" fn datagram_in<S: Stack>(
     unsafe {
         let (path, data) = (&*path, slice_mut(data, length));
         call::<S, _>(object, Some(now), (), |stack, now| {
-            if let (Some(local), Some(remote)) = (from_abi(&path.local), from_abi(&path.remote)) {
+            if let (Some(local), Some(remote)) = (path.local.socket(), path.remote.socket()) {
                 let ecn = path.ecn;
                 stack.datagram_in(now, &Path { local, remote, ecn }, data);
             }
@@ -197,7 +196,7 @@ unsafe extern "C" fn datagram_out<S: Stack>(
             let Some((length, sent)) = stack.datagram_out(now, out) else {
                 return 0;
             };
-            *path = to_abi_path(&sent);
+            *path = host::abi_path(&sent);
             length
         })
     }
@@ -246,7 +245,7 @@ unsafe extern "C" fn unacknowledged<S: Stack>(object: *mut c_void) -> u64 {
 unsafe extern "C" fn migrate<S: Stack>(object: *mut c_void, now: u64, local: *const abi::Address) {
     // SAFETY: as above; the address is valid during this call.
     unsafe {
-        let local = from_abi(&*local);
+        let local = (*local).socket();
         call::<S, _>(object, Some(now), (), |stack, now| {
             if let Some(local) = local {
                 stack.migrate(now, local);
@@ -307,45 +306,6 @@ fn to_abi_stats(s: &Stats) -> abi::Stats {
     }
 }
 
-/// The host's address; `None` if it is not valid.
-fn from_abi(a: &abi::Address) -> Option<SocketAddr> {
-    let ip = match a.ip_length {
-        4 => IpAddr::from(Ipv4Addr::new(a.ip[0], a.ip[1], a.ip[2], a.ip[3])),
-        16 => IpAddr::from(Ipv6Addr::from(a.ip)),
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, a.port))
-}
-
-pub(super) fn to_abi_path(path: &Path) -> abi::Path {
-    abi::Path {
-        local: to_abi(path.local),
-        remote: to_abi(path.remote),
-        ecn: path.ecn,
-        reserved: [0; 7],
-    }
-}
-
-fn to_abi(a: SocketAddr) -> abi::Address {
-    let mut ip = [0; 16];
-    let ip_length = match a.ip() {
-        IpAddr::V4(v4) => {
-            ip[..4].copy_from_slice(&v4.octets());
-            4
-        }
-        IpAddr::V6(v6) => {
-            ip = v6.octets();
-            16
-        }
-    };
-    abi::Address {
-        ip,
-        port: a.port(),
-        ip_length,
-        reserved: [0; 5],
-    }
-}
-
 /// # Safety
 /// `data` must be null or valid for `length` bytes for `'a`.
 unsafe fn slice<'a>(data: *const u8, length: usize) -> &'a [u8] {
@@ -386,7 +346,8 @@ unsafe fn read_config<'a>(config: *const abi::Config) -> Result<Config<'a>, Stri
         };
         let bytes = |b: abi::Bytes| slice(b.data, b.length);
         let address = |what: &str, a: &abi::Address| {
-            from_abi(a).ok_or_else(|| format!("the {what} address is neither IPv4 nor IPv6"))
+            a.socket()
+                .ok_or_else(|| format!("the {what} address is neither IPv4 nor IPv6"))
         };
         let datagram = |n: u32| {
             u16::try_from(n).map_err(|_| format!("a datagram of {n} bytes is more than UDP has"))

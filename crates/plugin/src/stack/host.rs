@@ -8,8 +8,17 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use super::abi::{self, NONE, early, event};
-use super::export::to_abi_path;
 use super::{EarlyData, Event, Path};
+
+/// As the host takes it.
+pub(super) fn abi_path(path: &Path) -> abi::Path {
+    abi::Path {
+        local: path.local.into(),
+        remote: path.remote.into(),
+        ecn: path.ecn,
+        reserved: [0; 7],
+    }
+}
 
 /// A call to an object.
 #[derive(Clone, Copy)]
@@ -122,7 +131,7 @@ pub fn rtt_sample(rtt: Duration) {
 /// A datagram that is sent now, before those of [`Stack::datagram_out`](super::Stack::datagram_out): an answer of a
 /// server that has no connection yet.
 pub fn send(path: &Path, data: &[u8]) {
-    let path = to_abi_path(path);
+    let path = abi_path(path);
     // SAFETY: the data has the length told, and both live until after the call.
     host(|h| unsafe { (h.send)(h.context, &raw const path, data.as_ptr(), data.len()) });
 }
