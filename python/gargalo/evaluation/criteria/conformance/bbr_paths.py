@@ -193,9 +193,8 @@ def judge_slower(f: Figures, algorithm: str) -> Finding:
         f"bw at the tenth {time_text(f['short_s'])} after the step, max_bw {time_text(f['long_s'])} after it and "
         f"{f['cycles']:.0f} PROBE_UP later, at the end {f['estimate']:.0%} of the new rate"
     )
-    return Finding(
-        f["short_s"] <= 3 and f["cycles"] <= 3 and abs(f["estimate"] - 1) <= off(f, 0.05), seen
-    )
+    soon = f["short_s"] <= 3 * (1 + off(f))
+    return Finding(soon and f["cycles"] <= 3 and abs(f["estimate"] - 1) <= off(f, 0.05), seen)
 
 
 # --- a policer
