@@ -174,9 +174,18 @@ def build(
 )
 @click.option("--duration", default="20s", metavar="TIME", help="Of a run. Default: 20s.")
 @click.option(
-    "--seeds", type=click.IntRange(1, 1000), default=3, help="Runs of each scenario. Default: 3."
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    default=3,
+    metavar="N",
+    help="Runs of each scenario. Default: 3.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes. Default: one for each core.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes. Default: one for each core.",
+)
 @json_option("All figures, as JSON.")
 def compare(
     paths: tuple[Path, ...],

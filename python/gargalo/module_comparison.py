@@ -158,7 +158,7 @@ def built(
     except CompilerError as e:
         compared.lacks = str(e.missing[0]) if e.missing else str(e)
     except native.PluginError as e:
-        compared.lacks = str(e).replace(str(library), str(file))
+        compared.lacks = str(e)
     else:
         compared.built_in = counterpart(compared.name)
     return compared, library
