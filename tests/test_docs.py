@@ -132,10 +132,10 @@ def execute(line: str, folder: Path, path: str) -> None:
         env={**environment(), "PATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
-    assert ran.returncode == 0, (line, ran.stderr)
+    assert ran.returncode == 0, (line, ran.stdout, ran.stderr)
 
 
 def work(page: str, folder: Path, *, real_time: bool) -> None:

@@ -12,11 +12,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 import gargalo as package
+import polars as pl
 import pytest
 from click.testing import CliRunner
 from conftest import ROOT, TINY
 from gargalo.cli import app
 from gargalo.explaining import explain
+from gargalo.explaining.flows import others
 from gargalo.explaining.model import instant, listed, size
 
 EXAMPLES = {
@@ -40,6 +42,20 @@ def test_losses_without_events_are_told():
     (s,) = explain(kernel).of("losses", 0)
     assert f"lost {lost} packets of" in s.text
     assert "no events that tell when" in s.text
+
+
+def test_what_a_stack_does_not_tell_is_not_claimed():
+    run = package.run(TINY)
+    unknown = ("sent_packets", "lost_packets", "timeouts")
+    flows = run.flows.with_columns(pl.lit(None, pl.UInt64).alias(c) for c in unknown)
+    tables = {"flows": flows, "events": run.events.clear()}
+    foreign = replace(run, _table=lambda name: tables.get(name, getattr(run, name)))
+    (s,) = explain(foreign).of("losses", 0)
+    assert s.text == "The stack of upload does not tell how many packets it lost."
+    (all_of_them,) = others(foreign, chosen=())
+    assert all_of_them.figures["lost_packets"] is None
+    assert "lost" not in all_of_them.text
+    assert "timeout" not in all_of_them.text
 
 
 @pytest.fixture(scope="module", params=EXAMPLES)

@@ -19,7 +19,7 @@ from gargalo.cli import COMMANDS, app
 from gargalo.fitting import Column, show_table
 from gargalo.reporting.model import ClaimRow
 from gargalo.screen import Screen
-from gargalo.summary import FLOWS, LINKS, show
+from gargalo.summary import FLOWS, LINKS, flow_cells, show
 from scorecards import scorecard
 from sweep_helpers import MINI
 
@@ -48,6 +48,16 @@ def every_command() -> dict[str, click.Command]:
 
 def words(text: str) -> str:
     return " ".join(text.split())
+
+
+def test_what_a_stack_does_not_tell_is_a_dash():
+    flow = gargalo.run(TINY).to_json()["flows"][0]
+    told = dict(zip((c.name for c in FLOWS), flow_cells(flow, {0: "a"}), strict=True))
+    assert told["retransmitted"].startswith(f"{flow['retransmitted_packets']} (")
+    assert told["timeouts"] == str(flow["timeouts"])
+    unknown = flow | {"retransmitted_packets": None, "timeouts": None}
+    told = dict(zip((c.name for c in FLOWS), flow_cells(unknown, {0: "a"}), strict=True))
+    assert (told["retransmitted"], told["timeouts"]) == ("-", "-")
 
 
 @pytest.mark.parametrize("width", WIDTHS)

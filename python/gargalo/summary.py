@@ -141,8 +141,8 @@ def show(run: Run, console: Console) -> None:
 
 def flow_cells(f: Mapping[str, Any], called: Mapping[int, str]) -> list[str]:
     """Return the cells of a flow, as in `FLOWS`, with the name that tells it apart."""
-    sent = f["sent_packets"]
-    share = f["retransmitted_packets"] / sent if sent else None
+    sent, again, timeouts = f["sent_packets"], f["retransmitted_packets"], f["timeouts"]
+    share = again / sent if sent and again is not None else None
     return [
         called[f["id"]],
         f["congestion"] or f["transport"],
@@ -150,8 +150,8 @@ def flow_cells(f: Mapping[str, Any], called: Mapping[int, str]) -> list[str]:
         span(f["completion_s"]),
         span(f["rtt_p50_s"]),
         span(f["rtt_p95_s"]),
-        f"{f['retransmitted_packets']} ({percent(share)})",
-        str(f["timeouts"]),
+        NONE if again is None else f"{again} ({percent(share)})",
+        NONE if timeouts is None else str(timeouts),
     ]
 
 

@@ -127,13 +127,20 @@ def others(run: Run, chosen: Sequence[int]) -> Iterator[Sentence]:
     if done.height:
         middle = float(np.median(done["completion_s"].to_numpy()))
         text += f", in {span(middle)} in the median"
-    lost, timed = int(rest["lost_packets"].sum()), int(rest["timeouts"].sum())
-    text += f"; they lost {counted(lost, 'packet')} and had {counted(timed, 'timeout')}."
+    lost, timed = (_all(rest[c]) for c in ("lost_packets", "timeouts"))
+    told = [] if lost is None else [f"lost {counted(lost, 'packet')}"]
+    told += [] if timed is None else [f"had {counted(timed, 'timeout')}"]
+    text += f"; they {listed(told)}." if told else "."
     figures = {
         "flows": rest.height, "completed": done.height, "lost_packets": lost, "timeouts": timed,
         "delivered_bytes": int(rest["delivered_bytes"].sum()),
     }  # fmt: skip
     yield Sentence("flow", text, figures=figures)
+
+
+def _all(counts: pl.Series) -> int | None:
+    """Return the sum; None if a flow's stack does not tell the figure."""
+    return None if counts.null_count() else int(counts.sum())
 
 
 def _least(values: pl.Series) -> float:
@@ -303,9 +310,12 @@ def losses(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sen
     cuts = events.filter(pl.col("kind").is_in(["recovery", "ecn"]))
     if lost.is_empty() and cuts.is_empty():
         n = row["lost_packets"]
-        text = f"{name} lost no packet of {row['sent_packets']}."
-        if n:  # The kernel's stack reports none.
-            text = f"{name} lost {counted(n, 'packet')} of {row['sent_packets']}; there are no events that tell when."
+        of = f" of {row['sent_packets']}" if row["sent_packets"] is not None else ""
+        text = f"{name} lost no packet{of}."
+        if n is None:
+            text = f"The stack of {name} does not tell how many packets it lost."
+        elif n:  # The kernel's stack reports none.
+            text = f"{name} lost {counted(n, 'packet')}{of}; there are no events that tell when."
         yield Sentence("losses", text, flow=row["id"], figures={"lost_packets": n})
         return
     if not lost.is_empty():
