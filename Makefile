@@ -78,6 +78,8 @@ demo: setup ## three congestion controls race over a cellular link
 
 test: test-rust test-python ## everything that can fail
 
+# All is compiled once: without notes for the next compilation that takes a tenth less.
+test-rust: export CARGO_INCREMENTAL := 0
 test-rust: setup
 	cargo test --workspace --locked --quiet
 

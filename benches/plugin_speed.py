@@ -23,7 +23,7 @@ from gargalo.compiling import build_plugin
 
 SCENARIOS = Path(__file__).resolve().parent / "scenarios"
 SOURCES = Path(gargalo.__file__).parent / "examples" / "plugins"
-WORKLOADS = {"small-windows-cubic": "60s", "large-windows": "15s"}
+WORKLOADS = {"small-windows-cubic": "240s", "large-windows": "60s"}
 ALGORITHMS = ("reno", "cubic", "bbr")
 
 

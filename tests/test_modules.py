@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tomllib_compat as tomllib
 
 CRATES = Path(__file__).parents[1] / "crates"
 
@@ -184,3 +185,12 @@ def test_every_file_of_a_test_program_is_in_it() -> None:
         declared = set(re.findall(r"^mod (\w+);", main.read_text(), re.MULTILINE))
         files = {f.stem for f in main.parent.glob("*.rs")} - {"main"}
         assert files <= declared, f"{main.parent}: not declared in main.rs"
+
+
+@pytest.mark.parametrize("crate", sorted(p.parent.name for p in CRATES.glob("*/Cargo.toml")))
+def test_examples_in_the_documentation_of_a_crate_are_tested(crate):
+    sources = (CRATES / crate / "src").rglob("*.rs")
+    example = any(re.search(r"^\s*//[/!].*```", f.read_text(), re.MULTILINE) for f in sources)
+    library = tomllib.loads((CRATES / crate / "Cargo.toml").read_text()).get("lib", {})
+    # To look for examples where there are none takes a second or two for each crate.
+    assert library.get("doctest", True) == example

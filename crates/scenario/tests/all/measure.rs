@@ -1,16 +1,10 @@
 //! Sums of rates are bytes over one time for all, and `measure` chooses that time.
 
-use gargalo_scenario::build::{Outcome, RunOptions, run};
+use gargalo_scenario::build::Outcome;
 use gargalo_scenario::{Origin, parse};
 use serde_json::Value as Json;
 
-fn simulate(text: &str) -> Outcome {
-    let scenario = match parse(text, &Origin::default(), &[]) {
-        Ok(s) => s,
-        Err(e) => panic!("{}", e.render(false)),
-    };
-    run(&scenario, RunOptions::default()).unwrap()
-}
+use crate::common::simulate;
 
 fn number(of: &Json, key: &str) -> f64 {
     of[key]

@@ -1,5 +1,4 @@
 //! Arbitrary headers.
-#![allow(dead_code)] // every test crate uses its part
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

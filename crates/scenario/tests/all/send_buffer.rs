@@ -1,9 +1,10 @@
 //! The send buffer bounds what a flow carries in a round trip, whatever carries it and whatever is written.
 
-use gargalo_scenario::build::{RunOptions, run};
 use gargalo_scenario::{Origin, parse};
 use gargalo_units::Bytes;
 use serde_json::Value as Json;
+
+use crate::common::simulate;
 
 /// Round trip of every path, without queues.
 const RTT_S: f64 = 0.040;
@@ -17,11 +18,7 @@ fn flow(paths: usize, record: &str, flow: &str) -> Json {
          [topology.multipath]\npaths = [{paths}]\n\
          [[flows]]\nfrom = \"client\"\nto = \"server\"\n{flow}\n"
     );
-    let scenario = match parse(&text, &Origin::default(), &[]) {
-        Ok(s) => s,
-        Err(e) => panic!("{}", e.render(false)),
-    };
-    let mut json = run(&scenario, RunOptions::default()).unwrap().json;
+    let mut json = simulate(&text).json;
     json["flows"][0].take()
 }
 

@@ -5,13 +5,7 @@ use gargalo_scenario::build::{Outcome, RunOptions, run};
 use gargalo_scenario::{Origin, parse};
 use serde_json::Value as Json;
 
-fn simulate(text: &str) -> Outcome {
-    let scenario = match parse(text, &Origin::default(), &[]) {
-        Ok(s) => s,
-        Err(e) => panic!("{}", e.render(false)),
-    };
-    run(&scenario, RunOptions::default()).unwrap()
-}
+use crate::common::simulate;
 
 /// Two hosts, 40 ms apart, and flows.
 fn network(link: &str, flows: &[&str]) -> String {

@@ -3,17 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use gargalo_scenario::build::{Outcome, RunOptions, run};
-use gargalo_scenario::{Origin, parse};
 use serde_json::Value as Json;
 
-fn simulate(text: &str) -> Outcome {
-    let scenario = match parse(text, &Origin::default(), &[]) {
-        Ok(s) => s,
-        Err(e) => panic!("{}", e.render(false)),
-    };
-    run(&scenario, RunOptions::default()).unwrap()
-}
+use crate::common::simulate;
 
 /// Client and server with these paths, as inline tables without braces, and flows between them.
 fn paths(head: &str, paths: &[&str], flows: &[&str]) -> String {

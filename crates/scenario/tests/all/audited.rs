@@ -7,12 +7,7 @@ use gargalo_scenario::{Origin, Scenario, parse};
 use rand::{Rng, RngExt};
 use serde_json::Value as Json;
 
-fn scenario(text: &str) -> Scenario {
-    match parse(text, &Origin::default(), &[]) {
-        Ok(s) => s,
-        Err(e) => panic!("{}{text}", e.render(false)),
-    }
-}
+use crate::common::scenario;
 
 /// What the auditor says of a run of severity `error`, and all codes.
 fn findings(text: &str) -> (Vec<Json>, Vec<String>) {

@@ -1,8 +1,6 @@
 //! Compares every header field and checksum with an independent implementation.
 
-mod common;
-
-use common::{header, segment};
+use crate::common::{header, segment};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use gargalo_units::Seq;
 use gargalo_wire::ip::Addresses;

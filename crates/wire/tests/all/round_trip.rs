@@ -1,8 +1,6 @@
 //! Round trips of all headers; malformed input is refused without a panic.
 
-mod common;
-
-use common::{bytes, header, mptcp, options, segment, spelt_out};
+use crate::common::{bytes, header, mptcp, options, segment, spelt_out};
 use gargalo_wire::ip::{Addresses, Datagram, Transport, Verify};
 use gargalo_wire::mptcp::MptcpOption;
 use gargalo_wire::tcp::{MAX_OPTIONS_LEN, Options, Segment};

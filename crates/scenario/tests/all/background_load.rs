@@ -1,9 +1,9 @@
 //! The background of a 1 Gbit/s link over a minute, as it goes over the wire: within 3% of what was
 //! asked for, in both directions, composed as asked for.
 
-use gargalo_scenario::build::{RunOptions, run};
-use gargalo_scenario::{Origin, parse};
 use serde_json::Value;
+
+use crate::common::simulate;
 
 fn minute(load: &str, seed: u64) -> Value {
     let text = format!(
@@ -23,8 +23,7 @@ workload.mix  = {{ link = "bottleneck", load = "{load}" }}
 links = false
 "#
     );
-    let scenario = parse(&text, &Origin::default(), &[]).unwrap();
-    run(&scenario, RunOptions::default()).unwrap().json
+    simulate(&text).json
 }
 
 fn check(load: &str, seed: u64) {

@@ -1,0 +1,17 @@
+//! Scenarios from text.
+
+use gargalo_scenario::build::{Outcome, RunOptions, run};
+use gargalo_scenario::{Origin, Scenario, parse};
+
+/// A scenario, which must be valid.
+pub fn scenario(text: &str) -> Scenario {
+    match parse(text, &Origin::default(), &[]) {
+        Ok(s) => s,
+        Err(e) => panic!("{}{text}", e.render(false)),
+    }
+}
+
+/// What a run of it gives.
+pub fn simulate(text: &str) -> Outcome {
+    run(&scenario(text), RunOptions::default()).unwrap()
+}

@@ -1,0 +1,11 @@
+//! The tests of the crate's interface in one program: what they share is compiled and linked once.
+
+mod common;
+
+mod audited;
+mod background_load;
+mod measure;
+mod mptcp;
+mod quic;
+mod send_buffer;
+mod six_networks;
