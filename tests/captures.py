@@ -52,3 +52,6 @@ def tshark(path: Path, shown: str, *fields: str, options: tuple[str, ...] = ()) 
 
 CHECKSUMS = ("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE")
 """Options with which tshark verifies checksums."""
+
+NEGATIVE_ZERO = "0xffff"
+"""A TCP checksum that is 0, as Linux writes it: the same in ones' complement, and wrong for tshark (RFC 1624)."""
