@@ -6,6 +6,7 @@ A file is called as its stack, `NAME.py` or `NAME.so`, and is in a folder of the
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
@@ -13,11 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, registry
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -103,25 +99,38 @@ def load_named(text: str, changes: Iterable[tuple[str, str]] = ()) -> None:
         RunError: A file cannot be loaded.
 
     """
-    found = installed()
-    wanted = named(text, changes) & found.keys() - registry.registered()["stack"].keys()
+    known = registry.registered()["stack"]
+    missing = {name: file for name, file in installed().items() if name not in known}
+    # Where none are installed, scenarios are not read twice.
+    wanted = named(text, changes) & missing.keys() if missing else ()
     for name in sorted(wanted):
-        load(found[name])
+        load(missing[name])
 
 
 def named(text: str, changes: Iterable[tuple[str, str]] = ()) -> set[str]:
     """Return the names that a scenario has for QUIC stacks: values of `stack` in tables `quic`."""
-    trees: list[Any] = [parsed(text)]
+    found = set(in_text(text))
     for key, value in changes:
         tree: Any = parsed(f"value = {value}").get("value", value)
         for part in reversed(key.split(".")):
             tree = {part: tree}
-        trees.append(tree)
-    return {name for tree in trees for name in of_tree(tree)}
+        found.update(of_tree(tree))
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def in_text(text: str) -> frozenset[str]:
+    """Return the names in a scenario without changes, which is the same for all runs of a sweep."""
+    return frozenset(of_tree(parsed(text)))
 
 
 def parsed(text: str) -> dict[str, Any]:
     """Return a text in TOML as tables; empty if it is wrong."""
+    # Loaded here, as it takes longer than the rest of this module, and most commands do without.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
     try:
         tree: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError:

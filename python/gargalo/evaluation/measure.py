@@ -12,6 +12,7 @@ import polars as pl
 
 from gargalo import metrics
 from gargalo.evaluation.criteria.conformance import model as conformance
+from gargalo.metrics._numbers import summed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,7 +139,7 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
     for (label,), rows in run.flows.group_by("label", maintain_order=True):
         own = rows["id"].to_list()
         rates = [late.get(i, 0.0) for i in own]
-        sent = total(rows["sent_packets"])
+        sent = summed(rows["sent_packets"])
         times = (
             rows["completion_s"].fill_null(rows["end_s"] - rows["start_s"]).to_numpy().astype(float)
         )
@@ -149,9 +150,9 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             "most_bps": max(rates),
             "jain": metrics.jain_index(rates) if len(rates) > 1 else None,
             "sent_packets": sent,
-            "retransmitted": share(total(rows["retransmitted_packets"]), sent),
-            "lost": share(total(rows["lost_packets"]), sent),
-            "timeouts": total(rows["timeouts"]),
+            "retransmitted": share(summed(rows["retransmitted_packets"]), sent),
+            "lost": share(summed(rows["lost_packets"]), sent),
+            "timeouts": summed(rows["timeouts"]),
             "offered": share(sent_rate(rows), capacity) if capacity else None,
             "per_rtt": mean(
                 rows["sent_packets"] * rows["rtt_min_s"] / (rows["end_s"] - rows["start_s"])
@@ -178,11 +179,6 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             }
         for name, value in figures.items():
             found[f"{name}.{label}"] = value
-
-
-def total(column: pl.Series) -> float | None:
-    """Return the sum of a counter; None if a QUIC stack does not tell it."""
-    return None if column.null_count() else float(column.sum())
 
 
 def share(part: float | None, whole: float | None) -> float | None:

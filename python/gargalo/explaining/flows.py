@@ -12,6 +12,7 @@ import polars as pl
 
 from gargalo.explaining.model import Sentence, counted, instant, listed, period, size
 from gargalo.metrics import path_shares
+from gargalo.metrics._numbers import summed
 from gargalo.names import with_path
 from gargalo.pictures.metrics import amount
 from gargalo.summary import percent, rate, span
@@ -127,7 +128,7 @@ def others(run: Run, chosen: Sequence[int]) -> Iterator[Sentence]:
     if done.height:
         middle = float(np.median(done["completion_s"].to_numpy()))
         text += f", in {span(middle)} in the median"
-    lost, timed = (_all(rest[c]) for c in ("lost_packets", "timeouts"))
+    lost, timed = (summed(rest[c]) for c in ("lost_packets", "timeouts"))
     told = [] if lost is None else [f"lost {counted(lost, 'packet')}"]
     told += [] if timed is None else [f"had {counted(timed, 'timeout')}"]
     text += f"; they {listed(told)}." if told else "."
@@ -136,11 +137,6 @@ def others(run: Run, chosen: Sequence[int]) -> Iterator[Sentence]:
         "delivered_bytes": int(rest["delivered_bytes"].sum()),
     }  # fmt: skip
     yield Sentence("flow", text, figures=figures)
-
-
-def _all(counts: pl.Series) -> int | None:
-    """Return the sum; None if a flow's stack does not tell the figure."""
-    return None if counts.null_count() else int(counts.sum())
 
 
 def _least(values: pl.Series) -> float:

@@ -42,6 +42,11 @@ def finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
+def summed(counts: pl.Series) -> int | None:
+    """Return the sum of a counter of flows; None if the stack of one does not tell it."""
+    return None if counts.null_count() else int(counts.sum())
+
+
 def quantile(values: NDArray[np.float64], percent: float) -> float | None:
     """Percentile with linear interpolation (Hyndman and Fan 1996, definition 7), as the engine's."""
     return float(np.percentile(values, percent)) if values.size else None

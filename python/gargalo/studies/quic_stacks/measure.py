@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gargalo import metrics
+from gargalo.metrics._numbers import summed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,11 +44,7 @@ def measure(run: Run) -> Mapping[str, float]:
     if link["sent_packets"]:
         found["packet_bytes"] = link["sent_bytes"] / link["sent_packets"]
         found["acks"] = back["sent_packets"] / link["sent_packets"]
-    lost, timeouts = (
-        None if run.flows[name].null_count() else float(run.flows[name].sum())
-        for name in ("lost_packets", "timeouts")
-    )
-    found["timeouts"] = timeouts
+    found["timeouts"], lost = summed(run.flows["timeouts"]), summed(run.flows["lost_packets"])
     if offered := link["offered_packets"]:
         found["dropped_share"] = link["dropped_packets"] / offered
         found["lost_share"] = None if lost is None else lost / offered
