@@ -156,7 +156,10 @@ pub struct Engine {
     ports: Vec<Port>,
     stations: Vec<Attached>,
     tuning: Tuning,
+    /// Frames for the next datagrams to be read.
     inbox: Vec<Frame>,
+    /// Datagrams that were read, with the port at which they arrived.
+    arrived: Vec<(PortId, Frame)>,
     ready: Vec<PortId>,
     tap: Option<Box<dyn Tap>>,
     wire: Option<WireCounter>,
@@ -187,6 +190,7 @@ impl Engine {
             stations: Vec::new(),
             tuning,
             inbox: Vec::new(),
+            arrived: Vec::new(),
             ready: Vec::new(),
             tap: None,
             wire: None,
@@ -268,6 +272,8 @@ impl Engine {
         let mut look = interval.map_or(Instant::MAX, |i| clock.now() + i);
         self.ready = (0..self.ports.len() as PortId).collect();
         loop {
+            // Before the clock is read: a datagram with a time before its arrival would leave its links too early.
+            let more = self.read()?;
             let now = clock.now();
             stats.turns += 1;
             observer.turn(now)?;
@@ -293,12 +299,12 @@ impl Engine {
                     return Ok(self.stats(stats));
                 }
             }
-            let read = self.read(now)?;
+            self.inject(now);
             let edge = observer.next_edge().map_or(Instant::MAX, |(_, at)| at);
             let due = self.next_event().min(look).min(edge).min(end).min(ask);
             let due = due.min(observer.poll_timeout());
             let mut wait = clock.until(due).min(LONGEST_WAIT);
-            if read || busy || wait <= self.tuning.busy_poll {
+            if more || busy || wait <= self.tuning.busy_poll {
                 wait = Duration::ZERO;
             }
             stats.sleeps += u64::from(!wait.is_zero());
@@ -426,7 +432,7 @@ impl Engine {
     }
 
     /// Reads from devices that are ready; returns whether there may be more.
-    fn read(&mut self, now: Instant) -> Result<bool> {
+    fn read(&mut self) -> Result<bool> {
         let mut more = false;
         for port in std::mem::take(&mut self.ready) {
             let End::Device(device) = &mut self.ports[port as usize].end else {
@@ -438,14 +444,8 @@ impl Engine {
                 }
                 let n = device.receive(&mut self.inbox);
                 let n = n.map_err(|e| Error::system("reading from a device", e))?;
-                for frame in &mut self.inbox[..n] {
-                    let frame = std::mem::replace(frame, self.fabric.frame());
-                    if let Some(tap) = &mut self.tap {
-                        tap.entered(now, port, &frame[HEADROOM..]);
-                    }
-                    count(self.wire.as_ref(), &frame);
-                    self.fabric.inject(now, port, frame);
-                }
+                self.arrived
+                    .extend(self.inbox.drain(..n).map(|f| (port, f)));
                 if n == 0 {
                     break;
                 }
@@ -456,6 +456,17 @@ impl Engine {
             }
         }
         Ok(more)
+    }
+
+    /// Gives the network what was read.
+    fn inject(&mut self, now: Instant) {
+        for (port, frame) in self.arrived.drain(..) {
+            if let Some(tap) = &mut self.tap {
+                tap.entered(now, port, &frame[HEADROOM..]);
+            }
+            count(self.wire.as_ref(), &frame);
+            self.fabric.inject(now, port, frame);
+        }
     }
 }
 

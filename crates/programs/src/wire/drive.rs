@@ -179,11 +179,12 @@ impl Loop<'_> {
     /// Reads from the kernel at most [`READS`] datagrams; returns the time.
     fn receive(&mut self, host: &mut Host) -> Result<Instant> {
         let wire = &mut *self.wire;
-        let now = wire.clock.now();
         for _ in 0..READS {
             let arrived = wire.port.receive();
             let arrived = arrived.map_err(|e| Error::system("reading from the device", e))?;
             let Some(arrived) = arrived else { break };
+            // Read after the datagram: a time before its arrival would make round-trip times too short.
+            let now = wire.clock.now();
             if let Some(capture) = &mut wire.capture {
                 capture.write(now, arrived.bytes())?;
             }
@@ -193,7 +194,7 @@ impl Loop<'_> {
                 Arrived::Large(datagram) => host.handle_shared(now, &datagram),
             }
         }
-        Ok(now)
+        Ok(wire.clock.now())
     }
 
     /// Sleeps until something arrives, a thread signals the event, or `due`.
