@@ -7,8 +7,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from gargalo import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # What a shell starts in the background ignores SIGINT, and so would every command that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -60,6 +65,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.stem in REAL_TIME:
             item.add_marker(pytest.mark.xdist_group("real-time"))
+
+
+@pytest.fixture(autouse=True)
+def unregistered() -> Iterator[None]:
+    """What a test makes known by a name is unknown to the next."""
+    before = {kind: dict(classes) for kind, classes in registry._registered.items()}
+    yield
+    registry._registered.update(before)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ import gargalo
 import polars as pl
 import pytest
 from conftest import TINY, command, environment
-from gargalo import registry
 from gargalo.compiling import CompilerError, build_plugin
 from gargalo.results import TABLES
 from gargalo.sweeps.plugins import Plugins
@@ -28,14 +27,6 @@ EXAMPLES = Path(gargalo.__file__).parent / "examples" / "plugins"
 NAMES = ("reno", "cubic", "bbr")
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-
-
-@pytest.fixture(autouse=True)
-def unregistered():
-    """Each test begins without plug-ins."""
-    before = {kind: dict(classes) for kind, classes in registry._registered.items()}
-    yield
-    registry._registered.update(before)
 
 
 @pytest.fixture(scope="module")
