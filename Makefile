@@ -20,7 +20,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup dev demo dist try-wheel test test-rust test-python capture-tools browser-tools lab-tools fuzz fuzz-corpus bench crosscheck stacks stack-tools lint docs reference pictures comparison scorecards fmt lock clean
+.PHONY: help setup dev demo dist try-wheel test test-rust test-python test-tools fuzz fuzz-corpus bench crosscheck stacks stack-tools lint docs reference pictures comparison scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -76,37 +76,31 @@ demo: setup ## three congestion controls race over a cellular link
 	fi
 	"$(BIN)/gargalo" run examples/cellular-race.toml
 
-test: test-rust test-python ## everything that can fail
+test: ## everything that can fail
+	@$(MAKE) --no-print-directory --jobs 2 dev test-tools
+	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory test-python
 
 # All is compiled once: without notes for the next compilation that takes a tenth less.
 test-rust: export CARGO_INCREMENTAL := 0
 test-rust: setup
 	cargo test --workspace --locked --quiet
 
-test-python: dev capture-tools browser-tools lab-tools
+test-python: dev test-tools
 	"$(BIN)/python" -m pytest --quiet --numprocesses 2 --dist loadgroup
 
-# Capture tests read files back with tshark if it is installed or can be installed; otherwise they are skipped with a reason.
-capture-tools:
-	@if ! command -v tshark >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends tshark; } \
-			>/dev/null 2>&1 || echo "test: tshark could not be installed; capture tests will skip" >&2; \
-	fi
-
-# Reports are tested in a browser, with the same rule.
-browser-tools:
-	@if ! { command -v chromium && command -v chromedriver; } >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium chromium-driver; } \
-			>/dev/null 2>&1 || echo "test: chromium could not be installed; browser tests will skip" >&2; \
-	fi
-
-# Tests of the lab run real programs, with the same rule.
-LAB_TOOLS := iperf3 curl nginx ip
-lab-tools:
-	@missing=""; for p in $(LAB_TOOLS); do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+# Programs that tests use if they are there or can be installed, each with its package: captures are read back, reports
+# are opened in a browser, real programs run in the lab. Tests without theirs are skipped with the reason.
+TEST_TOOLS := tshark:tshark chromium:chromium chromedriver:chromium-driver iperf3:iperf3 curl:curl nginx:nginx-light ip:iproute2
+test-tools:
+	@missing=""; for t in $(TEST_TOOLS); do command -v "$${t%:*}" >/dev/null || missing="$$missing $${t#*:}"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends iperf3 curl nginx-light iproute2; } \
-			>/dev/null 2>&1 || echo "test:$$missing could not be installed; tests that need them will skip" >&2; \
+		echo "setup: installing$$missing"; \
+		apt-get update -qq >/dev/null 2>&1; \
+		for p in $$missing; do \
+			DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$$p" >/dev/null 2>&1 || \
+				echo "setup: $$p could not be installed; tests that need it will skip" >&2; \
+		done; \
 	fi
 
 # `make test` runs every target on the corpus and on mutations of it. This is coverage-guided, for MINUTES each, all
@@ -225,7 +219,7 @@ reference: setup ## regenerates what is derived from the scenario model, results
 pictures: setup ## redraws the pictures of every congestion control's page, and those of runs, terminals and pages in README and docs
 	"$(BIN)/python" tools/congestion_pictures.py $(if $(ONLY),--only $(ONLY))
 	$(if $(ONLY),,"$(BIN)/python" tools/demo_picture.py)
-	$(if $(ONLY),,$(MAKE) browser-tools && "$(BIN)/python" tools/screenshots.py)
+	$(if $(ONLY),,$(MAKE) test-tools && "$(BIN)/python" tools/screenshots.py)
 
 comparison: setup ## measures every congestion control on six networks for the documentation
 	"$(BIN)/python" tools/congestion_comparison.py $(if $(ONLY),--only $(ONLY))

@@ -95,9 +95,7 @@ def browser_missing() -> str | None:
     """Why there is no browser; None if there is one."""
     lacking = [name for name in ("chromium", "chromedriver") if not shutil.which(name)]
     return (
-        f"{' and '.join(lacking)} not installed (`make browser-tools`, as root)"
-        if lacking
-        else None
+        f"{' and '.join(lacking)} not installed (`make test-tools`, as root)" if lacking else None
     )
 
 

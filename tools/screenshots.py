@@ -1,7 +1,7 @@
 """Pictures of what people see, for the documentation: `make pictures`, or with names of pictures as arguments.
 
 Commands in a terminal of 80 columns (docs/images/NAME.svg), and pages in headless Chromium (docs/images/NAME.png;
-`make browser-tools`). A test runs the commands again and compares; other tests use the same checks: no line is wider
+`make test-tools`). A test runs the commands again and compares; other tests use the same checks: no line is wider
 than the terminal, nothing on a page is wider than the screen.
 """
 
@@ -201,7 +201,7 @@ def browser() -> Chrome:
 
     missing = [name for name in ("chromium", "chromedriver") if not shutil.which(name)]
     if missing:
-        raise SystemExit(f"{' and '.join(missing)} not installed: make browser-tools, as root")
+        raise SystemExit(f"{' and '.join(missing)} not installed: make test-tools, as root")
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
