@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import gargalo
 import pytest
 from conftest import ROOT
+from gargalo._toml import loads
 from gargalo.extras import EXTRAS, ORDER, MissingExtraError, need
-from tomllib_compat import loads
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,20 +9,16 @@ from pathlib import Path
 
 import gargalo
 import pytest
+from gargalo._toml import loads
 from gargalo.results import TABLES
 from gargalo.running import setup
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = [
     path
     for folder in ("examples", "examples/networks")
     for path in sorted((ROOT / folder).glob("*.toml"))
-    if "duration" in tomllib.loads(path.read_text(encoding="utf-8"))
+    if "duration" in loads(path.read_text(encoding="utf-8"))
 ]
 SHORT = {"duration": "1500ms"}
 """Enough for every kind of flow to begin; the whole of each example is run elsewhere."""
@@ -30,7 +26,7 @@ SHORT = {"duration": "1500ms"}
 
 def shortened(path: Path) -> dict[str, str]:
     """Return changes that end a run soon, where nothing in it comes later."""
-    flows = tomllib.loads(path.read_text(encoding="utf-8")).get("flows", [])
+    flows = loads(path.read_text(encoding="utf-8")).get("flows", [])
     late = any(f.get("start", "0s") != "0s" or "stop" in f for f in flows)
     return {} if late else SHORT
 
@@ -73,7 +69,7 @@ def test_the_command_prints_a_scenario(tmp_path):
     file.write_text(text, encoding="utf-8")
     assert gargalo.resolve(file) == gargalo.resolve(path, set={"duration": "6s"})
     shown = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
-    assert json.loads(shown.stdout) == tomllib.loads(text)
+    assert json.loads(shown.stdout) == loads(text)
     wrong = subprocess.run(
         [*command, "--set", "seed=x"], capture_output=True, text=True, check=False
     )

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,8 @@ import gargalo
 import polars as pl
 from gargalo import _core
 from gargalo._generate import has_pictures
+from gargalo._toml import loads
 from gargalo.metrics import jain_index
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 NETWORKS = ROOT / "examples" / "networks"
@@ -53,7 +48,7 @@ STEP = {
 
 def read_network(network: str) -> dict[str, Any]:
     """Read the scenario file of a network."""
-    return tomllib.loads((NETWORKS / f"{network}.toml").read_text(encoding="utf-8"))
+    return loads((NETWORKS / f"{network}.toml").read_text(encoding="utf-8"))
 
 
 def scenario(network: str, names: list[str], starts: list[float]) -> dict[str, Any]:

@@ -22,16 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gargalo
+from gargalo._toml import loads
 from gargalo.results import TABLES
 from gargalo.running import setup
 
 if TYPE_CHECKING:
     import polars as pl
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("examples", "examples/networks", "benches/scenarios")
@@ -43,7 +39,7 @@ OF_THE_MACHINE = {"wall_s", "packets_per_s"}
 
 def simulated(path: Path) -> bool:
     """Whether a file is a scenario, not a sweep, and no host of it needs the kernel's stack."""
-    if "axes" in tomllib.loads(path.read_text(encoding="utf-8")):
+    if "axes" in loads(path.read_text(encoding="utf-8")):
         return False
     return not setup(path).hosts
 

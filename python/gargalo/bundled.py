@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+from gargalo._toml import loads
 
 FOLDER = Path(__file__).parent / "examples"
 KINDS = ("scenarios", "networks", "sweeps", "programs")
@@ -48,7 +44,7 @@ class Example:
     def about(self) -> str:
         """One line: its description, or else the first sentence of the comment or docstring that it begins with."""
         if self.path.suffix == ".toml":
-            described = tomllib.loads(self.text).get("description")
+            described = loads(self.text).get("description")
             if isinstance(described, str):
                 return described.rstrip(".")
         prose = (line.strip('#" %') for line in self.text.splitlines())

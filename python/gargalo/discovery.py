@@ -109,9 +109,12 @@ def load_named(text: str, changes: Iterable[tuple[str, str]] = ()) -> None:
 
 def named(text: str, changes: Iterable[tuple[str, str]] = ()) -> set[str]:
     """Return the names that a scenario has for QUIC stacks: values of `stack` in tables `quic`."""
+    # Most commands do without, and it takes longer to load than the rest of this module.
+    from gargalo._toml import tables
+
     found = set(in_text(text))
     for key, value in changes:
-        tree: Any = parsed(f"value = {value}").get("value", value)
+        tree: Any = tables(f"value = {value}").get("value", value)
         for part in reversed(key.split(".")):
             tree = {part: tree}
         found.update(of_tree(tree))
@@ -121,21 +124,9 @@ def named(text: str, changes: Iterable[tuple[str, str]] = ()) -> set[str]:
 @functools.lru_cache(maxsize=16)
 def in_text(text: str) -> frozenset[str]:
     """Return the names in a scenario without changes, which is the same for all runs of a sweep."""
-    return frozenset(of_tree(parsed(text)))
+    from gargalo._toml import tables
 
-
-def parsed(text: str) -> dict[str, Any]:
-    """Return a text in TOML as tables; empty if it is wrong."""
-    # Loaded here, as it takes longer than the rest of this module, and most commands do without.
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
-    try:
-        tree: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return {}
-    return tree
+    return frozenset(of_tree(tables(text)))
 
 
 def of_tree(tree: Any) -> Iterator[str]:

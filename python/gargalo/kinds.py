@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import difflib
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gargalo import _core
+from gargalo._toml import TOMLDecodeError, loads
 from gargalo.extras import MissingExtraError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 MOST_TEXT = 64 << 20
 """Bytes of a file that is looked into; scenarios and sweeps are far smaller."""
@@ -181,8 +176,8 @@ def of_file(path: Path) -> Found | None:
 def kind_of_text(text: str) -> Kind | None:
     """Return what a text is."""
     try:
-        table: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        table: dict[str, Any] = loads(text)
+    except TOMLDecodeError:
         try:
             _core.trace_info(text)
         except ValueError:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, discovery
+from gargalo._toml import TOMLDecodeError, loads, tables
 from gargalo.diagnostics import sentence
 from gargalo.running import override
 from gargalo.scenario import to_toml
@@ -17,11 +17,6 @@ from gargalo.sweeps import axes as axes_module
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.job import Job, Source, derive_seeds
 from gargalo.sweeps.keys import flat, named_flows
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,8 +76,8 @@ class SweepFile:
 
         """
         try:
-            return cls.of(tomllib.loads(text), path)
-        except tomllib.TOMLDecodeError as e:
+            return cls.of(loads(text), path)
+        except TOMLDecodeError as e:
             raise _not_toml(e, text, path) from None
         except SweepError as e:
             raise _placed(str(e), text, path, _line_of(e.key, text), e.key) from None
@@ -217,11 +212,7 @@ def _unknown(key: str, table: Mapping[str, Any]) -> str:
 
 def base_tree(source: Source) -> dict[str, Any]:
     """Return a scenario as written, as a dictionary; empty if it is not TOML."""
-    try:
-        tree: dict[str, Any] = tomllib.loads(source.text)
-    except tomllib.TOMLDecodeError:
-        return {}  # The engine's error shows the place.
-    return tree
+    return tables(source.text)  # The engine's error shows the place.
 
 
 def plan(
