@@ -142,17 +142,18 @@ impl Node {
     /// Sets the value at a dotted path; `*` stands for every item of a list.
     ///
     /// # Errors
-    /// Returns a sentence when the path leads through something that is not a table.
-    pub(crate) fn set(&mut self, path: &[&str], new: &Self) -> Result<(), String> {
+    /// When the path leads through something that is not a table.
+    pub(crate) fn set(&mut self, path: &[&str], new: &Self) -> Result<(), NoPlace> {
+        let nowhere = |why| Err(NoPlace { why, inside: None });
         if path.len() > DEEPEST {
-            return Err(format!("a key of {} parts leads nowhere", path.len()));
+            return nowhere(format!("a key of {} parts leads nowhere", path.len()));
         }
         let Some((key, rest)) = path.split_first() else {
             *self = new.clone();
             return Ok(());
         };
         if key.is_empty() {
-            return Err("a part of the key is empty".to_owned());
+            return nowhere("a part of the key is empty".to_owned());
         }
         // `congestion.cubic.beta` refines a plain `congestion = "cubic"`.
         if matches!(&self.value, Value::String(s) if s == key) {
@@ -186,14 +187,15 @@ impl Node {
                 let n = a.len();
                 match key.parse::<usize>().ok().and_then(|i| a.get_mut(i)) {
                     Some(item) => item.set(rest, new),
-                    None => Err(format!(
+                    None => nowhere(format!(
                         "\"{key}\" is not an item of a list of {n}; items count from 0, * means all"
                     )),
                 }
             }
-            _ => Err(format!(
-                "\"{key}\" cannot be set inside of what is {kind}, not a table"
-            )),
+            _ => Err(NoPlace {
+                why: format!("\"{key}\" cannot be set inside of what is {kind}, not a table"),
+                inside: Some(path.len()),
+            }),
         }
     }
 
@@ -214,6 +216,14 @@ impl Node {
             place: Place::Override(index),
         }
     }
+}
+
+/// Why a value cannot be set at a path.
+pub(crate) struct NoPlace {
+    /// A part of a sentence.
+    pub why: String,
+    /// How many parts of the path were left at a value that is not a table.
+    pub inside: Option<usize>,
 }
 
 fn entries(table: DeTable<'_>, place: &dyn Fn(Range<usize>) -> Place) -> Vec<Entry> {

@@ -322,6 +322,21 @@ fn overrides_are_named() {
 }
 
 #[test]
+fn what_is_inside_of_a_text_is_set_with_the_whole() {
+    for (value, written) in [("foo.up", "\"foo.up\""), ("3", "3")] {
+        let key = "topology.dumbbell.bottleneck.rate";
+        let inside = format!("{key}.trace");
+        let errors = set(DUMBBELL, &[(&inside, value)]).unwrap_err();
+        let help = errors.iter().next().unwrap().help.clone().unwrap();
+        let whole = format!("{{ trace = {written} }}");
+        assert_eq!(
+            help,
+            format!("replace the whole value: --set '{key}={whole}'")
+        );
+    }
+}
+
+#[test]
 fn colour_only_when_asked() {
     let errors = bad("duration = 5");
     assert!(!errors.render(false).contains('\u{1b}'));
