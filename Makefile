@@ -79,7 +79,7 @@ demo: setup ## three congestion controls race over a cellular link
 test: ## everything that can fail
 	@$(MAKE) --no-print-directory --jobs 2 dev test-tools
 	@$(MAKE) --no-print-directory test-rust
-	@$(MAKE) --no-print-directory test-python
+	@$(MAKE) --no-print-directory test-python TEST_TOOLS=
 
 # All is compiled once: without notes for the next compilation that takes a tenth less.
 test-rust: export CARGO_INCREMENTAL := 0
@@ -91,7 +91,8 @@ test-python: dev test-tools
 
 # Programs that tests use if they are there or can be installed, each with its package: captures are read back, reports
 # are opened in a browser, real programs run in the lab. Tests without theirs are skipped with the reason.
-TEST_TOOLS := tshark:tshark chromium:chromium chromedriver:chromium-driver iperf3:iperf3 curl:curl nginx:nginx-light ip:iproute2
+BROWSER := chromium:chromium chromedriver:chromium-driver
+TEST_TOOLS := tshark:tshark $(BROWSER) iperf3:iperf3 curl:curl nginx:nginx-light ip:iproute2
 test-tools:
 	@missing=""; for t in $(TEST_TOOLS); do command -v "$${t%:*}" >/dev/null || missing="$$missing $${t#*:}"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -219,7 +220,7 @@ reference: setup ## regenerates what is derived from the scenario model, results
 pictures: setup ## redraws the pictures of every congestion control's page, and those of runs, terminals and pages in README and docs
 	"$(BIN)/python" tools/congestion_pictures.py $(if $(ONLY),--only $(ONLY))
 	$(if $(ONLY),,"$(BIN)/python" tools/demo_picture.py)
-	$(if $(ONLY),,$(MAKE) test-tools && "$(BIN)/python" tools/screenshots.py)
+	$(if $(ONLY),,$(MAKE) test-tools TEST_TOOLS="$(BROWSER)" && "$(BIN)/python" tools/screenshots.py)
 
 comparison: setup ## measures every congestion control on six networks for the documentation
 	"$(BIN)/python" tools/congestion_comparison.py $(if $(ONLY),--only $(ONLY))
