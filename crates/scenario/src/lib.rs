@@ -70,7 +70,7 @@ use std::path::Path;
 use gargalo_settings::{Files, Setting};
 
 use check::Checker;
-use tree::{NoPlace, Node, Value};
+use tree::{Node, Value};
 
 /// Writes a scenario as the text of a file, from JSON of the same structure.
 ///
@@ -183,20 +183,9 @@ fn finish(
     for (i, (key, value)) in overrides.iter().enumerate() {
         let new = Node::from_override(value, i);
         let path: Vec<&str> = key.trim().split('.').collect();
-        if let Err(NoPlace { why, inside }) = tree.set(&path, &new) {
-            let help = match inside {
-                // The value as TOML: numbers and tables as they are, other words as a text.
-                Some(left) if left < path.len() => {
-                    let (whole, part) = path.split_at(path.len() - left);
-                    let value = match &new.value {
-                        Value::String(text) => format!("{text:?}"),
-                        _ => value.clone(),
-                    };
-                    let (whole, part) = (whole.join("."), part.join("."));
-                    format!("replace the whole value: --set '{whole}={{ {part} = {value} }}'")
-                }
-                _ => "a key is a path like flows.0.transport.tcp.congestion".to_owned(),
-            };
+        if let Err(no_place) = tree.set(&path, &new) {
+            let help = no_place.help(&path, &new, value);
+            let why = no_place.why;
             let place = diagnostic::Place::Override(i);
             errors.add(
                 place,

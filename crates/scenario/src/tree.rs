@@ -226,6 +226,23 @@ pub(crate) struct NoPlace {
     pub inside: Option<usize>,
 }
 
+impl NoPlace {
+    /// What to write instead of the override of `path`, with a value that is `written` so.
+    pub(crate) fn help(&self, path: &[&str], value: &Node, written: &str) -> String {
+        let Some(left) = self.inside.filter(|left| *left < path.len()) else {
+            return "a key is a path like flows.0.transport.tcp.congestion".to_owned();
+        };
+        let (whole, part) = path.split_at(path.len() - left);
+        let (whole, part) = (whole.join("."), part.join("."));
+        // Inside of a table a text needs its quotes.
+        let written = match &value.value {
+            Value::String(text) => toml::Value::from(text.as_str()).to_string(),
+            _ => written.to_owned(),
+        };
+        format!("replace the whole value: --set '{whole}={{ {part} = {written} }}'")
+    }
+}
+
 fn entries(table: DeTable<'_>, place: &dyn Fn(Range<usize>) -> Place) -> Vec<Entry> {
     let entry = |(key, value): (toml::Spanned<_>, toml::Spanned<_>)| {
         let span = key.span();
