@@ -28,7 +28,7 @@ mod bench {
     use gargalo_device::{BATCH, Choice, Clock, Device, HEADROOM, NetNs};
     use gargalo_flow::rng;
     use gargalo_lab::engine::{Engine, Stop};
-    use gargalo_lab::fabric::{Fabric, Path};
+    use gargalo_lab::fabric::Fabric;
     use gargalo_lab::{Result, Tuning, sandbox};
     use gargalo_link::{Delay, LinkConfig, QueueConfig, QueueLimit, RateModel};
     use gargalo_units::{Bytes, Duration, Instant, Rate};
@@ -190,15 +190,7 @@ mod bench {
     fn link(time: Wall, config: &LinkConfig, offload: bool) -> Result<Score> {
         let [(a, near), (b, far)] = hosts(offload)?;
         let both = [("link", config), ("link", config)];
-        let mut fabric = Fabric::new(both, |d| rng::stream(1, &d.to_string()))?;
-        let ports = [fabric.add_port(), fabric.add_port()];
-        for (direction, (from, to)) in [(0, 1), (1, 0)].into_iter().enumerate() {
-            let path = Path {
-                hops: vec![direction as u32],
-                exit: ports[to],
-            };
-            fabric.add_path(ports[from], None, path);
-        }
+        let fabric = Fabric::chain(both, |d| rng::stream(1, &d.to_string()))?;
         let mut engine = Engine::new(fabric, Tuning::default());
         engine.attach_device(near);
         engine.attach_device(far);

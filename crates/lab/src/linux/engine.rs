@@ -444,8 +444,10 @@ impl Engine {
                 }
                 let n = device.receive(&mut self.inbox);
                 let n = n.map_err(|e| Error::system("reading from a device", e))?;
-                self.arrived
-                    .extend(self.inbox.drain(..n).map(|f| (port, f)));
+                for frame in &mut self.inbox[..n] {
+                    let frame = std::mem::replace(frame, self.fabric.frame());
+                    self.arrived.push((port, frame));
+                }
                 if n == 0 {
                     break;
                 }

@@ -9,7 +9,7 @@ use gargalo_device::{Choice, Clock, Device, NetNs};
 use gargalo_flow::{Edge, rng};
 use gargalo_lab::Tuning;
 use gargalo_lab::engine::{Engine, Observer, Stop};
-use gargalo_lab::fabric::{Fabric, Path};
+use gargalo_lab::fabric::Fabric;
 use gargalo_link::{Delay, LinkConfig};
 use gargalo_units::{Duration, Instant};
 
@@ -71,15 +71,7 @@ fn late_loop() {
         ..LinkConfig::default()
     };
     let both = [("up", &config), ("down", &config)];
-    let mut fabric = Fabric::new(both, |d| rng::stream(1, &d.to_string())).unwrap();
-    let ports = [fabric.add_port(), fabric.add_port()];
-    for (direction, (from, to)) in [(0, (0, 1)), (1, (1, 0))] {
-        let path = Path {
-            hops: vec![direction],
-            exit: ports[to],
-        };
-        fabric.add_path(ports[from], None, path);
-    }
+    let fabric = Fabric::chain(both, |d| rng::stream(1, &d.to_string())).unwrap();
     let mut engine = Engine::new(fabric, Tuning::default());
     engine.attach_device(near);
     engine.attach_device(far);

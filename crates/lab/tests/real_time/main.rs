@@ -29,8 +29,8 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They mostly wait: for 160 s, in which they compute for 30.
     arguments.test_threads.get_or_insert(AT_A_TIME);
-    let told = |missing: &Option<String>, tests: &str| {
-        if let Some(why) = missing {
+    let told = |missing: Option<String>, tests: &str| {
+        if let Some(why) = &missing {
             eprintln!("no tests of {tests} here: {why}");
         }
         missing.is_some()
@@ -39,12 +39,11 @@ fn main() -> ExitCode {
         true => None,
         false => sandbox::enter(Network::New).err().map(|e| e.to_string()),
     };
-    let no_sandbox = told(&no_sandbox, "emulated links");
-    let no_mptcp = told(&no_mptcp(), "Multipath TCP against the kernel");
-    let no_tshark = Command::new("tshark").arg("-v").output().is_err();
-    if no_tshark {
-        eprintln!("no tests of captures here: tshark is not installed");
-    }
+    let no_sandbox = told(no_sandbox, "emulated links");
+    let no_mptcp = told(no_mptcp(), "Multipath TCP against the kernel");
+    let tshark = Command::new("tshark").arg("-v").output();
+    let no_tshark = tshark.err().map(|_| "tshark is not installed".to_owned());
+    let no_tshark = told(no_tshark, "captures");
     let against_the_kernel = [
         transfers::TESTS,
         fallback::TESTS,

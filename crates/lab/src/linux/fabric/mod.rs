@@ -156,6 +156,27 @@ impl Fabric {
         })
     }
 
+    /// Creates a network of two ports, 0 and 1, joined by a path over all links, each of which has two directions in
+    /// `links`: away from port 0, and back.
+    ///
+    /// # Errors
+    /// When the configuration of a link is impossible.
+    pub fn chain<'a>(
+        links: impl IntoIterator<Item = (&'a str, &'a LinkConfig)>,
+        rng: impl FnMut(Direction) -> Pcg64,
+    ) -> Result<Self> {
+        let mut fabric = Self::new(links, rng)?;
+        let ports = [fabric.add_port(), fabric.add_port()];
+        let directions = 0..fabric.links.len() as Direction;
+        let there = directions.clone().step_by(2).collect();
+        let back = directions.skip(1).step_by(2).rev().collect();
+        for (from, to, hops) in [(0, 1, there), (1, 0, back)] {
+            let exit = ports[to];
+            fabric.add_path(ports[from], None, Path { hops, exit });
+        }
+        Ok(fabric)
+    }
+
     /// Sets the observer of datagrams at the ends of links.
     pub fn set_witness(&mut self, witness: Box<dyn Witness>) {
         self.witness = Some(witness);

@@ -21,18 +21,7 @@ fn delayed(n: u64) -> LinkConfig {
 /// A network of two ports, joined by a path over these links.
 fn chain(links: &[LinkConfig]) -> Fabric {
     let both = links.iter().flat_map(|l| [("link", l), ("link", l)]);
-    let mut fabric = Fabric::new(both, |d| rng::stream(1, &format!("{d}"))).unwrap();
-    let ports = [fabric.add_port(), fabric.add_port()];
-    let n = links.len() as u32;
-    let (there, back) = ((0..n).map(|i| 2 * i), (0..n).rev().map(|i| 2 * i + 1));
-    for (from, to, hops) in [(0, 1, there.collect()), (1, 0, back.collect())] {
-        let path = Path {
-            hops,
-            exit: ports[to],
-        };
-        fabric.add_path(ports[from], None, path);
-    }
-    fabric
+    Fabric::chain(both, |d| rng::stream(1, &format!("{d}"))).unwrap()
 }
 
 /// A datagram that carries a number.

@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::linux::engine::{Engine, Observer, Stop};
-use crate::linux::fabric::{Fabric, Path};
+use crate::linux::fabric::Fabric;
 use crate::spec::Tuning;
 use crate::{Error, Result};
 use gargalo_device::Choice;
@@ -171,15 +171,7 @@ impl EmulatedLink {
         let nat = spec.nat.then(|| Nat::for_place(&place)).transpose()?;
 
         let links = [("uplink", &spec.up), ("downlink", &spec.down)];
-        let mut fabric = Fabric::new(links, |d| rng::stream(spec.seed, &format!("link/link/{d}")))?;
-        let ports = [fabric.add_port(), fabric.add_port()];
-        for (direction, (from, to)) in [(0, (0, 1)), (1, (1, 0))] {
-            let path = Path {
-                hops: vec![direction],
-                exit: ports[to],
-            };
-            fabric.add_path(ports[from], None, path);
-        }
+        let fabric = Fabric::chain(links, |d| rng::stream(spec.seed, &format!("link/link/{d}")))?;
         let tap = Tapped {
             log: Log::create(&spec.logs, [&spec.up, &spec.down])?,
             learner: Learner::new(outer.index(), &place)?,
