@@ -451,6 +451,16 @@ def test_shells_nest_and_reach_the_outermost_end(gargalo: Callable[..., object])
 
 
 @needs_namespaces
+@pytest.mark.parametrize(("line", "code"), [("exit 3", 3), ("kill -9 $$", 137), ("true", None)])
+def test_a_shell_tells_when_what_runs_outside_has_failed(
+    gargalo: Callable[..., object], line: str, code: int | None
+) -> None:
+    done = gargalo("shell", "--isolated", "--outside", line, "--", "sleep", "1")
+    warning = f"warning: what --outside started has ended with exit code {code}\n"
+    assert (done.returncode, done.stderr) == (0, warning if code else "")
+
+
+@needs_namespaces
 def test_a_shell_has_its_programs_exit_code_and_logs(
     gargalo: Callable[..., object], tmp_path: Path
 ) -> None:

@@ -75,11 +75,16 @@ def main(request_fd: int, events_fd: int) -> int:
             # A handler, unlike SIG_IGN, is not inherited by the program, which must get its own Ctrl-C.
             signal.signal(signal.SIGINT, lambda *_: None)
 
-            def watch(time_s: float, up: list[Any], down: list[Any]) -> None:
-                tell(link=[time_s, up, down])
+            told: list[int] = []
 
-            watched = watch if request["watch"] else None
-            return int(core.shell(json.dumps(request["shell"]), watched))
+            def watch(time_s: float, up: list[Any], down: list[Any], outside: int | None) -> None:
+                if request["watch"]:
+                    tell(link=[time_s, up, down])
+                if outside is not None and not told:
+                    told.append(outside)
+                    tell(outside=outside)
+
+            return int(core.shell(json.dumps(request["shell"]), watch))
         signal.signal(signal.SIGINT, interrupt)
         signal.signal(signal.SIGTERM, interrupt)
         if "scripts" in request:

@@ -11,12 +11,12 @@ import click
 from click.exceptions import Exit
 
 from gargalo import _core
-from gargalo.cli_common import BAD_INPUT, FAILED, PATH, fail, refuse
+from gargalo.cli_common import BAD_INPUT, FAILED, PATH, fail, refuse, say
 from gargalo.cli_help import command
 from gargalo.scenario import to_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from rich.console import RenderableType
@@ -221,7 +221,7 @@ def execute(request: dict[str, Any], *, graph: bool) -> int:
     before = signal.signal(signal.SIGINT, nothing)
     try:
         inside = Inside(request)
-        events = inside.events()
+        events = warned(inside.events())
         failure = show(events) if graph else next(filter(None, map(failed, events)), None)
         for _ in events:
             pass
@@ -230,6 +230,15 @@ def execute(request: dict[str, Any], *, graph: bool) -> int:
     if failure is not None:
         fail(failure[1], BAD_INPUT if failure[0] == "scenario" else FAILED)
     return inside.process.returncode
+
+
+def warned(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the events; warn when the line at the outer end has failed, which the program cannot see."""
+    for event in events:
+        if event.get("outside"):
+            code = event["outside"]
+            say(f"warning: what --outside started has ended with exit code {code}")
+        yield event
 
 
 def failed(event: dict[str, Any]) -> tuple[str, str] | None:

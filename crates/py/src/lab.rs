@@ -41,12 +41,12 @@ pub struct ShellRequest {
     pub logs: [Option<PathBuf>; 2],
 }
 
-/// Runs a program behind an emulated link and gives its exit code. `watch(time_s, up, down)` is told
-/// about the link ten times a second; each direction is a list: carried bit/s, capacity in bit/s or
-/// none, queueing delay in seconds, packets waiting, packets dropped so far.
+/// Runs a program behind an emulated link and gives its exit code. `watch(time_s, up, down, outside)`
+/// is told about the link ten times a second; each direction is a list: carried bit/s, capacity in
+/// bit/s or none, queueing delay in seconds, packets waiting, packets dropped so far. `outside` is the
+/// exit code of the line at the outer end, none while it runs.
 #[pyfunction]
-#[pyo3(signature = (request, watch=None))]
-pub fn shell(py: Python<'_>, request: &str, watch: Option<Py<PyAny>>) -> PyResult<i32> {
+pub fn shell(py: Python<'_>, request: &str, watch: Py<PyAny>) -> PyResult<i32> {
     let request: ShellRequest =
         serde_json::from_str(request).map_err(|e| RunError::new_err(e.to_string()))?;
     #[cfg(target_os = "linux")]
@@ -61,7 +61,7 @@ pub fn shell(py: Python<'_>, request: &str, watch: Option<Py<PyAny>>) -> PyResul
 }
 
 #[cfg(target_os = "linux")]
-fn run_shell(py: Python<'_>, request: ShellRequest, watch: Option<Py<PyAny>>) -> PyResult<i32> {
+fn run_shell(py: Python<'_>, request: ShellRequest, watch: Py<PyAny>) -> PyResult<i32> {
     use gargalo_lab::Choice;
     use gargalo_lab::shell::{DirectionSample, ShellSample, ShellSpec, shell};
 
@@ -94,12 +94,11 @@ fn run_shell(py: Python<'_>, request: ShellRequest, watch: Option<Py<PyAny>>) ->
         )
     };
     let mut tell = |s: &ShellSample| {
-        if let Some(watch) = &watch {
-            let [up, down] = &s.directions;
-            let sample = (s.time.as_secs_f64(), direction(up), direction(down));
-            // Nobody may be looking any more; the program goes on.
-            let _ = Python::attach(|py| watch.call1(py, sample));
-        }
+        let [up, down] = &s.directions;
+        let time_s = s.time.as_secs_f64();
+        let sample = (time_s, direction(up), direction(down), s.outside_exit_code);
+        // Nobody may be looking any more; the program goes on.
+        let _ = Python::attach(|py| watch.call1(py, sample));
     };
     py.detach(|| shell(&spec, &mut tell))
         .map_err(|e| RunError::new_err(e.to_string()))

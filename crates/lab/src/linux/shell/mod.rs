@@ -14,6 +14,7 @@ use gargalo_link::{Delay, LinkConfig};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use nix::net::if_::if_nametoindex;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
 use crate::linux::engine::{Engine, Observer, Stop};
@@ -79,6 +80,8 @@ pub struct ShellSample {
     pub time: Instant,
     /// Uplink, downlink.
     pub directions: [DirectionSample; 2],
+    /// The exit code of the line at the outer end, once it has ended.
+    pub outside_exit_code: Option<i32>,
 }
 
 /// Runs the program and returns its exit code. The network outside is that of the calling thread, in which the process
@@ -115,7 +118,10 @@ pub fn shell(spec: &ShellSpec, watch: &mut dyn FnMut(&ShellSample)) -> Result<i3
             });
             loop {
                 match events.recv() {
-                    Ok(Event::Sample(sample)) => watch(&sample),
+                    Ok(Event::Sample(mut sample)) => {
+                        sample.outside_exit_code = helper.as_ref().and_then(ended);
+                        watch(&sample);
+                    }
                     Ok(Event::Ended(status)) => {
                         return status.map_err(|e| Error::system("waiting for the program", e));
                     }
@@ -231,12 +237,20 @@ fn linger(spec: &ShellSpec) -> StdDuration {
 /// Creates a device with a name that is unused outside.
 fn outer_device(outside: &NetNs, mtu: u32, devices: Choice) -> Result<(String, Device)> {
     const MOST: u32 = 10_000;
-    let free = (0..MOST)
-        .map(|n| format!("gargalo{n}"))
-        .find(|name| if_nametoindex(name.as_str()).is_err());
-    let name = free.ok_or_else(|| Error::Unsupported(format!("{MOST} devices of shells exist")))?;
-    let device = Device::new(outside, &name, mtu, devices)?;
-    Ok((name, device))
+    let exists = |name: &str| if_nametoindex(name).is_ok();
+    for name in (0..MOST).map(|n| format!("gargalo{n}")) {
+        if exists(&name) {
+            continue;
+        }
+        match Device::new(outside, &name, mtu, devices) {
+            // Another shell was faster.
+            Err(_) if exists(&name) => {}
+            made => return Ok((name, made?)),
+        }
+    }
+    Err(Error::Unsupported(format!(
+        "{MOST} devices of shells exist"
+    )))
 }
 
 fn start(spec: &ShellSpec, environment: &[(String, String)]) -> Result<Child> {
@@ -262,6 +276,16 @@ fn start_outside(line: &str, environment: &[(String, String)]) -> Result<Child> 
         .process_group(0)
         .spawn()
         .map_err(|e| Error::system("starting /bin/sh", e))
+}
+
+/// The exit code of a program that has ended. It is not waited for, so the name of its process group stays its own.
+fn ended(child: &Child) -> Option<i32> {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    match waitid(Id::Pid(Pid::from_raw(child.id() as i32)), flags) {
+        Ok(WaitStatus::Exited(_, code)) => Some(code),
+        Ok(WaitStatus::Signaled(_, signal, _)) => Some(128 + signal as i32),
+        _ => None,
+    }
 }
 
 /// Ends a program and its process group.
