@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use gargalo_units::{Ecn, Seq};
+use gargalo_units::Seq;
 use gargalo_wire::ip::{Addresses, Header, TCP, UDP};
 use gargalo_wire::{Checksum, ipv4, ipv6};
 
@@ -209,35 +209,14 @@ pub fn packet_too_big(from: IpAddr, mtu: u32, datagram: &[u8]) -> Option<Vec<u8>
 /// `None`: too long.
 fn build(header: &Header, kind: [u8; 2], parts: &[&[u8]]) -> Option<Vec<u8>> {
     let len = 4 + parts.iter().map(|p| p.len()).sum::<usize>();
-    let payload_len = u16::try_from(len).ok()?;
+    let protocol = match header.addresses {
+        Addresses::V4 { .. } => ICMP,
+        Addresses::V6 { .. } => ICMPV6,
+    };
     let mut out = Vec::with_capacity(len + ipv6::HEADER_LEN);
-    match header.addresses {
-        Addresses::V4 { src, dst } => ipv4::Header {
-            src,
-            dst,
-            dscp: header.dscp,
-            ecn: Ecn::NotEct,
-            ident: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-            ttl: header.ttl,
-            protocol: ICMP,
-            payload_len,
-        }
-        .emit(&mut out),
-        Addresses::V6 { src, dst } => ipv6::Header {
-            src,
-            dst,
-            dscp: header.dscp,
-            ecn: Ecn::NotEct,
-            flow_label: header.flow_label,
-            next_header: ICMPV6,
-            hop_limit: header.ttl,
-            payload_len,
-        }
-        .emit(&mut out),
-    }
+    header
+        .emit(protocol, u32::try_from(len).ok()?, &mut out)
+        .ok()?;
     let start = out.len();
     out.extend_from_slice(&kind);
     out.extend_from_slice(&[0, 0]);

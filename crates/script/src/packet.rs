@@ -6,10 +6,10 @@
 use std::net::IpAddr;
 
 use gargalo_units::Ecn;
-use gargalo_wire::ip::{Addresses, Datagram, TCP, Transport, Verify};
+use gargalo_wire::ip::{Addresses, Datagram, Header, TCP, Transport, Verify};
 use gargalo_wire::mptcp::MptcpOption;
 use gargalo_wire::tcp::{Flags, RawOptions};
-use gargalo_wire::{Checksum, ipv4, ipv6, tcp};
+use gargalo_wire::{Checksum, tcp};
 
 use crate::ast::{Body, EcnField, Icmp, Packet, Segment, TcpOption};
 use crate::multipath::{Flow, decoded};
@@ -134,7 +134,7 @@ impl Connection {
                     Some(EcnField::Is(ecn)) => ecn,
                     _ => Ecn::NotEct,
                 };
-                Some(datagram(between, TCP, ecn, &bytes))
+                datagram(between, TCP, ecn, &bytes)
             }
             Body::Icmp(icmp) => self.icmp(icmp, offset, between),
         }
@@ -227,7 +227,7 @@ impl Connection {
         quoted.extend_from_slice(&(5 << 12 | ACK).to_be_bytes());
         quoted.extend_from_slice(&[0; 6]);
         quoted.resize(20 + len as usize, 0);
-        let mut quoted = datagram(between.reversed(), TCP, Ecn::NotEct, &quoted);
+        let mut quoted = datagram(between.reversed(), TCP, Ecn::NotEct, &quoted)?;
         quoted.truncate(between.header_len() as usize + 20);
         let mut out = vec![kind, code, 0, 0];
         out.extend_from_slice(&icmp.mtu.unwrap_or(0).to_be_bytes());
@@ -239,7 +239,7 @@ impl Connection {
         };
         let sum = start.add_bytes(&out).finish();
         out[2..4].copy_from_slice(&sum.to_be_bytes());
-        Some(datagram(between, protocol, Ecn::NotEct, &out))
+        datagram(between, protocol, Ecn::NotEct, &out)
     }
 
     /// A packet of the stack in the terms of the script.
@@ -275,7 +275,7 @@ impl Connection {
 }
 
 /// An echo request (RFC 792, RFC 4443 §4.1).
-pub(crate) fn echo_request(between: Addresses) -> Vec<u8> {
+pub(crate) fn echo_request(between: Addresses) -> Option<Vec<u8>> {
     let v6 = matches!(between, Addresses::V6 { .. });
     let mut out = vec![if v6 { 128 } else { 8 }, 0, 0, 0, 0, 1, 0, 1];
     let (protocol, start) = if v6 {
@@ -295,39 +295,17 @@ pub(crate) fn is_echo_reply(bytes: &[u8]) -> bool {
         if matches!((protocol, payload.first()), (ICMP, Some(0)) | (ICMPV6, Some(129))))
 }
 
-/// An IP datagram.
-fn datagram(between: Addresses, protocol: u8, ecn: Ecn, payload: &[u8]) -> Vec<u8> {
+/// An IP datagram; `None`: too long.
+fn datagram(between: Addresses, protocol: u8, ecn: Ecn, payload: &[u8]) -> Option<Vec<u8>> {
+    let header = Header {
+        ecn,
+        ..Header::new(between)
+    };
     let mut out = Vec::with_capacity(payload.len() + 40);
-    let payload_len = u16::try_from(payload.len()).unwrap_or(u16::MAX);
-    match between {
-        Addresses::V4 { src, dst } => ipv4::Header {
-            src,
-            dst,
-            dscp: 0,
-            ecn,
-            ident: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-            ttl: 64,
-            protocol,
-            payload_len,
-        }
-        .emit(&mut out),
-        Addresses::V6 { src, dst } => ipv6::Header {
-            src,
-            dst,
-            dscp: 0,
-            ecn,
-            flow_label: 0,
-            next_header: protocol,
-            hop_limit: 64,
-            payload_len,
-        }
-        .emit(&mut out),
-    }
+    let len = u32::try_from(payload.len()).ok()?;
+    header.emit(protocol, len, &mut out).ok()?;
     out.extend_from_slice(payload);
-    out
+    Some(out)
 }
 
 /// A TCP segment of the stack as it came.

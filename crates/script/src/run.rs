@@ -363,12 +363,9 @@ impl Runner<'_> {
         let between = Addresses::new(remote, local);
         let datagram = between.and_then(|between| c.write(&live, between));
         let Some(datagram) = datagram else {
-            let fault = Fault::new(
-                event.at,
-                "this message does not exist in this version of IP",
-            );
+            let fault = Fault::new(event.at, "this packet does not exist in this version of IP");
             return Err(Stop::Fault(fault.help(
-                "IPv6 has packet_too_big instead of frag_needed; set --ip_version",
+                "a datagram has at most 65535 bytes; IPv6 has packet_too_big instead of frag_needed (set --ip_version)",
             )));
         };
         let now = self.stack.now();

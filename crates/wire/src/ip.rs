@@ -61,7 +61,7 @@ impl Header {
         out: &mut Vec<u8>,
     ) -> Result<u32, EmitError> {
         let start = out.len();
-        let total = self.emit_ip(TCP, segment.wire_len(), out)?;
+        let total = self.emit(TCP, segment.wire_len(), out)?;
         segment
             .emit_header_offloaded(&self.addresses, out)
             .inspect_err(|_| out.truncate(start))?;
@@ -76,7 +76,7 @@ impl Header {
     /// Like [`Header::emit_tcp`].
     pub fn emit_tcp_headers(&self, segment: &Segment, out: &mut Vec<u8>) -> Result<u32, EmitError> {
         let start = out.len();
-        let total = self.emit_ip(TCP, segment.wire_len(), out)?;
+        let total = self.emit(TCP, segment.wire_len(), out)?;
         segment
             .emit_header(&self.addresses, out)
             .inspect_err(|_| out.truncate(start))?;
@@ -103,12 +103,17 @@ impl Header {
         datagram: &udp::Datagram,
         out: &mut Vec<u8>,
     ) -> Result<u32, EmitError> {
-        let total = self.emit_ip(UDP, datagram.wire_len(), out)?;
+        let total = self.emit(UDP, datagram.wire_len(), out)?;
         datagram.emit_header(&self.addresses, out);
         Ok(total)
     }
 
-    fn emit_ip(&self, protocol: u8, len: u32, out: &mut Vec<u8>) -> Result<u32, EmitError> {
+    /// Appends the IP header only, of a datagram that carries `len` bytes of a protocol. Returns the length of the whole
+    /// datagram.
+    ///
+    /// # Errors
+    /// When it is too long; `out` is then unchanged.
+    pub fn emit(&self, protocol: u8, len: u32, out: &mut Vec<u8>) -> Result<u32, EmitError> {
         let length = len.saturating_add(self.addresses.header_len());
         let too_long = EmitError::TooLong { length };
         let payload_len = u16::try_from(len).map_err(|_| too_long)?;

@@ -369,8 +369,8 @@ pub fn dress(
     body: &mut [u8],
     ecn: gargalo_units::Ecn,
 ) -> Vec<u8> {
-    use gargalo_wire::ip::Addresses;
-    use gargalo_wire::{Checksum, ipv4, ipv6};
+    use gargalo_wire::Checksum;
+    use gargalo_wire::ip::Header;
     let place = match protocol {
         6 => Some(16),
         17 => Some(6),
@@ -386,35 +386,12 @@ pub fn dress(
         let sum = start.add_bytes(body).finish();
         body[place..place + 2].copy_from_slice(&sum.to_be_bytes());
     }
+    let header = Header {
+        ecn,
+        ..Header::new(addresses)
+    };
     let mut out = Vec::new();
-    let payload_len = body.len() as u16;
-    match addresses {
-        Addresses::V4 { src, dst } => ipv4::Header {
-            src,
-            dst,
-            dscp: 0,
-            ecn,
-            ident: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-            ttl: 64,
-            protocol,
-            payload_len,
-        }
-        .emit(&mut out),
-        Addresses::V6 { src, dst } => ipv6::Header {
-            src,
-            dst,
-            dscp: 0,
-            ecn,
-            flow_label: 0,
-            next_header: protocol,
-            hop_limit: 64,
-            payload_len,
-        }
-        .emit(&mut out),
-    }
+    header.emit(protocol, body.len() as u32, &mut out).unwrap();
     out.extend_from_slice(body);
     out
 }

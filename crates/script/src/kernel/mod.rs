@@ -157,10 +157,10 @@ impl Kernel {
         // Addresses become ready in the background: an answer to an echo request says that they are.
         let latest = self.now() + SETTLING;
         let between = Addresses::new(self.setup.remote(), self.setup.local());
-        while let Some(between) = between
+        while let Some(request) = between.and_then(packet::echo_request)
             && self.now() < latest
         {
-            self.receive(packet::echo_request(between))?;
+            self.receive(request)?;
             let next = self.now() + ECHO;
             while self.now() < next {
                 if let Some(sent) = self.wait(next, false)?
