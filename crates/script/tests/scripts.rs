@@ -237,6 +237,10 @@ fn what_is_not_supported_is_named_with_line_and_remedy() {
             "0~1 close(3) = 0",
             "only packets that the stack sends have a range of time",
         ),
+        (
+            "0 < P. 1:65536(65535) ack 1 win 65535",
+            "this packet does not exist in this version of IP",
+        ),
     ];
     for (text, message) in cases {
         match ours(text) {
