@@ -238,6 +238,15 @@ class Lost:
     def in_flight(self) -> int: ...
 
 @final
+class Established:
+    """The handshake is complete."""
+
+    @property
+    def now(self) -> float: ...
+    @property
+    def window(self) -> int: ...
+
+@final
 class Congestion:
     """A congestion event."""
 

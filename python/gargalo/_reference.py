@@ -49,7 +49,7 @@ SECTIONS = {
     "Evaluation": ("gargalo.evaluation", "evaluate"),
     "Congestion controls": (
         "gargalo",
-        "congestion register load_plugin Controller WindowBased Init Sent Acked RateSample Lost Congestion "
+        "congestion register load_plugin Controller WindowBased Init Established Sent Acked RateSample Lost Congestion "
         "Spurious Path Sibling",
     ),
     "Schedulers and path managers": (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from gargalo._core import (
     Acked,
     Congestion,
+    Established,
     Init,
     Lost,
     Path,
@@ -30,6 +31,7 @@ __all__ = [
     "Acked",
     "Congestion",
     "Controller",
+    "Established",
     "Init",
     "Lost",
     "Path",
@@ -100,10 +102,12 @@ class Controller:
     def on_recovered(self, now: float, path: Path) -> None:
         """Fast recovery, or loss recovery after a timeout, has ended."""
 
-    def on_established(self, window: int, path: Path) -> None:
-        """The handshake agreed on other segments (`path.mss`), or lost packets: the initial window has `window` bytes.
+    def on_established(self, established: Established, path: Path) -> None:
+        """The handshake of TCP is complete; the initial window has `established.window` bytes.
 
-        Not called otherwise. A class without this method gets `on_mss`.
+        `path` has the agreed segment size and the round trip of the handshake, if it was measured. Called once, before
+        the first data; not for QUIC, which reports the acknowledgements of its handshake as any others. A class
+        without this method gets `on_mss`.
         """
         self.on_mss(path)
 

@@ -23,7 +23,7 @@ from gargalo.controller import Controller
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from gargalo._core import Congestion, Init, Path, Spurious
+    from gargalo._core import Congestion, Established, Init, Path, Spurious
 
 
 class WindowBased(Window, Controller):
@@ -80,11 +80,11 @@ class WindowBased(Window, Controller):
             self.__dict__.update(self._before)
             self._before = None
 
-    def on_established(self, window: int, path: Path) -> None:
+    def on_established(self, established: Established, path: Path) -> None:
         """Take the initial window that the handshake agreed on."""
         is_starting = self.in_slow_start()
         self.on_mss(path)
-        self.set_window(window)
+        self.set_window(established.window)
         if not is_starting:
             self.leave_slow_start()
 

@@ -1,5 +1,17 @@
 use gargalo_units::{Bytes, Duration, Instant};
 
+/// The handshake is complete.
+///
+/// Its round trip, if it was measured, is in the [`Path`](crate::Path) of the same call.
+#[derive(Clone, Copy, Debug)]
+pub struct Established {
+    /// When.
+    pub now: Instant,
+    /// The initial window: smaller than that of [`Init`](crate::Init) if packets of the handshake were lost, and other
+    /// if the two ends agreed on other segments.
+    pub window: Bytes,
+}
+
 /// A packet is about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {

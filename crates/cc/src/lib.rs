@@ -27,7 +27,9 @@ pub mod window;
 pub mod window_based;
 
 pub use algorithms::ALGORITHMS;
-pub use event::{Acked, Cause, Congestion, Idle, Lost, RateSample, SendState, Sent, Spurious};
+pub use event::{
+    Acked, Cause, Congestion, Established, Idle, Lost, RateSample, SendState, Sent, Spurious,
+};
 pub use factory::{ControllerFactory, Registered};
 pub use pacer::Pacer;
 pub use params::{BuildError, Param, ParamKind, ParamValue, Params};
@@ -74,9 +76,11 @@ pub trait Controller: Debug + Send + Sync {
     /// An upper layer takes half of the window without a congestion event: a subflow of Multipath TCP holds up others.
     /// Algorithms that are not window-based ignore it.
     fn halve(&mut self) {}
-    /// The handshake is complete, and the initial window has `window` bytes: it agreed on other segments than
-    /// those of [`Init`] (`path.mss`), or packets were lost in it. Not called otherwise.
-    fn on_established(&mut self, _window: Bytes, path: &Path<'_>) {
+    /// The handshake of TCP is complete: `path` has the agreed segment size and, unless a repeated SYN made it ambiguous,
+    /// the round trip of the handshake. Called once, before the first data. Not called for QUIC, which reports the
+    /// acknowledgements of its handshake as any others, and not before the first data of TCP Fast Open, which is sent
+    /// before there is a round trip.
+    fn on_established(&mut self, _established: &Established, path: &Path<'_>) {
         self.on_mss(path);
     }
     /// The maximum segment size changed (`path.mss` is the new one).

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use gargalo_units::{Bytes, Instant, Rate};
 
 use crate::Controller;
-use crate::event::{Acked, Cause, Congestion, Lost, Sent, Spurious};
+use crate::event::{Acked, Cause, Congestion, Established, Lost, Sent, Spurious};
 use crate::path::Path;
 use crate::registry::Init;
 use crate::window::{Window, WindowParams};
@@ -173,11 +173,12 @@ impl<P: Policy> Controller for WindowBased<P> {
         self.window.halve();
     }
 
-    fn on_established(&mut self, window: Bytes, path: &Path<'_>) {
+    fn on_established(&mut self, established: &Established, path: &Path<'_>) {
         let is_starting = self.window.in_slow_start();
         self.on_mss(path);
         let mss = self.window.mss();
-        self.window.set_cwnd(self.policy.first_window(window, mss));
+        self.window
+            .set_cwnd(self.policy.first_window(established.window, mss));
         if !is_starting {
             self.window.exit_slow_start();
         }

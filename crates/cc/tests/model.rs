@@ -2,8 +2,8 @@
 //! the contract or at its edge, a controller stays within its invariants.
 
 use gargalo_cc::{
-    ALGORITHMS, Acked, Cause, Congestion, Controller, Idle, Init, Lost, Params, Path, RateSampler,
-    SendState, Sent, Sibling, Spurious, build,
+    ALGORITHMS, Acked, Cause, Congestion, Controller, Established, Idle, Init, Lost, Params, Path,
+    RateSampler, SendState, Sent, Sibling, Spurious, build,
 };
 use gargalo_units::{Bytes, Duration, Instant};
 use proptest::collection::vec;
@@ -395,10 +395,82 @@ fn the_handshake_sets_the_initial_window() {
             siblings: &[],
             index: 0,
         };
-        late.on_established(Bytes::new(1000), &path);
+        let established = Established {
+            now: Instant::ZERO,
+            window: Bytes::new(1000),
+        };
+        late.on_established(&established, &path);
         let fresh = built(100, 1000);
         let state = |c: &dyn Controller| (c.cwnd(), c.pacing_rate(), c.send_quantum());
         assert_eq!(state(&*late), state(&*fresh), "{}", a.name);
+    }
+}
+
+/// Every control with a gauge of its own for the least round trip begins it with that of the handshake, and paces its
+/// first window over it: later samples may have a queue of competitors in them.
+#[test]
+fn the_handshake_is_the_first_round_trip() {
+    let ms = Duration::from_millis;
+    let at = |t: u64| Instant::ZERO + ms(t);
+    let path = |rtt: u64| Path {
+        mss: Bytes::new(1000),
+        srtt: Some(ms(rtt)),
+        latest_rtt: Some(ms(rtt)),
+        min_rtt: Some(ms(44)),
+        in_flight: Bytes::ZERO,
+        siblings: &[],
+        index: 0,
+    };
+    let least = |c: &dyn Controller| {
+        let mut all = Vec::new();
+        c.gauges(&mut all);
+        let found = all.iter().find(|g| g.0 == "min_rtt_s");
+        found.map(|g| (g.1 * 1e6).round() as u64)
+    };
+    let mut found = Vec::new();
+    for a in ALGORITHMS {
+        let init = Init {
+            now: Instant::ZERO,
+            mss: Bytes::new(1000),
+            initial_window: Bytes::new(10_000),
+            rng: Pcg64::new(3, 5),
+        };
+        let mut controller = build(a.name, &Params::default(), init).expect("registered");
+        let established = Established {
+            now: at(44),
+            window: Bytes::new(10_000),
+        };
+        controller.on_established(&established, &path(44));
+        if least(&*controller).is_none() {
+            continue;
+        }
+        found.push(a.name);
+        assert_eq!(least(&*controller), Some(44_000), "{}", a.name);
+        let rate = controller.pacing_rate().expect("it paces").as_bps();
+        assert!(rate < 10 * 8 * 1000 * 1000 / 44 * 3, "{}: {rate}", a.name);
+        for t in [136, 9_900] {
+            controller.on_ack(&acked(at(t), ms(92)), &path(92));
+            assert_eq!(least(&*controller), Some(44_000), "{} at {t} ms", a.name);
+        }
+    }
+    assert_eq!(found, ["bbr", "bbr3", "copa"]);
+}
+
+/// An acknowledgement of one segment, with this sample of the round trip.
+fn acked(now: Instant, rtt: Duration) -> Acked {
+    Acked {
+        now,
+        bytes: Bytes::new(1000),
+        acknowledged: Bytes::new(1000),
+        ce_bytes: Bytes::ZERO,
+        rtt: Some(rtt),
+        sent_at: Some(now - rtt),
+        in_flight_before: Bytes::new(1000),
+        in_flight: Bytes::ZERO,
+        cwnd_limited: true,
+        in_recovery: false,
+        round_start: true,
+        sample: None,
     }
 }
 

@@ -314,16 +314,16 @@ fn libraries_that_are_no_plug_ins_are_refused() {
         (
             "version",
             table("static gargalo_congestion t = {7, 0, NULL, GARGALO_SIZES}; return &t;"),
-            "made for version 7 of the plug-in interface; this gargalo has version 1",
+            "made for version 7 of the plug-in interface; this gargalo has version 2",
         ),
         (
             "sizes",
-            table("static gargalo_congestion t = {1, 0, NULL, {1}}; return &t;"),
+            table("static gargalo_congestion t = {2, 0, NULL, {1}}; return &t;"),
             "its structures are of other sizes",
         ),
         (
             "empty",
-            table("static gargalo_congestion t = {1, 0, NULL, GARGALO_SIZES}; return &t;"),
+            table("static gargalo_congestion t = {2, 0, NULL, GARGALO_SIZES}; return &t;"),
             "it has 0 algorithms",
         ),
         ("unnamed", good.replace("\"mine\"", "NULL"), "the name of an algorithm is NULL"),

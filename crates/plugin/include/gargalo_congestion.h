@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 /* The version of this interface; part of the name of the exported function. */
-#define GARGALO_CONGESTION_ABI 1u
+#define GARGALO_CONGESTION_ABI 2u
 
 /* A time, an amount or a rate that is missing. */
 #define GARGALO_NONE UINT64_MAX
@@ -95,6 +95,14 @@ typedef struct gargalo_path {
     /* Which of them this path is. */
     uint64_t index;
 } gargalo_path;
+
+/* The handshake is complete. */
+typedef struct gargalo_established {
+    uint64_t now_ns;
+    /* The initial window: smaller than that of gargalo_init if packets of the handshake were lost, and other if the two
+     * ends agreed on other segments. */
+    uint64_t window_bytes;
+} gargalo_established;
 
 /* A packet is about to be sent. */
 typedef struct gargalo_sent {
@@ -300,9 +308,11 @@ typedef struct gargalo_algorithm {
                         gargalo_state *state);
     /* Fast recovery, or recovery after a timeout, has ended. May be NULL. */
     void (*on_recovered)(void *controller, uint64_t now_ns, const gargalo_path *path, gargalo_state *state);
-    /* The handshake agreed on other segments (path->mss_bytes), or its packets were lost: the initial window now has
-     * window_bytes. NULL: on_mss is called. */
-    void (*on_established)(void *controller, uint64_t window_bytes, const gargalo_path *path, gargalo_state *state);
+    /* The handshake of TCP is complete: path has the agreed segment size and the round trip of the handshake, if it was
+     * measured. Called once, before the first data; not for QUIC, which reports the acknowledgements of its handshake as
+     * any others. NULL: on_mss is called. */
+    void (*on_established)(void *controller, const gargalo_established *established, const gargalo_path *path,
+                           gargalo_state *state);
     /* The maximum segment size changed; the window must have one at least. May be NULL: the window is then raised. */
     void (*on_mss)(void *controller, const gargalo_path *path, gargalo_state *state);
     /* A subflow of Multipath TCP holds up others: give up half of the window. May be NULL. */
@@ -318,14 +328,14 @@ typedef struct gargalo_congestion {
     uint32_t algorithm_count;
     const gargalo_algorithm *algorithms;
     /* Sizes of the structures that the library was compiled with: GARGALO_SIZES. */
-    uint32_t sizes[12];
+    uint32_t sizes[13];
 } gargalo_congestion;
 
 #define GARGALO_SIZES                                                                                                  \
-    {sizeof(gargalo_host),        sizeof(gargalo_init),  sizeof(gargalo_sibling),                                      \
-     sizeof(gargalo_path),        sizeof(gargalo_sent),  sizeof(gargalo_rate_sample),                                  \
-     sizeof(gargalo_acked),       sizeof(gargalo_lost),  sizeof(gargalo_congestion_event),                             \
-     sizeof(gargalo_spurious),    sizeof(gargalo_state), sizeof(gargalo_parameter) + sizeof(gargalo_algorithm)}
+    {sizeof(gargalo_host),  sizeof(gargalo_init),  sizeof(gargalo_sibling),  sizeof(gargalo_path),                     \
+     sizeof(gargalo_established), sizeof(gargalo_sent),  sizeof(gargalo_rate_sample), sizeof(gargalo_acked),           \
+     sizeof(gargalo_lost),  sizeof(gargalo_congestion_event), sizeof(gargalo_spurious), sizeof(gargalo_state),         \
+     sizeof(gargalo_parameter) + sizeof(gargalo_algorithm)}
 
 #if defined(__GNUC__)
 #define GARGALO_EXPORT __attribute__((visibility("default")))

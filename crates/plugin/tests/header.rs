@@ -61,6 +61,7 @@ fn structures_have_the_same_layout_in_c_and_in_rust() {
             between_losses_bytes, rate_bytes_per_s, can_send;
         Path as "gargalo_path": mss_bytes, srtt_ns, latest_rtt_ns, min_rtt_ns, in_flight_bytes, siblings,
             sibling_count, index;
+        Established as "gargalo_established": now_ns, window_bytes;
         Sent as "gargalo_sent": now_ns, bytes, in_flight_bytes, idle_ns, rto_ns, restart_window_bytes,
             app_limited, retransmission, was_app_limited, reserved;
         RateSample as "gargalo_rate_sample": delivered_bytes, lost_bytes, interval_ns, send_elapsed_ns,

@@ -426,7 +426,7 @@ impl cc::Controller for PyController {
         }
     }
 
-    fn on_established(&mut self, window: Bytes, path: &cc::Path<'_>) {
+    fn on_established(&mut self, established: &cc::Established, path: &cc::Path<'_>) {
         if self.methods.on_established != Whose::Class {
             self.on_mss(path);
             return;
@@ -434,7 +434,8 @@ impl cc::Controller for PyController {
         self.numbers.cwnd = self.numbers.cwnd.max(path.mss);
         self.event(path, |o, path| {
             let method = intern!(o.py(), "on_established");
-            o.call_method1(method, (window.get(), path)).map(drop)
+            let established = records::Established { raw: *established };
+            o.call_method1(method, (established, path)).map(drop)
         });
     }
 

@@ -37,6 +37,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<window::Window>()?;
     m.add_class::<native::NativeCongestion>()?;
     m.add_class::<records::Init>()?;
+    m.add_class::<records::Established>()?;
     m.add_class::<records::Sent>()?;
     m.add_class::<records::Acked>()?;
     m.add_class::<records::RateSample>()?;

@@ -186,6 +186,17 @@ record! {
 }
 
 record! {
+    /// The handshake is complete.
+    Established of |r: cc::Established| {
+        /// When, in seconds.
+        now: f64 = time(r.now),
+        /// The initial window in bytes: smaller than that of `Init` if packets of the handshake were lost, and other if
+        /// the two ends agreed on other segments.
+        window: u64 = bytes(r.window),
+    }
+}
+
+record! {
     /// A packet is about to leave.
     Sent of |r: cc::Sent| {
         /// When, in seconds.

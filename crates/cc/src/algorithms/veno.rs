@@ -88,7 +88,7 @@ impl Policy for Veno {
     fn observe(&mut self, window: &mut Window, ack: &Acked, path: &Path<'_>) {
         let round = self.rounds.observe(window, ack, path);
         let Some(sample) = ack.rtt else { return };
-        self.base = self.base.min(sample);
+        self.base = self.base.min(path.min_rtt.unwrap_or(sample)).min(sample);
         if ack.in_recovery {
             return; // the decision is kept until the loss is repaired
         }

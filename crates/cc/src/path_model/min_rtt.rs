@@ -20,6 +20,15 @@ impl MinRtt {
         }
     }
 
+    /// The connection begins: with the round trip of its handshake, if that was measured.
+    pub(crate) fn start(&mut self, now: Instant, rtt: Option<Duration>) {
+        *self = Self {
+            value: rtt,
+            seen_at: now,
+            ..*self
+        };
+    }
+
     #[inline]
     pub(crate) fn get(&self) -> Option<Duration> {
         self.value

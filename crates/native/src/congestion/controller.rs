@@ -423,11 +423,11 @@ impl cc::Controller for NativeController {
         }
     }
 
-    fn on_established(&mut self, window: Bytes, path: &cc::Path<'_>) {
+    fn on_established(&mut self, established: &cc::Established, path: &cc::Path<'_>) {
         match self.algorithm.table.on_established {
             Some(on_established) => {
-                let window = window.get();
-                self.event_number(function::ON_ESTABLISHED, on_established, window, path);
+                let record = records::established(established);
+                self.event(function::ON_ESTABLISHED, on_established, &record, path);
             }
             None => self.on_mss(path),
         }

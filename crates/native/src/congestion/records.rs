@@ -71,6 +71,13 @@ pub(super) fn acked(a: &cc::Acked) -> abi::Acked {
     }
 }
 
+pub(super) fn established(e: &cc::Established) -> abi::Established {
+    abi::Established {
+        now_ns: e.now.as_nanos(),
+        window_bytes: e.window.get(),
+    }
+}
+
 #[inline]
 fn sample(s: &cc::RateSample) -> abi::RateSample {
     abi::RateSample {

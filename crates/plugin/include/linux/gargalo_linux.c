@@ -924,11 +924,12 @@ static void on_mss(void *controller, const gargalo_path *path, gargalo_state *st
     write_state(c, state);
 }
 
-static void on_established(void *controller, uint64_t window_bytes, const gargalo_path *path, gargalo_state *state) {
+static void on_established(void *controller, const gargalo_established *established, const gargalo_path *path,
+                           gargalo_state *state) {
     struct connection *c = controller;
-    enter(c, c->tp.tcp_clock_cache - BOOT_NS);
+    enter(c, established->now_ns);
     view(c, path);
-    c->tp.snd_cwnd = greatest(packets(c, window_bytes), 1);
+    c->tp.snd_cwnd = greatest(packets(c, established->window_bytes), 1);
     start(c);
     write_state(c, state);
 }

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 /// The version of the interface.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 /// The exported function.
 pub const SYMBOL: &str = "gargalo_congestion_v1";
 /// A number that is missing, in records.
@@ -87,6 +87,16 @@ pub struct Path {
     pub sibling_count: u64,
     /// Which of them this is.
     pub index: u64,
+}
+
+/// The handshake is complete.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Established {
+    /// When.
+    pub now_ns: u64,
+    /// The initial window.
+    pub window_bytes: u64,
 }
 
 /// A packet is about to be sent.
@@ -350,7 +360,7 @@ pub struct Algorithm {
     /// Recovery has ended.
     pub on_recovered: Option<OnNumber>,
     /// The handshake is complete.
-    pub on_established: Option<OnNumber>,
+    pub on_established: Option<On<Established>>,
     /// The segment size changed.
     pub on_mss: Option<unsafe extern "C" fn(*mut c_void, *const Path, *mut State)>,
     /// Half of the window is to be given up.
@@ -370,7 +380,7 @@ pub struct Table {
     /// The algorithms.
     pub algorithms: *const Algorithm,
     /// [`SIZES`].
-    pub sizes: [u32; 12],
+    pub sizes: [u32; 13],
 }
 
 // SAFETY: a table and what it points to are constants of a library that stays loaded.
@@ -386,11 +396,12 @@ unsafe impl Send for Algorithm {}
 pub type Entry = unsafe extern "C" fn() -> *const Table;
 
 /// The sizes of all structures, in the order of the header.
-pub const SIZES: [u32; 12] = [
+pub const SIZES: [u32; 13] = [
     size_of::<Host>() as u32,
     size_of::<Init>() as u32,
     size_of::<Sibling>() as u32,
     size_of::<Path>() as u32,
+    size_of::<Established>() as u32,
     size_of::<Sent>() as u32,
     size_of::<RateSample>() as u32,
     size_of::<Acked>() as u32,

@@ -481,14 +481,18 @@ unsafe extern "C" fn on_recovered(
 
 unsafe extern "C" fn on_established(
     object: *mut c_void,
-    window: u64,
+    record: *const abi::Established,
     path: *const abi::Path,
     state: *mut abi::State,
 ) {
     // SAFETY: as in `on_ack`.
     unsafe {
-        event(object, &raw const window, path, state, |c, window, path| {
-            c.on_established(Bytes::new(*window), path);
+        event(object, record, path, state, |c, e, path| {
+            let established = cc::Established {
+                now: Instant::from_nanos(e.now_ns),
+                window: Bytes::new(e.window_bytes),
+            };
+            c.on_established(&established, path);
         });
     }
 }

@@ -58,13 +58,14 @@ const QUEUES: [&str; 8] = [
     "queue = \"dualpi2\"",
     "queue = { step = { mark_above = \"10 packets\" } }",
 ];
-const FLOWS: [&str; 12] = [
+const FLOWS: [&str; 13] = [
     "transport.tcp = { congestion = \"cubic\" }",
     "transport.tcp = { congestion = \"bbr\" }",
     "transport.tcp = { congestion = \"prague\", ecn = \"accurate\" }",
     "transport.tcp = { congestion = \"reno\" }\nworkload.bulk = { bytes = \"60kB\" }\nstart = \"350ms\"",
     "transport.tcp = { congestion = \"bbr3\" }\nworkload.request = { objects = 5, size = \"20kB\" }",
     "transport.quic = {}",
+    "transport.quic = { retry = true }",
     "transport.quic = { congestion = \"bbr\" }\nworkload.request = { objects = 4, size = \"30kB\" }",
     "transport.mptcp = {}",
     "transport.mptcp = { congestion = \"olia\", scheduler = \"redundant\" }",

@@ -97,6 +97,25 @@ fn the_first_byte_tells_the_handshake() {
     assert!((saved - rtt).abs() < 50e-6, "{saved}");
 }
 
+/// RFC 9002 §6.3: a Retry does not acknowledge the Initial that it answers, and gives no sample of the round trip.
+#[test]
+fn a_retry_is_no_acknowledgement() {
+    for congestion in ["reno", "bbr", "copa"] {
+        let flow = format!(
+            "transport.quic = {{ congestion = \"{congestion}\", retry = true }}\nworkload.bulk = {{ bytes = \"1MB\" }}"
+        );
+        let out = simulate(&network("rate = \"10Mbit/s\"", &[&flow]));
+        let least = out.json["flows"][0]["rtt_min_s"].as_f64().unwrap();
+        assert!((0.04..0.045).contains(&least), "{congestion}: {least}");
+        let findings = out.json["run"]["findings"].as_array().unwrap();
+        let errors: Vec<_> = findings
+            .iter()
+            .filter(|f| f["severity"] == "error")
+            .collect();
+        assert!(errors.is_empty(), "{congestion}: {errors:?}");
+    }
+}
+
 /// Times and sizes at the link, and the flow's samples.
 fn trace(out: &Outcome) -> String {
     let flow = &out.json["flows"][0];

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 
 use gargalo_cc::pacer::{Pacer, rate_of_window};
 use gargalo_cc::rate::RateSampler;
-use gargalo_cc::{Controller, Path, Sibling};
+use gargalo_cc::{Controller, Established, Path, Sibling};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::config::{Config, Pacing, Recovery};
@@ -352,11 +352,12 @@ impl Sender {
         self.last_sent = now;
         self.on_window(window);
         let rule = self.settings.first_window;
-        let first = rule.after_handshake(u64::from(self.mss), syn_transmissions);
-        if (self.mss, first.get()) != self.settings.built {
-            let (controller, path) = self.parts();
-            controller.on_established(first, &path);
-        }
+        let established = Established {
+            now,
+            window: rule.after_handshake(u64::from(self.mss), syn_transmissions),
+        };
+        let (controller, path) = self.parts();
+        controller.on_established(&established, &path);
     }
 
     fn report_mss(&mut self) {

@@ -22,8 +22,6 @@ pub(super) struct Settings {
     pub(super) restart_after_idle: bool,
     pub(super) notices: bool,
     pub(super) first_window: FirstWindow,
-    /// Segment size and initial window that the controller was built with.
-    pub(super) built: (u32, u64),
     pub(super) peer_ack_delay: Duration,
     pub(super) retries: u32,
     pub(super) max_rto: Duration,
@@ -59,7 +57,6 @@ impl Settings {
             restart_after_idle: config.slow_start_after_idle,
             notices: config.notices,
             first_window: FirstWindow::of(config),
-            built: (u32::from(config.mss), config.first_window().get()),
             // The peer's acknowledgement delay is unknown: RFC 8985 §7.2 uses 200 ms; our own delay is a lower
             // bound.
             peer_ack_delay: config.delayed_ack.timeout.max(Duration::from_millis(200)),

@@ -1,7 +1,7 @@
 //! The size of segments, and what is counted in segments.
 
 use crate::common::*;
-use gargalo_cc::{Acked, Congestion, Controller, Path};
+use gargalo_cc::{Acked, Congestion, Controller, Established, Path};
 use gargalo_settings::Window;
 use gargalo_tcp::{Config, Endpoint, Init, Profile};
 use gargalo_units::Bytes;
@@ -12,8 +12,8 @@ use gargalo_wire::tcp::{Extra, Flags, Segment};
 struct First(Bytes);
 
 impl Controller for First {
-    fn on_established(&mut self, window: Bytes, _path: &Path<'_>) {
-        self.0 = window;
+    fn on_established(&mut self, established: &Established, _path: &Path<'_>) {
+        self.0 = established.window;
     }
     fn on_ack(&mut self, _ack: &Acked, _path: &Path<'_>) {}
     fn on_congestion(&mut self, _event: &Congestion, _path: &Path<'_>) {}

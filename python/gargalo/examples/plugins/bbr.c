@@ -703,12 +703,16 @@ static void on_mss(void *controller, const gargalo_path *path, gargalo_state *st
     write_state(b, state);
 }
 
-static void on_established(void *controller, uint64_t window_bytes, const gargalo_path *path, gargalo_state *state) {
+static void on_established(void *controller, const gargalo_established *established, const gargalo_path *path,
+                           gargalo_state *state) {
     bbr *b = controller;
     b->mss = gargalo_segment(path->mss_bytes);
-    b->cwnd = gargalo_least(gargalo_greatest(window_bytes, b->mss), GARGALO_MAX_WINDOW);
+    b->cwnd = gargalo_least(gargalo_greatest(established->window_bytes, b->mss), GARGALO_MAX_WINDOW);
     b->initial_window = b->cwnd;
-    init_pacing_rate(b, GARGALO_NONE);
+    /* The round trip of the handshake is the first (draft 4.2.1 and 4.3.1). */
+    b->min_rtt_ns = path->min_rtt_ns;
+    b->min_rtt_at_ns = established->now_ns;
+    init_pacing_rate(b, path->srtt_ns);
     write_state(b, state);
 }
 

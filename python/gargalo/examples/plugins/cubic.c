@@ -231,11 +231,12 @@ static void take_mss(cubic *u, uint64_t mss) {
     u->has_before = 0;
 }
 
-static void on_established(void *controller, uint64_t window_bytes, const gargalo_path *path, gargalo_state *state) {
+static void on_established(void *controller, const gargalo_established *established, const gargalo_path *path,
+                           gargalo_state *state) {
     cubic *u = controller;
     int starts = gargalo_window_starts(&u->window);
     take_mss(u, path->mss_bytes);
-    gargalo_window_established(&u->window, window_bytes, starts);
+    gargalo_window_established(&u->window, established->window_bytes, starts);
     gargalo_window_write(&u->window, state);
 }
 

@@ -95,11 +95,12 @@ static void on_recovered(void *controller, uint64_t now_ns, const gargalo_path *
     gargalo_window_write(w, state);
 }
 
-static void on_established(void *controller, uint64_t window_bytes, const gargalo_path *path, gargalo_state *state) {
+static void on_established(void *controller, const gargalo_established *established, const gargalo_path *path,
+                           gargalo_state *state) {
     gargalo_window *w = &((reno *)controller)->window;
     int starts = gargalo_window_starts(w);
     gargalo_window_mss(w, path->mss_bytes);
-    gargalo_window_established(w, window_bytes, starts);
+    gargalo_window_established(w, established->window_bytes, starts);
     gargalo_window_write(w, state);
 }
 

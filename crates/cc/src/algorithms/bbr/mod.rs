@@ -30,7 +30,7 @@ use self::cycle::Cycle;
 use self::full_pipe::FullPipe;
 use self::policer::Policer;
 use crate::Controller;
-use crate::event::{Acked, Cause, Congestion, Lost, RateSample, Sent, Spurious};
+use crate::event::{Acked, Cause, Congestion, Established, Lost, RateSample, Sent, Spurious};
 use crate::filter::{Windowed, WindowedMax};
 use crate::path::Path;
 use crate::path_model::{MIN_RATE, MinRtt, NOMINAL_RTT, ProbeRtt, Round, volume};
@@ -511,11 +511,13 @@ impl Controller for Bbr {
         self.end_recovery();
     }
 
-    fn on_established(&mut self, window: Bytes, path: &Path<'_>) {
+    /// Draft §4.3.1 (BBRInit) and §4.2.1 (BBRInitPacingRate): the round trip of the handshake is the first.
+    fn on_established(&mut self, established: &Established, path: &Path<'_>) {
         self.on_mss(path);
-        self.initial_window = window.max(self.mss).min(MAX_WINDOW);
+        self.initial_window = established.window.max(self.mss).min(MAX_WINDOW);
         self.cwnd = self.initial_window;
-        self.init_pacing_rate(None);
+        self.min_rtt.start(established.now, path.min_rtt);
+        self.init_pacing_rate(path.srtt);
     }
 
     fn on_mss(&mut self, path: &Path<'_>) {

@@ -49,6 +49,13 @@ impl MinRtt {
         }
     }
 
+    /// The connection begins: with the round trip of its handshake, if that was measured.
+    pub(super) fn start(&mut self, now: Instant, rtt: Option<Duration>) {
+        self.recent.start(now, rtt);
+        self.value = rtt;
+        self.seen_at = now;
+    }
+
     #[inline]
     pub(super) fn get(&self) -> Option<Duration> {
         self.value

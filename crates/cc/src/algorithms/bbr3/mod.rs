@@ -37,7 +37,7 @@ use self::filters::{MaxBw, MinRtt};
 use self::full_bw::FullBw;
 use self::loss::Undo;
 use crate::Controller;
-use crate::event::{Acked, Cause, Congestion, Lost, RateSample, Sent, Spurious};
+use crate::event::{Acked, Cause, Congestion, Established, Lost, RateSample, Sent, Spurious};
 use crate::filter::{Windowed, WindowedMax};
 use crate::path::Path;
 use crate::path_model::{Excess, ProbeRtt, Round};
@@ -334,11 +334,13 @@ impl Controller for Bbr3 {
         self.undo.end();
     }
 
-    fn on_established(&mut self, window: Bytes, path: &Path<'_>) {
+    /// Draft §5.2.1 (BBROnInit) and §5.6.2 (BBRInitPacingRate): the round trip of the handshake is the first.
+    fn on_established(&mut self, established: &Established, path: &Path<'_>) {
         self.on_mss(path);
-        self.initial_window = window.max(self.mss).min(MAX_WINDOW);
+        self.initial_window = established.window.max(self.mss).min(MAX_WINDOW);
         self.cwnd = self.initial_window;
-        self.init_pacing_rate(None);
+        self.min_rtt.start(established.now, path.min_rtt);
+        self.init_pacing_rate(path.srtt);
     }
 
     fn on_mss(&mut self, path: &Path<'_>) {

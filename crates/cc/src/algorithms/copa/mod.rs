@@ -27,7 +27,7 @@ pub use params::{ALGORITHM, CopaParams};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::Controller;
-use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
+use crate::event::{Acked, Cause, Congestion, Established, Sent, Spurious};
 use crate::filter::{Windowed, WindowedMax, WindowedMin};
 use crate::path::Path;
 use crate::registry::Init;
@@ -325,10 +325,15 @@ impl Controller for Copa {
         self.saved = None;
     }
 
-    fn on_established(&mut self, window: Bytes, path: &Path<'_>) {
+    /// RTTmin is the least round trip observed (§2.1), and that of the handshake is the first.
+    fn on_established(&mut self, established: &Established, path: &Path<'_>) {
         self.on_mss(path);
-        self.cwnd = window.min(MAX_WINDOW).as_f64().max(self.mss);
+        self.cwnd = established.window.min(MAX_WINDOW).as_f64().max(self.mss);
         self.velocity = Velocity::new(self.cwnd);
+        self.nearly_empty_at = established.now;
+        if let Some(rtt) = path.latest_rtt {
+            self.observe_rtt(established.now, rtt, path.srtt.unwrap_or(rtt));
+        }
     }
 
     fn on_mss(&mut self, path: &Path<'_>) {
