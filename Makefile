@@ -20,7 +20,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup dev demo dist try-wheel test test-rust test-python test-tools fuzz fuzz-corpus bench crosscheck stacks stack-tools lint docs reference pictures comparison scorecards fmt lock clean
+.PHONY: help setup dev demo dist try-wheel test test-rust test-python test-tools mutants fuzz fuzz-corpus bench crosscheck stacks stack-tools lint docs reference pictures comparison scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -103,6 +103,16 @@ test-tools:
 				echo "setup: $$p could not be installed; tests that need it will skip" >&2; \
 		done; \
 	fi
+
+# Needs some minutes for each mutant's tests: SINCE=commit for what has changed, or PARTS="link metrics" SAMPLE=40.
+SINCE ?= HEAD
+SAMPLE ?= 40
+MUTANTS := $(abspath $(TARGET))/mutants
+mutants: dev ## changes the code in small ways and names the changes that no test notices (SINCE=, or PARTS= and SAMPLE=)
+	@[ -x $(MUTANTS)/bin/cargo-mutants ] || cargo install --quiet --locked --root $(MUTANTS) cargo-mutants@27.1.0
+	@[ -x $(MUTANTS)/venv/bin/python ] || "$(BIN)/python" -m venv $(MUTANTS)/venv
+	@$(MUTANTS)/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-mutants.lock
+	PATH="$(MUTANTS)/bin:$$PATH" $(MUTANTS)/venv/bin/python tools/mutants.py --since $(SINCE) --sample $(SAMPLE) $(PARTS)
 
 # `make test` runs every target on the corpus and on mutations of it. This is coverage-guided, for MINUTES each, all
 # targets or FUZZ=name; failing inputs go to fuzz/failures, new ones to $(FUZZ_NEW).
@@ -241,6 +251,7 @@ lock: ## renew the locks of Python packages (needs uv)
 		$$(sed -nE 's/^([a-z0-9-]+)==.*/--no-emit-package \1/p' requirements.lock)
 	sed -i '/^$$/,$$d' requirements-dev.lock # A list of what was left out.
 	echo ziglang | $(COMPILE) - --upgrade -o requirements-release.lock
+	echo cosmic-ray | $(COMPILE) - --upgrade -o requirements-mutants.lock
 
 clean: ## remove what was built; results in runs/ stay
 	cargo clean --quiet

@@ -1,0 +1,296 @@
+"""Changes the code in small ways, one at a time, and counts the changes that no test notices.
+
+    make mutants                        # what has changed since the last commit on the main branch
+    make mutants SINCE=HEAD~3
+    make mutants PARTS="link metrics" SAMPLE=40
+
+Rust is changed by cargo-mutants, Python by the operators of Cosmic Ray. Without parts, what is changed are the lines of
+the difference to SINCE; with parts, an even sample of all mutants of each. A mutant that makes the tests hang counts as caught;
+one that does not compile is none. Mutants that change nothing that can be observed count as missed, so 100% cannot be reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mutants"
+
+# Crates, and the packages whose tests are to notice: a crate without a world of its own is tested in one.
+CRATES = {
+    "cc": ("cc",),
+    "flow": ("flow", "sim", "scenario"),
+    "link": ("link",),
+    "mptcp": ("mptcp",),
+    "sim": ("sim", "scenario"),
+    "tcp": ("tcp",),
+}
+# Folders of the Python package, and the tests that are to notice.
+PACKAGES = {
+    "metrics": ("test_metrics", "test_statistics", "test_measure", "test_compare"),
+    "sweeps": (
+        "test_sweep",
+        "test_sweep_store",
+        "test_sweep_damage",
+        "test_compare",
+        "test_repeats",
+        "test_sweep_workers",
+    ),
+}
+# Left out are operators on bits, which are annotations here, and comparisons of identity: they change nothing or everything.
+OPERATORS = re.compile(
+    r"core/(ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_Div|Div_Mul|FloorDiv_Mul|Mod_Mul|Pow_Mul)"
+    r"|ReplaceComparisonOperator_(Eq|NotEq|Lt|LtE|Gt|GtE)_(Eq|NotEq|Lt|LtE|Gt|GtE)"
+    r"|ReplaceUnaryOperator_(USub_UAdd|Delete_Not)|ReplaceAndWithOr|ReplaceOrWithAnd|ReplaceTrueWithFalse"
+    r"|ReplaceFalseWithTrue|AddNot|NumberReplacer|ReplaceContinueWithBreak|ReplaceBreakWithContinue|ZeroIterationForLoop)"
+)
+LONGEST_TEST_RUN_S = 600
+
+
+@dataclass
+class Score:
+    """What became of the mutants of a part."""
+
+    part: str
+    caught: int = 0
+    missed: list[str] = field(default_factory=list)
+
+    @property
+    def tried(self) -> int:
+        """How many mutants the tests have run with."""
+        return self.caught + len(self.missed)
+
+    def interval(self) -> tuple[float, float]:
+        """Return the 95% interval of the share caught (Wilson score)."""
+        n, z = self.tried, 1.96
+        p = self.caught / n
+        middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return tuple((middle + sign * half) / (1 + z * z / n) for sign in (-1, 1))
+
+    def line(self) -> str:
+        """Return the row of a table in Markdown."""
+        if not self.tried:
+            return f"| {self.part} | 0 | - | - |"
+        low, high = self.interval()
+        share = self.caught / self.tried
+        return f"| {self.part} | {self.tried} | {share:.0%} | {low:.0%} to {high:.0%} |"
+
+
+# --- Rust ---
+
+
+def of_crates(part: str, crates: list[str], arguments: list[str]) -> Score:
+    """Run cargo-mutants on crates, and read its report."""
+    output = BUILD / part
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    packages = {p for c in crates for p in CRATES.get(c, (c,))}
+    command = [
+        "cargo",
+        "mutants",
+        "--output",
+        str(output),
+        "--profile",
+        "test",
+        "--gitignore",
+        "true",
+        "--colors",
+        "never",
+    ]
+    command += [a for c in crates for a in ("--package", f"gargalo-{c}")]
+    command += [a for p in sorted(packages) for a in ("--test-package", f"gargalo-{p}")]
+    environment = os.environ | {"CARGO_TARGET_DIR": str(BUILD / "build"), "CARGO_INCREMENTAL": "1"}
+    done = subprocess.run([*command, *arguments], cwd=ROOT, env=environment)
+    report = output / "mutants.out" / "outcomes.json"
+    # 2 and 3: mutants were missed, or hung.
+    if done.returncode not in (0, 2, 3) or not report.exists():
+        sys.exit(f"mutants: cargo mutants ended with {done.returncode} for {part}")
+    score = Score(part)
+    for outcome in json.loads(report.read_text())["outcomes"]:
+        if outcome["summary"] in ("CaughtMutant", "Timeout"):
+            score.caught += outcome["scenario"] != "Baseline"
+        elif outcome["summary"] == "MissedMutant":
+            score.missed.append(outcome["scenario"]["Mutant"]["name"])
+    return score
+
+
+def shard(part: str, sample: int) -> list[str]:
+    """Return the arguments for an even sample of the mutants of a crate."""
+    command = ["cargo", "mutants", "--list", "--package", f"gargalo-{part}"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    shards = max(1, len(listed.stdout.splitlines()) // sample)
+    return ["--shard", f"{shards // 2}/{shards}", "--sharding", "round-robin"]
+
+
+# --- Python ---
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of a file: the n-th place where an operator applies."""
+
+    file: Path
+    line: int
+    operator: str
+    occurrence: int
+
+    def __str__(self) -> str:
+        """Name place and change."""
+        name = self.operator.removeprefix("core/")
+        return f"{self.file.relative_to(ROOT)}:{self.line}: {name} ({self.occurrence})"
+
+
+def mutants_of(file: Path) -> list[Mutant]:
+    """List the mutants of a file, by line."""
+    found = []
+    nodes = list(ast_nodes(get_ast(file.read_text())))
+    for name in sorted(n for n in operator_names() if OPERATORS.fullmatch(n)):
+        operator = get_operator(name)()
+        lines = [start[0] for n in nodes for start, _ in operator.mutation_positions(n)]
+        found += [Mutant(file, line, name, i) for i, line in enumerate(lines)]
+    return sorted(found, key=lambda m: m.line)
+
+
+def copy_of_the_package(folder: Path) -> None:
+    """Copy the sources and the compiled extension of the installed package."""
+    shutil.copytree(ROOT / "python" / "gargalo", folder / "gargalo", symlinks=False)
+    find = "import gargalo._core as c; print(c.__file__)"
+    python = str(ROOT / ".venv/bin/python")
+    core = subprocess.run(
+        [python, "-c", find], check=True, capture_output=True, text=True, cwd=folder.anchor
+    )
+    shutil.copy(core.stdout.strip(), folder / "gargalo")
+
+
+def tests_notice(folder: Path, tests: tuple[str, ...]) -> bool:
+    """Whether the tests fail, or hang, with the package in this folder."""
+    command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command += [f"tests/{t}.py" for t in tests]
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, timeout=LONGEST_TEST_RUN_S
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode != 0
+
+
+def of_python(part: str, mutants: list[Mutant], tests: tuple[str, ...]) -> Score:
+    """Run the tests with each mutant in a copy of the package."""
+    score = Score(part)
+    with tempfile.TemporaryDirectory(prefix="gargalo-mutants-") as place:
+        folder = Path(place)
+        copy_of_the_package(folder)
+        if tests_notice(folder, tests):
+            sys.exit(f"mutants: the tests of {part} fail without a mutant: {', '.join(tests)}")
+        for mutant in mutants:
+            file = folder / mutant.file.relative_to(ROOT / "python")
+            text = mutant.file.read_text()
+            changed = mutate_code(text, get_operator(mutant.operator)(), mutant.occurrence)
+            if changed is None or changed == text:
+                sys.exit(f"mutants: {mutant} changes nothing")
+            file.write_text(changed)
+            caught = tests_notice(folder, tests)
+            file.write_text(text)
+            score.caught += caught
+            if not caught:
+                score.missed.append(str(mutant))
+            print(f"{'caught' if caught else 'MISSED'}  {mutant}", flush=True)
+    return score
+
+
+def sample_of(part: str, sample: int) -> list[Mutant]:
+    """Return an even sample of the mutants of a folder of the package."""
+    files = sorted((ROOT / "python/gargalo" / part).rglob("*.py"))
+    every = [m for f in files for m in mutants_of(f)]
+    step = max(1, len(every) // sample)
+    return every[step // 2 :: step][:sample]
+
+
+# --- what has changed ---
+
+
+def changed_lines(since: str) -> tuple[str, dict[Path, set[int]]]:
+    """Return the difference to a commit, and the lines of Python files that are new in it."""
+    command = ["git", "diff", "--unified=0", since, "--", "crates", "python/gargalo"]
+    text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    lines: dict[Path, set[int]] = {}
+    file = None
+    for line in text.splitlines():
+        if line.startswith("+++ "):
+            file = ROOT / line.removeprefix("+++ b/")
+        elif (
+            (hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line))
+            and file
+            and file.suffix == ".py"
+        ):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            lines.setdefault(file, set()).update(range(first, first + count))
+    return text, lines
+
+
+def of_changes(since: str) -> list[Score]:
+    """Try the mutants of what has changed since a commit."""
+    text, lines = changed_lines(since)
+    scores = []
+    crates = sorted(set(re.findall(r"^\+\+\+ b/crates/(\w+)/src/", text, re.MULTILINE)))
+    if crates:
+        BUILD.mkdir(parents=True, exist_ok=True)
+        difference = BUILD / "changes.diff"
+        difference.write_text(text)
+        scores.append(of_crates("changes", crates, ["--in-diff", str(difference)]))
+    for part, tests in PACKAGES.items():
+        folder = ROOT / "python/gargalo" / part
+        files = sorted(f for f in lines if f.is_relative_to(folder) and f.exists())
+        mutants = [m for f in files for m in mutants_of(f) if m.line in lines[f]]
+        if mutants:
+            scores.append(of_python(part, mutants, tests))
+    return scores
+
+
+def main() -> None:
+    """Try mutants, and print the score of each part."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        choices=[[], *CRATES, *PACKAGES],
+        metavar="PART",
+        help="instead of what has changed",
+    )
+    parser.add_argument(
+        "--since", default="HEAD", help="a commit: its difference to the files is what has changed"
+    )
+    parser.add_argument("--sample", type=int, default=40, help="mutants of each part")
+    options = parser.parse_args()
+    scores = [] if options.parts else of_changes(options.since)
+    for part in options.parts:
+        if part in CRATES:
+            scores.append(of_crates(part, [part], shard(part, options.sample)))
+        else:
+            scores.append(of_python(part, sample_of(part, options.sample), PACKAGES[part]))
+    for missed in (m for s in scores for m in s.missed):
+        print(f"missed: {missed}")
+    print("| part | mutants | caught | 95% interval |\n| --- | --- | --- | --- |")
+    print("\n".join(s.line() for s in scores))
+
+
+if __name__ == "__main__":
+    main()
