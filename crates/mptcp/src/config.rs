@@ -20,11 +20,11 @@ const LEAST_PROBE: Duration = Duration::from_millis(1);
 const PROBE: Duration = Duration::from_secs(1);
 
 names! {
-    /// How data sequence numbers are written (RFC 8684 §3.3.1).
+    /// How data sequence numbers and DATA_ACKs are written (RFC 8684 §3.3.1, §3.3.2).
     pub enum DataNumbers {
-        /// The low 32 bits: saves 8 bytes per packet, and allows up to 2^31 bytes in flight.
+        /// The low 32 bits: saves 4 bytes per packet, and allows up to 2^31 bytes in flight.
         Short = "short",
-        /// All 64 bits, as Linux does.
+        /// All 64 bits.
         Long = "long",
     }
 }
@@ -77,8 +77,11 @@ settings! {
         probe_interval: Switch<Duration> = Switch::To(PROBE);
         /// Request checksums over data and mappings (RFC 8684 §3.3.1); they are used if either side requests them.
         checksum: bool = false;
-        /// Length of data sequence numbers on the wire.
+        /// Length of data sequence numbers on the wire; Linux has `long`.
         data_numbers: DataNumbers = DataNumbers::Short;
+        /// Length of DATA_ACKs on the wire. They are `long` in any case once the peer's data sequence numbers are (RFC
+        /// 8684 §3.3.2), as in Linux.
+        data_acks: DataNumbers = DataNumbers::Short;
         /// Maximum number of subflows at a time; further joins are refused.
         max_subflows: u32 = 32, in 1..=64;
     }
@@ -160,19 +163,6 @@ impl Default for Config {
             notices: false,
             decisions: false,
         }
-    }
-}
-
-impl Config {
-    /// Bytes reserved for options in each data segment: DSS with mapping and DATA_ACK, or MP_CAPABLE with data
-    /// length, rounded up to 32-bit words.
-    pub(crate) fn reserved(&self, checksum: bool) -> u16 {
-        let sum = if checksum { 2 } else { 0 };
-        let dss: u16 = match self.options.data_numbers {
-            DataNumbers::Short => 4 + 4 + 4 + 6 + sum,
-            DataNumbers::Long => 4 + 8 + 8 + 6 + sum,
-        };
-        dss.next_multiple_of(4)
     }
 }
 

@@ -102,8 +102,10 @@ impl Connection {
         }
     }
 
-    /// Sends DATA_FIN on an acknowledgement of the best subflow; a retransmission goes on all subflows.
+    /// Sends DATA_FIN on an acknowledgement of the best subflow; a retransmission goes on all subflows. Before it,
+    /// a client repeats its keys if the peer may not have them.
     pub(super) fn send_fin(&mut self, now: Instant) {
+        self.keys_sent &= self.timers.backoff == 0;
         let usable = self.views.iter().enumerate().filter(|(_, v)| v.usable);
         let best = usable.min_by_key(|(_, v)| (v.in_loss, v.latency()));
         let best = best.map(|(i, _)| i);

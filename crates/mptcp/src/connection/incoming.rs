@@ -163,7 +163,9 @@ impl Connection {
         }
         let Some(m) = &dss.mapping else { return };
         let base = peer.idsn().wrapping_add(1);
-        self.long_acks |= matches!(m.data_seq, DataNumber::Long(_));
+        if matches!(m.data_seq, DataNumber::Long(_)) && !self.long_acks {
+            self.on_long_numbers(now);
+        }
         let data = position(m.data_seq, base, self.receive.next());
         if m.length == 0 {
             if self.contiguous && self.subflows.len() == 1 {
@@ -188,6 +190,16 @@ impl Connection {
             let distance = m.subflow_seq.wrapping_sub(1).wrapping_sub(expected) as i32;
             let subflow = near as i64 + i64::from(distance);
             self.map(i, subflow, data, len, checksum);
+        }
+    }
+
+    /// The peer's data sequence numbers have 8 octets, so that our DATA_ACKs do, too.
+    fn on_long_numbers(&mut self, now: Instant) {
+        self.long_acks = true;
+        let reserved = self.reserved();
+        for s in &mut self.subflows {
+            s.endpoint.reserve_options(now, reserved);
+            self.changed |= s.bit();
         }
     }
 

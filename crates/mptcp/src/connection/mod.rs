@@ -101,6 +101,8 @@ pub struct Connection {
     long_acks: bool,
     /// A DSS of the peer was received: options pass in both directions.
     confirmed: bool,
+    /// MP_CAPABLE with both keys was sent; a client repeats it with a repeated DATA_FIN.
+    keys_sent: bool,
     /// The peer has sent a DATA_ACK: our options reach it.
     data_acked: bool,
     /// How a peer that may not know of a fallback is informed of it.
@@ -209,6 +211,7 @@ impl Connection {
             checksum: config.options.checksum,
             long_acks: false,
             confirmed: false,
+            keys_sent: false,
             data_acked: false,
             fallback_notice: FallbackNotice::None,
             deny_join_initial: false,

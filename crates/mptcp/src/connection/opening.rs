@@ -58,6 +58,12 @@ fn capable(segment: &Segment) -> Option<(u8, CapableFlags, CapableKeys)> {
     })
 }
 
+/// Whether the flags name the algorithm, and no extension of this version (RFC 8684 §3.1: a receiver that does not
+/// understand flag B ignores the option).
+fn is_understood(flags: CapableFlags) -> bool {
+    flags.contains(CapableFlags::HMAC_SHA256) && !flags.contains(CapableFlags::EXTENSIBLE)
+}
+
 impl Connection {
     /// Creates a congestion control with its own random stream.
     pub(super) fn controller(
@@ -127,7 +133,7 @@ impl Connection {
     ) -> usize {
         endpoint.share_window(Some(self.receive.window()));
         endpoint.leave_send_window(true);
-        endpoint.reserve_options(now, self.config.reserved(self.checksum));
+        endpoint.reserve_options(now, self.reserved());
         let used = self.subflows.iter().fold(0u64, |bits, s| bits | s.bit());
         // There are never more subflows than slots.
         let slot = (!used).trailing_zeros().min(SLOTS as u32 - 1) as u8;
@@ -299,19 +305,11 @@ impl Connection {
         i: usize,
         segment: &Segment,
     ) -> Admission {
-        let offered = matches!(
-            capable(segment),
-            Some((1, flags, CapableKeys::None))
-                if flags.contains(CapableFlags::HMAC_SHA256) && !flags.contains(CapableFlags::EXTENSIBLE)
-        );
-        if offered {
-            self.note_flags(
-                now,
-                i,
-                capable(segment).map_or_else(Default::default, |c| c.1),
-            );
-        } else {
-            self.fall_back(now, i);
+        match capable(segment) {
+            Some((1, flags, CapableKeys::None)) if is_understood(flags) => {
+                self.note_flags(now, i, flags);
+            }
+            _ => self.fall_back(now, i),
         }
         Admission::Pass
     }
@@ -320,7 +318,7 @@ impl Connection {
     fn on_capable_answer(&mut self, now: Instant, i: usize, segment: &Segment) {
         match capable(segment) {
             Some((1, flags, CapableKeys::Sender(key)))
-                if flags.contains(CapableFlags::HMAC_SHA256) && self.timers.syns <= MOST_SYNS =>
+                if is_understood(flags) && self.timers.syns <= MOST_SYNS =>
             {
                 self.note_flags(now, i, flags);
                 self.become_multipath(i, key);
@@ -361,7 +359,7 @@ impl Connection {
         self.deny_join_initial = flags.contains(CapableFlags::DENY_JOIN_INITIAL);
         if flags.contains(CapableFlags::CHECKSUM) && !self.checksum {
             self.checksum = true;
-            let reserved = self.config.reserved(true);
+            let reserved = self.reserved();
             self.subflows[i].endpoint.reserve_options(now, reserved);
         }
     }

@@ -71,22 +71,23 @@ impl Connection {
         } else {
             None
         };
+        let fin = !data && self.send.fin == Fin::Sent;
         if !self.confirmed && self.is_client && s.origin == Origin::Initial {
-            // Until the peer is known to have the keys, the first data carries them (RFC 8684 §3.1).
-            match mapping {
-                Some(m) if m.subflow == 0 => return self.capable_of_data(Some(m)),
-                None if !data => return self.capable_of_data(None),
-                _ => {}
+            // Until the peer is known to have the keys, the first data carries them (RFC 8684 §3.1). There is no room
+            // for a DATA_FIN beside them: it follows in a packet of its own.
+            let first = mapping.is_some_and(|m| m.subflow == 0);
+            if first || !(data || (fin && self.keys_sent)) {
+                self.keys_sent = true;
+                self.subflows[i].ack_wanted |= fin;
+                return self.capable_with_keys(mapping);
             }
         }
         let peer = self.peer?;
         self.subflows[i].told = self.receive.next();
-        let long = match self.config.options.data_numbers {
-            DataNumbers::Long => true,
-            DataNumbers::Short => self.long_acks && !data,
-        };
         let base = peer.idsn().wrapping_add(1);
-        let fin = !data && self.send.fin == Fin::Sent;
+        // A segment that was sent when DATA_ACKs were short has no room for a long one.
+        let fits = segment.payload.len() <= self.subflows[i].endpoint.mss();
+        let long = self.has_long_acks() && fits;
         Some(MptcpOption::Dss(Dss {
             data_fin: fin,
             data_ack: Some(number(self.receive.next() as i64, base, long)),
@@ -98,7 +99,8 @@ impl Connection {
         }))
     }
 
-    fn capable_of_data(&self, mapping: Option<Mapping>) -> Option<MptcpOption> {
+    /// MP_CAPABLE of the third packet of the handshake or of the first data.
+    fn capable_with_keys(&self, mapping: Option<Mapping>) -> Option<MptcpOption> {
         let (sender, receiver) = (self.own.get(), self.peer?.get());
         Some(MptcpOption::Capable {
             version: 1,
@@ -113,6 +115,20 @@ impl Connection {
                 },
             },
         })
+    }
+
+    /// DATA_ACKs have 8 octets: the peer's data sequence numbers have (RFC 8684 §3.3.2), or it is set.
+    pub(super) fn has_long_acks(&self) -> bool {
+        self.long_acks || self.config.options.data_acks == DataNumbers::Long
+    }
+
+    /// Bytes reserved for options in each data segment: DSS with mapping and DATA_ACK, rounded up to 32-bit words.
+    pub(super) fn reserved(&self) -> u16 {
+        let octets = |long: bool| if long { 8 } else { 4 };
+        let ack = octets(self.has_long_acks());
+        let mapping = octets(self.config.options.data_numbers == DataNumbers::Long) + 6;
+        let sum = if self.checksum { 2 } else { 0 };
+        u16::next_multiple_of(4 + ack + mapping + sum, 4)
     }
 
     /// Data sequence number of position 0 of what we send.
@@ -156,7 +172,11 @@ impl Connection {
         let base = self.peer?.idsn().wrapping_add(1);
         Some(MptcpOption::Dss(Dss {
             data_fin: false,
-            data_ack: Some(number(self.receive.next() as i64, base, self.long_acks)),
+            data_ack: Some(number(
+                self.receive.next() as i64,
+                base,
+                self.has_long_acks(),
+            )),
             mapping: None,
         }))
     }

@@ -79,7 +79,7 @@ impl Connection {
         let mut most = view.mss;
         if self.is_client && !self.confirmed && self.subflows[i].written == 0 {
             // MP_CAPABLE with data length may be longer than the room reserved for DSS.
-            let longer = CAPABLE_WITH_DATA.saturating_sub(self.config.reserved(self.checksum));
+            let longer = CAPABLE_WITH_DATA.saturating_sub(self.reserved());
             most = most.saturating_sub(u64::from(longer)).max(1);
         }
         let len = most.min(unsent).min(room);

@@ -8,3 +8,4 @@ mod basics;
 mod failures;
 mod grid;
 mod hostile;
+mod signals;

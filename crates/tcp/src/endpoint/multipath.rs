@@ -59,12 +59,13 @@ impl Endpoint {
         self.peer.scaled(field)
     }
 
-    /// Reserves `len` bytes of every data segment for options of the upper layer.
+    /// Reserves `len` bytes of every data segment for options of the upper layer. Segments that were sent before are
+    /// not split: sent again, they have room for the options that they had.
     pub fn reserve_options(&mut self, now: Instant, len: u16) {
         self.reserved = len;
         let payload = self.payload_size();
         if let Some(sender) = &mut self.sender {
-            sender.set_mss(now, payload);
+            sender.set_room(now, payload);
         }
     }
 

@@ -430,6 +430,12 @@ impl Sender {
         self.resize(now, mss, limit);
     }
 
+    /// Segments have room for `room` bytes from now on, as other options are sent. Those in flight fit the path.
+    pub(crate) fn set_room(&mut self, now: Instant, room: u16) {
+        let mss = self.limit_search(u32::from(room.max(1)));
+        self.resize(now, mss, u32::MAX);
+    }
+
     /// Segments have at most `mss` bytes from now on. Those in flight that are longer than `longest` cannot have
     /// arrived: they are split and retransmitted, which is no congestion event.
     fn resize(&mut self, now: Instant, mss: u32, longest: u32) {
