@@ -375,13 +375,11 @@ impl Host {
 
 /// The configuration with an MSS that fits a path of `mtu` bytes.
 pub(crate) fn fit(config: &Arc<Config>, mtu: u32, headers: u32) -> Arc<Config> {
-    let options = if config.timestamps { 12 } else { 0 };
-    let most = mtu.saturating_sub(headers + options);
-    if u32::from(config.mss) <= most {
+    let most = mtu.saturating_sub(headers);
+    if u32::from(config.announced_mss()) <= most {
         return Arc::clone(config);
     }
-    Arc::new(Config {
-        mss: u16::try_from(most).unwrap_or(u16::MAX),
-        ..Config::clone(config)
-    })
+    let mut config = Config::clone(config);
+    config.announce(u16::try_from(most).unwrap_or(u16::MAX));
+    Arc::new(config)
 }

@@ -104,14 +104,11 @@ impl Common {
             .collect();
         let congestion = self.controllers(params, faults)?;
         let mut tcp = Config::modern();
-        // Headers of IPv4 and TCP with timestamps; the host takes off what IPv6 needs more.
-        let most = self.mtu.saturating_sub(52);
-        let mss = if mss > 0 {
-            mss.saturating_sub(12).min(most)
-        } else {
-            most
-        };
-        tcp.mss = u16::try_from(mss).unwrap_or(u16::MAX);
+        // The host takes off what IPv6 needs more.
+        tcp.fill_packets(self.mtu);
+        if (1..u32::from(tcp.announced_mss())).contains(&mss) {
+            tcp.announce(u16::try_from(mss).unwrap_or(u16::MAX));
+        }
         // Linux's limits of automatic tuning.
         tcp.send_buffer = Bytes::new(if window > 0 { window } else { 4 << 20 });
         tcp.receive_buffer = Bytes::new(if window > 0 { window } else { 6 << 20 });

@@ -4,10 +4,9 @@ use gargalo_units::{Duration, Ecn, Instant};
 use gargalo_wire::tcp::{Extra, Flags, Options, Payload, Segment, Timestamps};
 
 use crate::Config;
+use crate::config::TIMESTAMPS_LEN;
 use crate::receiver::shift_for;
 
-/// Length of the timestamps option with its padding (RFC 7323 appendix A).
-pub(crate) const TIMESTAMPS_LEN: u16 = 12;
 /// The MSS of a peer that sends no MSS option, over IPv4 or IPv6 (RFC 9293 §3.7.1).
 pub const fn default_mss(is_ipv6: bool) -> u16 {
     if is_ipv6 { 1220 } else { 536 }
@@ -159,7 +158,7 @@ impl Agreed {
     pub(crate) fn new(config: &Config, peer: &PeerSyn) -> Self {
         let timestamps = config.timestamps && peer.timestamps.is_some();
         let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
-        let ours = announced_mss(config).saturating_sub(options);
+        let ours = config.announced_mss().saturating_sub(options);
         let theirs = peer.mss.saturating_sub(options);
         let scaling = peer.shift.filter(|_| config.window_scaling);
         Self {
@@ -170,12 +169,6 @@ impl Agreed {
             ecn: config.ecn.is_enabled() && peer.ecn,
         }
     }
-}
-
-/// The MSS option that we send: options are not counted (RFC 6691 §2).
-pub(crate) fn announced_mss(config: &Config) -> u16 {
-    let options = if config.timestamps { TIMESTAMPS_LEN } else { 0 };
-    config.mss.saturating_add(options)
 }
 
 fn own_shift(config: &Config) -> u8 {
@@ -195,7 +188,7 @@ pub(crate) fn options(
     Options {
         timestamps: use_timestamps.then_some(timestamps),
         extra: Some(Box::new(Extra {
-            mss: Some(announced_mss(config)),
+            mss: Some(config.announced_mss()),
             window_scale: scale.then(|| own_shift(config)),
             sack_permitted: agreed(config.sack, |a| a.sack),
             fast_open: cookie,

@@ -337,8 +337,9 @@ impl Server {
         let mut options = self.own_options();
         let mut tcp = (*options.tcp).clone();
         if settings.mss > 0 {
-            // The smallest that every host accepts (RFC 9293 §3.7.1), less its options.
-            tcp.mss = tcp.mss.min(settings.mss.max(256) as u16);
+            // At least 256, so that options leave room for data.
+            let wanted = u16::try_from(settings.mss.max(256)).unwrap_or(u16::MAX);
+            tcp.announce(tcp.announced_mss().min(wanted));
         }
         if settings.window > 0 {
             let bytes = Bytes::new(settings.window.max(4096));

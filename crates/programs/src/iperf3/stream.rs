@@ -174,14 +174,13 @@ impl Stream {
         let s = endpoint.snapshot(now);
         let micros = |d: Option<Duration>| d.map_or(0, Duration::as_micros);
         let headers = if self.remote.is_ipv4() { 40 } else { 60 };
-        let options = if endpoint.config().timestamps { 12 } else { 0 };
         self.latest = SenderState {
             retransmits: self.retransmitted - self.retransmitted_mark,
             snd_cwnd: s.cwnd.get(),
             snd_wnd: endpoint.peer_window(),
             rtt: micros(s.srtt),
             rttvar: micros(s.rttvar),
-            pmtu: u32::from(endpoint.config().mss) + headers + options,
+            pmtu: u32::from(endpoint.config().announced_mss()) + headers,
         };
     }
 

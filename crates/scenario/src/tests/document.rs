@@ -51,6 +51,20 @@ fn what_follows_from_other_values_is_said_as_what_it_came_to() {
     for (link, options, key, value) in [
         ("mtu = \"576B\"", "tcp = {}", "mss", "524B"),
         ("mtu = \"9000B\"", "tcp = {}", "mss", "1448B"),
+        ("", "tcp = { timestamps = false }", "mss", "1460B"),
+        (
+            "mtu = \"576B\"",
+            "tcp = { timestamps = false }",
+            "mss",
+            "536B",
+        ),
+        (
+            "",
+            "tcp = { profile = \"linux-6\", timestamps = false }",
+            "mss",
+            "1460B",
+        ),
+        ("", "mptcp = { timestamps = false }", "mss", "1460B"),
         (
             "mtu = \"576B\"",
             "tcp = { initial_window = \"5kB\" }",

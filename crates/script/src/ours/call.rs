@@ -222,12 +222,13 @@ impl Ours {
             "SO_RCVBUF" | "SO_RCVBUFFORCE" => ("receive_buffer", size(n.unsigned_abs())),
             "SO_SNDBUF" | "SO_SNDBUFFORCE" => ("send_buffer", size(n.unsigned_abs())),
             "TCP_MAXSEG" => {
-                let mss = if self.options.get("timestamps") == Some(&Json::from(false)) {
-                    n
-                } else {
-                    n - 12
+                // Linux's bounds; 0: as the MTU allows.
+                socket.mss = match u16::try_from(n) {
+                    Ok(0) => None,
+                    Ok(mss @ 88..=32_767) => Some(mss),
+                    _ => return Reply::Error("EINVAL".to_owned()),
                 };
-                ("mss", size(mss.unsigned_abs()))
+                return self.after_set(handle, name);
             }
             "TCP_FASTOPEN" => {
                 socket.fast_open = n > 0 && self.fast_open & 2 != 0;

@@ -13,7 +13,7 @@ use gargalo_host::{
     ConnectionId, Host, HostConfig, HostEvent, ListenerId, SocketOptions, SynCookies,
 };
 use gargalo_settings::{Files, Json, Setting, support::Map};
-use gargalo_tcp::{Config, Error, Profile};
+use gargalo_tcp::{Config, Error};
 use gargalo_units::{Duration, Instant};
 use multipath::PathSettings;
 
@@ -52,6 +52,8 @@ struct Socket {
     /// Options that were set before it was used.
     options: Map<String, Json>,
     congestion: Option<String>,
+    /// The MSS to announce.
+    mss: Option<u16>,
     fast_open: bool,
     keep_alive: Map<String, Json>,
     keeps_alive: bool,
@@ -119,12 +121,11 @@ impl Ours {
         }
         let mut config = Config::read(&Json::Object(map), &mut Files::default())
             .map_err(|e| format!("an option of our TCP is not valid: {e}"))?;
-        // Timestamps need 12 of the bytes that the MTU leaves; the host takes off what IPv6 needs more.
-        let options = if config.timestamps { 12 } else { 0 };
         let given = self.setup.gargalo.iter().any(|(key, _)| key == "mss");
-        if !given && !socket.options.contains_key("mss") && config.profile == Profile::Modern {
-            let most = self.setup.mtu.saturating_sub(40 + options);
-            config.mss = u16::try_from(most).unwrap_or(u16::MAX);
+        if let Some(announced) = socket.mss {
+            config.announce(announced);
+        } else if !given && config.fills_packets() {
+            config.fill_packets(self.setup.mtu);
         }
         let name = socket.congestion.as_deref().unwrap_or(&self.congestion);
         let congestion = Registered::new(name, Params::default())

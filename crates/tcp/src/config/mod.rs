@@ -17,8 +17,10 @@ pub use profiles::Profile;
 
 /// IPv4 and TCP header without options.
 const HEADERS: u32 = 40;
-/// Timestamps option with padding (RFC 7323 appendix A).
-const TIMESTAMPS: u32 = 12;
+/// Length of the timestamps option with its padding (RFC 7323 appendix A).
+pub(crate) const TIMESTAMPS_LEN: u16 = 12;
+/// MTU of Ethernet.
+const USUAL_MTU: u32 = 1500;
 /// Largest send buffer.
 const LARGEST: Bytes = Bytes::new(1 << 40);
 
@@ -31,6 +33,7 @@ settings! {
         /// Payload of a full segment. The MSS option announces that much plus the length of the timestamps option
         /// when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments
         /// are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller.
+        /// Where the profile's fills a packet of 1500 bytes, it is 1460 without timestamps and 1448 with them.
         mss: u16 as Bytes = 1448, in 1..;
         /// Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake
         /// agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments,
@@ -310,6 +313,14 @@ impl Config {
         if !recovery.unwrap_or(usual.recovery).probes() {
             usual.tail_loss_probe = false;
         }
+        if let Some(timestamps) = given.get("timestamps") {
+            // Full packets stay full: what the MSS option announces does not depend on options (RFC 9293 §3.7.1).
+            let fills = usual.fills_packets();
+            usual.timestamps = bool::read(timestamps, files).map_err(|e| e.at("timestamps"))?;
+            if fills {
+                usual.fill_packets(USUAL_MTU);
+            }
+        }
         if let Some(buffer) = given.get("receive_buffer") {
             let buffer = Bytes::read(buffer, files).map_err(|e| e.at("receive_buffer"))?;
             usual.send_buffer = usual.send_buffer.max(buffer);
@@ -339,7 +350,7 @@ impl Config {
     /// # Errors
     /// The first size that is out of range.
     pub fn settle(&mut self, given: &Map<String, Json>, mtu: u32) -> Result<(), Error> {
-        let headers = HEADERS + if self.timestamps { TIMESTAMPS } else { 0 };
+        let headers = HEADERS + u32::from(self.options_len());
         let room = mtu.saturating_sub(headers).clamp(1, 65_483);
         let room = u16::try_from(room).unwrap_or(u16::MAX);
         if self.mss > room {
@@ -385,6 +396,32 @@ impl Config {
         }
         self.receive_buffer = self.receive_buffer.min(announced);
         Ok(())
+    }
+
+    /// Length of the options that each segment has.
+    pub const fn options_len(&self) -> u16 {
+        if self.timestamps { TIMESTAMPS_LEN } else { 0 }
+    }
+
+    /// The MSS option that is sent: options are not counted (RFC 9293 §3.7.1, RFC 6691 §2).
+    pub const fn announced_mss(&self) -> u16 {
+        self.mss.saturating_add(self.options_len())
+    }
+
+    /// Sets `mss` so that the MSS option announces `mss` bytes.
+    pub fn announce(&mut self, mss: u16) {
+        self.mss = mss.saturating_sub(self.options_len()).max(1);
+    }
+
+    /// Whether full segments fill packets of 1500 bytes over IPv4, and not because of a size that was chosen.
+    pub const fn fills_packets(&self) -> bool {
+        self.announced_mss() as u32 + HEADERS == USUAL_MTU
+    }
+
+    /// Sets `mss` so that full segments fill packets of `mtu` bytes over IPv4.
+    pub fn fill_packets(&mut self, mtu: u32) {
+        let announced = mtu.saturating_sub(HEADERS);
+        self.announce(u16::try_from(announced).unwrap_or(u16::MAX));
     }
 
     /// The initial congestion window with segments of our size.
@@ -441,6 +478,27 @@ mod tests {
     }
 
     #[test]
+    fn full_packets_stay_full_without_timestamps_and_with_them() {
+        let sizes = |json: Json| {
+            let config = read(json).unwrap();
+            (config.mss, config.announced_mss())
+        };
+        for profile in Profile::ALL {
+            let with =
+                |timestamps: bool| json!({ "profile": profile.name(), "timestamps": timestamps });
+            let (plain, stamped) = match profile {
+                // Segments of ns-3 have a size of their own.
+                Profile::Ns3 => ((536, 536), (536, 548)),
+                _ => ((1460, 1460), (1448, 1460)),
+            };
+            assert_eq!(sizes(with(false)), plain, "{profile:?}");
+            assert_eq!(sizes(with(true)), stamped, "{profile:?}");
+        }
+        let given = json!({ "timestamps": false, "mss": "1448B" });
+        assert_eq!(sizes(given), (1448, 1448));
+    }
+
+    #[test]
     fn sizes_are_settled_by_the_route() {
         let settled = |json: Json, mtu| {
             let mut config = read(json.clone())?;
@@ -448,6 +506,10 @@ mod tests {
             Ok::<_, Error>((config.mss, config.initial_window))
         };
         assert_eq!(settled(json!({}), 576), Ok((524, None)));
+        assert_eq!(
+            settled(json!({ "timestamps": false }), 576),
+            Ok((536, None))
+        );
         let window = json!({ "mss": "1000B", "initial_window": "4001B" });
         let rounded = Window::Bytes(Bytes::new(5000));
         assert_eq!(settled(window, 1500), Ok((1000, Some(rounded))));

@@ -211,7 +211,7 @@ impl Endpoint {
         }
         let mut payload = Payload::EMPTY;
         if early {
-            let most = u32::from(handshake::announced_mss(config));
+            let most = u32::from(config.announced_mss());
             let room = most.saturating_sub(options.padded_len());
             payload = self.buffer.payload(0, room);
             h.early_data = payload.len();

@@ -3,8 +3,8 @@
 use gargalo_units::{Instant, Seq};
 
 use super::Endpoint;
-use crate::config::MtuProbing;
-use crate::handshake::{LEAST_MSS, TIMESTAMPS_LEN};
+use crate::config::{MtuProbing, TIMESTAMPS_LEN};
+use crate::handshake::LEAST_MSS;
 use crate::sender::Sender;
 use crate::timestamps::Timestamps;
 use crate::{Error, State};

@@ -266,10 +266,9 @@ fn stream(near: SocketAddr, tcp: &TcpSpec, multipath: bool) -> Result<Socket> {
         gargalo_tcp::Profile::Linux6 => gargalo_tcp::Config::linux_6(),
         _ => gargalo_tcp::Config::modern(),
     };
-    if tcp.config.mss < usual.mss {
-        let options = if tcp.config.timestamps { 12 } else { 0 };
-        let mss = u32::from(tcp.config.mss) + options;
-        socket.set_tcp_mss(mss).map_err(failed)?;
+    let mss = tcp.config.announced_mss();
+    if mss < usual.announced_mss() {
+        socket.set_tcp_mss(u32::from(mss)).map_err(failed)?;
     }
     if tcp.config.receive_buffer != usual.receive_buffer {
         // The kernel doubles the requested size to account for its bookkeeping.
