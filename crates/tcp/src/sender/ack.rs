@@ -45,6 +45,7 @@ impl Sender {
         ack > self.una
             && self.phase == Phase::Open
             && self.board.is_plain()
+            && self.duplicates.bytes == 0
             && self.board.front().is_some_and(|s| self.rack.awaits(s))
             && self.tlp.in_flight.is_none()
             && !self.path_probe.sent
@@ -79,7 +80,6 @@ impl Sender {
         self.unanswered = 0;
         self.consecutive_timeouts = 0;
         self.duplicates.acks = 0;
-        self.duplicates.bytes = 0;
         self.buffer_full = false;
         self.timers.reorder = Instant::MAX;
         let growth = Growth {
@@ -180,7 +180,11 @@ impl Sender {
             self.congestion(now, Cause::Ecn, flight, 0);
         }
         self.step_frto(advanced, &delivery);
-        let acknowledged = self.acknowledged(acked, &delivery);
+        let mut acknowledged = self.acknowledged(acked, &delivery);
+        if self.settings.counts_segments {
+            let most = acked.saturating_sub(duplicates_before);
+            acknowledged = acknowledged.min(most.max(u64::from(self.mss)));
+        }
         let growth = Growth {
             acknowledged,
             withheld: (ended && !self.settings.grows_at_end) || self.withholds_growth(advanced),

@@ -19,6 +19,7 @@ impl Sender {
             let delivered = self.sampler.delivered().get();
             self.loss_marks = (delivered, delivered.saturating_sub(self.loss_marks.0));
         }
+        let window = self.controller.cwnd().get();
         let (controller, path) = self.parts();
         controller.on_congestion(&event, &path);
         let target = self.controller.cwnd().get();
@@ -30,7 +31,11 @@ impl Sender {
             && !matches!(cause, Cause::Timeout { .. })
             && !self.controller.governs_recovery()
         {
-            self.prr = Some(Prr::new(target, flight.pipe));
+            self.prr = Some(if self.settings.counts_segments {
+                Prr::in_segments(target, window, u64::from(self.mss))
+            } else {
+                Prr::new(target, flight.pipe)
+            });
             self.prr_window = self.pipe();
         }
         self.notice(Notice::Congestion {

@@ -3,7 +3,7 @@
 //! that advance SND.UNA and show no further loss, the conservative bound for all others; the choice between the two
 //! is no option any more.
 //!
-//! Amounts are bytes here and segments in Linux, which rounds them up and so sends up to a segment earlier.
+//! Amounts are bytes, or whole segments as in Linux, which rounds them up and so sends up to a segment earlier.
 
 /// One recovery; all amounts in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +12,8 @@ pub(crate) struct Prr {
     /// RecoverFS: in flight before the acknowledgement that began recovery, without what had been selectively
     /// acknowledged (Linux: the window).
     flight: u64,
+    /// What amounts are rounded to: a byte, or a segment.
+    unit: u64,
     delivered: u64,
     out: u64,
 }
@@ -21,8 +23,18 @@ impl Prr {
         Self {
             ssthresh,
             flight: flight.max(1),
+            unit: 1,
             delivered: 0,
             out: 0,
+        }
+    }
+
+    /// In whole segments of `mss` bytes; `window` is the congestion window before the reduction.
+    pub(crate) fn in_segments(ssthresh: u64, window: u64, mss: u64) -> Self {
+        let whole = |bytes: u64| (bytes / mss).max(1) * mss;
+        Self {
+            unit: mss,
+            ..Self::new(whole(ssthresh), whole(window))
         }
     }
 
@@ -38,8 +50,8 @@ impl Prr {
         self.delivered += delivered;
         let mut quota = if pipe > self.ssthresh {
             let owed = (u128::from(self.delivered) * u128::from(self.ssthresh))
-                .div_ceil(u128::from(self.flight));
-            (owed as u64).saturating_sub(self.out)
+                .div_ceil(u128::from(self.flight) * u128::from(self.unit));
+            (owed as u64 * self.unit).saturating_sub(self.out)
         } else {
             // Packet conservation, plus one segment per acknowledgement that shows no further loss.
             let conserve = self.delivered.saturating_sub(self.out).max(delivered);
@@ -88,6 +100,24 @@ mod tests {
         assert_eq!(prr.on_ack(MSS, 4 * MSS, MSS, false), 5 * MSS);
         prr.on_send(MSS);
         assert_eq!(prr.on_ack(MSS, 4 * MSS, MSS, true), 6 * MSS);
+    }
+
+    #[test]
+    fn in_segments_half_of_one_is_one() {
+        // Half of a window of eleven is five segments; of every eleven delivered five leave, and each half counts.
+        let mut prr = Prr::in_segments(5500, 11_500, MSS);
+        assert_eq!((prr.ssthresh, prr.flight), (5 * MSS, 11 * MSS));
+        let mut pipe = 11 * MSS;
+        let mut sent = Vec::new();
+        for k in 1..=6 {
+            pipe -= MSS;
+            if prr.on_ack(MSS, pipe, MSS, false) >= pipe + MSS {
+                pipe += MSS;
+                prr.on_send(MSS);
+                sent.push(k);
+            }
+        }
+        assert_eq!(sent, [1, 3, 5]);
     }
 
     #[test]

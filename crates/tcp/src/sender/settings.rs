@@ -28,6 +28,12 @@ pub(super) struct Settings {
     pub(super) rto_restart: RtoRestart,
     /// The acknowledgement that ends recovery grows the window too, as in Linux (RFC 5681 §3.2 (6) sets it to ssthresh).
     pub(super) grows_at_end: bool,
+    /// Amounts are whole segments, as Linux counts: PRR rounds up to them and reduces the window instead of what is in
+    /// flight, and without SACK a segment that a duplicate acknowledgement stood for is not delivered twice.
+    pub(super) counts_segments: bool,
+    /// A FIN belongs to the last segment, as in Linux, also where the window ends between them: it then goes past the
+    /// window behind other segments, and a last segment alone waits for the probe, which is without FIN.
+    pub(super) fin_in_last: bool,
     /// Rescue retransmissions: with RACK the time shows such losses, and neither ns-2.29 nor ns-3.27 has them.
     pub(super) rescue: bool,
 }
@@ -64,6 +70,8 @@ impl Settings {
             max_rto: config.max_rto,
             rto_restart: config.rto_restart,
             grows_at_end: config.profile == Profile::Linux6,
+            counts_segments: config.profile == Profile::Linux6,
+            fin_in_last: config.profile == Profile::Linux6,
             rescue: config.recovery == Recovery::Sack
                 && !matches!(config.profile, Profile::Ns2 | Profile::Ns3),
         }

@@ -209,16 +209,24 @@ impl Sender {
 
     /// The next new segment after `nxt`: payload length and FIN.
     #[inline]
-    fn next_piece(&self) -> Option<(u32, bool)> {
+    fn next_piece(&self, now: Instant) -> Option<(u32, bool)> {
         if !self.has_unsent() || self.holds_rest() {
             return None;
         }
         let unsent = self.end.saturating_sub(self.nxt);
         let usable = self.peer.end.saturating_sub(self.nxt);
         let len = unsent.min(usable).min(u64::from(self.mss));
-        let fin = self.finished && self.nxt + len == self.end && usable > len;
+        let ends = self.finished && self.nxt + len == self.end;
         if len == 0 {
-            return fin.then_some((0, true));
+            return (ends && usable > 0).then_some((0, true));
+        }
+        let mut fin = ends && usable > len;
+        if ends && !fin && self.settings.fin_in_last {
+            // The last segment waits for the window probe, unless it leaves right behind another.
+            if self.board.is_empty() || self.last_sent < now {
+                return None;
+            }
+            fin = true;
         }
         let full = len == u64::from(self.mss);
         let last = len == unsent;
@@ -246,7 +254,7 @@ impl Sender {
         }
         let (len, fin) = match probe {
             Some(len) => (len, false),
-            None => self.next_piece()?,
+            None => self.next_piece(now)?,
         };
         let rest = self.end - (self.nxt + u64::from(len));
         let last = rest == 0 || (self.buffer_full && rest < u64::from(self.mss));
@@ -378,7 +386,7 @@ impl Sender {
     /// 8985 §7.3).
     fn tail_probe(&mut self, now: Instant) -> Option<SendOrder> {
         let pipe = self.pipe();
-        let (order, retransmission) = match self.next_piece() {
+        let (order, retransmission) = match self.next_piece(now) {
             Some(_) => (self.send_new(now, pipe, None)?, false),
             None => {
                 let (index, sent) = self.board.last_unsacked()?;

@@ -98,6 +98,21 @@ fn without_sack_the_end_of_recovery_leaves_the_window_at_ssthresh() {
     assert_eq!((r.sender.phase, r.cwnd()), (Phase::Open, 5 * MSS));
 }
 
+#[test]
+fn what_duplicates_stood_for_grows_no_window_in_linux() {
+    // Linux counts it as delivered by the duplicate; one segment at least is new.
+    let windows = |config: Config| {
+        let mut r = Rig::controlled("reno", &config, 10);
+        r.write(30);
+        [(100, 0), (110, 2), (120, 4), (130, 4), (131, 4), (140, 5)].map(|(time, ack)| {
+            r.ack(time, ack, &[]);
+            r.cwnd() / MSS
+        })
+    };
+    assert_eq!(windows(linux(Recovery::NewReno)), [10, 11, 13, 13, 13, 14]);
+    assert_eq!(windows(config(Recovery::NewReno)), [10, 12, 14, 14, 14, 15]);
+}
+
 /// Writes when rounds start, milliseconds; the window is ten segments.
 #[derive(Clone, Debug)]
 struct Rounds(Arc<Mutex<Vec<String>>>);

@@ -100,6 +100,17 @@ fn config(recovery: Recovery) -> Config {
     }
 }
 
+/// The profile `linux-6` without pacing.
+fn linux(recovery: Recovery) -> Config {
+    Config {
+        mss: MSS as u16,
+        recovery,
+        pacing: Pacing::Off,
+        tail_loss_probe: false,
+        ..Config::linux_6()
+    }
+}
+
 impl Rig {
     /// Established at 0 ms over a path of 100 ms, window of `segments`.
     fn new(config: &Config, segments: u64) -> Self {
@@ -445,6 +456,16 @@ fn a_spurious_timeout_is_found_by_originals_that_arrive() {
     let sent = r.ack(450, 2, &[]);
     assert_eq!(r.log(), ["spurious", "acked 2000"]);
     assert_eq!(sent, ["4W", "5"], "nothing else was lost");
+    assert_eq!(r.sender.counts.spurious, 1);
+}
+
+#[test]
+fn the_last_segment_before_a_timeout_is_an_original_too() {
+    let mut r = Rig::new(&config(Recovery::RackTlp), 4);
+    r.sender.settings.probe = false;
+    r.write(20);
+    assert_eq!(r.wait().1, ["R0"]);
+    r.ack(450, 0, &[(3, 4)]);
     assert_eq!(r.sender.counts.spurious, 1);
 }
 

@@ -127,6 +127,20 @@ fn marks_reduce_once_per_window_and_cwr_answers_them() {
 }
 
 #[test]
+fn linux_reduces_the_window_in_whole_segments() {
+    // Acknowledgements that let a segment out, with nine of ten segments in flight at the mark.
+    let senders = |config: Config| {
+        let mut r = Rig::new(&config, 10);
+        r.write(9);
+        r.sender.append(30 * MSS, false);
+        let acks = (1..=7).filter(|n| !r.ack_with(99 + n, *n, |f| f.ece = *n == 1).is_empty());
+        acks.collect::<Vec<u64>>()
+    };
+    assert_eq!(senders(linux(Recovery::RackTlp)), [1, 3, 6]);
+    assert_eq!(senders(config(Recovery::RackTlp)), [1, 4, 6]);
+}
+
+#[test]
 fn a_reduction_by_loss_is_told_with_cwr_too() {
     let mut r = Rig::new(&config(Recovery::Sack), 10);
     r.write(60);
@@ -238,6 +252,38 @@ fn the_fin_is_sent_and_acknowledged_once() {
     facts.ack = 1501;
     assert!(r.sender.on_ack(&facts).fin_acked);
     assert!(r.sent().is_empty() && r.sender.next_timeout().is_none());
+}
+
+/// Segments and a FIN that wait for a window which has room for all but the FIN: what is sent, and when the window opens
+/// further.
+fn fin_at_the_edge(config: &Config, segments: u64) -> [Vec<String>; 3] {
+    let mut r = Rig::new(config, 10);
+    assert_eq!(r.write(1), ["0"]);
+    r.window = 0;
+    r.ack(100, 1, &[]);
+    r.sender.append(segments * MSS, false);
+    r.sender.finish();
+    assert_eq!(r.sent(), none());
+    r.window = segments * MSS;
+    let first = r.ack(150, 1, &[]);
+    let probe = if first.is_empty() { r.wait().1 } else { none() };
+    r.window = MSS;
+    let now = r.now.as_nanos() / 1_000_000;
+    [first, probe, r.ack(now + 50, 1 + segments, &[])]
+}
+
+#[test]
+fn a_fin_that_does_not_fit_follows_its_data() {
+    let modern = config(Recovery::RackTlp);
+    let after = |sent: &[&str]| sent.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let one = fin_at_the_edge(&modern, 1);
+    assert_eq!(one, [after(&["1"]), none(), after(&["2F"])]);
+    // In Linux it belongs to the last segment, which waits for the probe or leaves with it behind another.
+    let linux = linux(Recovery::RackTlp);
+    let one = fin_at_the_edge(&linux, 1);
+    assert_eq!(one, [none(), after(&["1"]), after(&["2F"])]);
+    let two = fin_at_the_edge(&linux, 2);
+    assert_eq!(two[0], ["1", "2F"]);
 }
 
 #[test]
