@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gargalo
+import gargalo as package
 import polars as pl
 import pytest
 from conftest import TINY, command, environment
+from gargalo import native
 from gargalo.compiling import CompilerError, build_plugin
 from gargalo.results import TABLES
 from gargalo.sweeps.plugins import Plugins
@@ -324,6 +326,64 @@ def test_a_file_that_cannot_be_loaded_is_named(
         done = gargalo(*words, "--plugin", file)
         assert done.returncode == 2
         assert f"error: --plugin {told}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "damage", "told"),
+    [
+        ((), lambda data: data[: len(data) // 2], "loading it ended the process (SIG"),
+        (["-DATSTART=*(volatile int *)8 = 1"], None, "loading it ended the process (SIGSEGV)"),
+        (["-DATSTART=exit(3)"], None, "loading it ended the process with exit code 3"),
+        (["-DPAST=64"], None, 'a first short run with "broken" ended the process (SIGABRT: '),
+    ],
+    ids=["cut", "constructor", "exit", "heap"],
+)
+def test_a_library_that_ends_processes_is_told_before_it_is_loaded(
+    tmp_path: Path, gargalo: Any, tiny: Path, options: list[str], damage: Any, told: str
+):
+    source = tmp_path / "broken.c"
+    text = BROKEN.replace("DEED", "(void)c").replace(
+        "    return calloc(1, sizeof(int));\n}",
+        """    char *made = calloc(1, sizeof(int));
+#ifdef PAST
+    memset(made, 'A', PAST);
+#endif
+    return made;
+}
+#ifdef ATSTART
+__attribute__((constructor)) static void at_start(void) { ATSTART; }
+#endif""",
+        1,
+    )
+    source.write_text(f"#include <string.h>\n{text}")
+    library = build_plugin(source, options=options)
+    if damage is not None:
+        library.write_bytes(damage(library.read_bytes()))
+    for words in (("run", tiny), ("list", "congestion"), ("iperf3", "-c", "127.0.0.1")):
+        done = gargalo(*words, "--plugin", library)
+        assert done.returncode == 2, done.stderr
+        assert f"error: --plugin {library}: {told}" in done.stderr
+    with pytest.raises(package.PluginError, match=re.escape(f"{library}: {told}")):
+        package.load_plugin(library)
+
+
+def test_a_good_library_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    library = broken(tmp_path, "(void)c")
+    started = []
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: started.append(a) or run(*a, **k))
+    for _ in range(3):
+        native.load(library)
+    assert len(started) == 1
+
+
+def test_symbols_that_nothing_defines_are_told_when_it_is_linked(tmp_path: Path, gargalo: Any):
+    text = BROKEN.replace("static const garg", "int elsewhere(void);\nstatic const garg", 1)
+    (tmp_path / "lacking.c").write_text(text.replace("DEED", "elsewhere()"))
+    done = gargalo("plugin", "build", "lacking.c")
+    assert done.returncode == 1, done.stderr
+    assert "it uses elsewhere, which nothing defines" in done.stderr
+    assert not (tmp_path / "lacking.so").exists()
 
 
 def test_a_built_in_name_is_refused(tmp_path: Path):

@@ -15,7 +15,7 @@ from click.exceptions import Exit
 from gargalo import _core
 from gargalo.cli_common import FAILED, INTERRUPTED, PATH, fail, key_value, say
 from gargalo.cli_help import command
-from gargalo.native import is_library
+from gargalo.native import PluginError, is_library, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -325,6 +325,10 @@ def library(file: Path) -> Path:
     """Return a plug-in that is a shared library; end the command if it is something else."""
     if not is_library(file):
         fail(f"--plugin {file}: a real network takes shared libraries (.so), no Python classes")
+    try:
+        load(file)
+    except PluginError as e:
+        fail(f"--plugin {e}")
     return file
 
 

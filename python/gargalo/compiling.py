@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gargalo import _core, kernel_modules
+from gargalo import _core, kernel_modules, reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +28,7 @@ STRICT = (
 
 NEWEST = "6.12"
 """The kernel that a module is for, if nothing is said."""
+UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`']?(\w+)")
 OTHER_KERNEL = re.compile(r"incompatible[ -](?:function )?pointer type")
 
 
@@ -72,7 +73,7 @@ def build_plugin(
 
     """
     file = Path(file)
-    text = file.read_text(encoding="utf-8", errors="replace")
+    text = reading.text(file, errors="replace")
     library = file.with_suffix(".so") if output is None else Path(output)
     linux = kernel_modules.is_module(text)
     headers = _core.plugin_headers()
@@ -85,14 +86,14 @@ def build_plugin(
             command += [*OF_LINUX, *STRICT, f"-I{place}/linux", *version(kernel)]
             command += [f'-DGARGALO_BUILT_IN="{built_in()}"', *map(str, files)]
             command += [f"{place}/linux/gargalo_linux.c"]
-            if sys.platform == "linux":  # Elsewhere it is the linker's default.
-                command.append("-Wl,--no-undefined")
         else:
             command += [*OF_C, str(file)]
         for path, header in headers.items():
             target = Path(place, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(header, encoding="utf-8")
+        if sys.platform == "linux":  # Elsewhere it is the linker's default.
+            command.append("-Wl,--no-undefined")
         command += [*options, "-o", str(library), "-lm"]
         env = {**os.environ, "LC_ALL": "C"}
         try:
@@ -117,6 +118,8 @@ def refused(
     """Return the error of a source that was not compiled; for a module of Linux it says what is missing."""
     msg = f"{file} was not compiled: {cc} ended with exit code {code}"
     if shim is None:
+        if names := ", ".join(dict.fromkeys(UNDEFINED.findall(told))):
+            msg += f": it uses {names}, which nothing defines"
         return CompilerError(msg, told)
     lacking = kernel_modules.missing(told, shim)
     if lacking:

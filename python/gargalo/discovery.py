@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core, registry
+from gargalo import _core, reading, registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,9 +61,11 @@ def load(file: Path) -> None:
     """
     import hashlib  # loads OpenSSL's library
 
+    from gargalo import native
+
     name = file.stem
     try:
-        data = file.read_bytes()
+        data = reading.data(file)
         if file.suffix == ".py":
             # Not by its own name: that may be the name of the library that it is around.
             spec = importlib.util.spec_from_file_location(f"gargalo_stack_{name}", file)
@@ -73,6 +75,7 @@ def load(file: Path) -> None:
             sys.modules[spec.name] = module
             spec.loader.exec_module(module)
         else:
+            native.try_out(str(file), data)
             stack = _core.native_stack(str(file), data)
             if stack is not None and stack.name == name:
                 registry.adopt_stack(stack)

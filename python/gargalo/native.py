@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gargalo import _core
+from gargalo import _core, reading
 from gargalo.registry import adopt_stack, register
 
 if TYPE_CHECKING:
@@ -15,6 +17,13 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".so", ".dylib", ".dll")
 """What the names of shared libraries end in."""
+
+
+BEGINS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
+"""How shared libraries begin."""
+MOST_LOADING_S = 60
+_tried: set[bytes] = set()
+"""Libraries that did no harm."""
 
 
 class PluginError(ValueError):
@@ -34,13 +43,14 @@ def load(file: str | Path) -> tuple[list[NativeCongestion], NativeStack | None]:
 
     """
     try:
-        library = Path(file).read_bytes()
+        library = reading.data(file)
     except FileNotFoundError:
         msg = f"{file}: no such file"
         raise PluginError(msg) from None
     except OSError as e:
-        msg = f"{file}: cannot be read: {e.strerror or e}"
+        msg = f"{file}: cannot be read: {reading.reason(e)}"
         raise PluginError(msg) from None
+    try_out(str(file), library)
     try:
         controls = _core.native_congestion(str(file), library)
         stack = _core.native_stack(str(file), library)
@@ -52,6 +62,52 @@ def load(file: str | Path) -> tuple[list[NativeCongestion], NativeStack | None]:
             msg = f'{file}: "{control.name}" is the name of a built-in congestion control; choose another'
             raise PluginError(msg)
     return controls, stack
+
+
+def try_out(file: str, library: bytes) -> None:
+    """Load a library and use it in a process of its own, once for its content.
+
+    Raises:
+        PluginError: That process crashed, or did not get beyond loading it.
+
+    """
+    if library in _tried or not library.startswith(BEGINS) or not sys.executable:
+        return
+    import subprocess
+
+    script = Path(__file__).with_name("_trial.py")
+    engine = str(_core.__file__)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", str(script), engine, file],
+            input=library,
+            capture_output=True,
+            timeout=MOST_LOADING_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        msg = f"{file}: loading it takes more than {MOST_LOADING_S} s: its initialization does not end"
+        raise PluginError(msg) from None
+    except OSError:
+        return  # No process can be started: it is loaded untried.
+    stages = done.stdout.decode(errors="replace").splitlines()
+    told = done.stderr.decode(errors="replace").strip().splitlines()
+    # A crash in one of its functions is told by a run, and ends that run alone; a long run is not awaited.
+    crashed = stages and done.returncode and done.returncode != -signal.SIGALRM
+    if crashed and not any(" crashed (SIG" in line for line in told):
+        raise PluginError(_crash(file, done.returncode, stages[-1], told))
+    _tried.add(library)
+
+
+def _crash(file: str, code: int, stage: str, told: list[str]) -> str:
+    """Return the sentence about a library that ends the process which uses it."""
+    if code > 0:
+        return f"{file}: {stage} ended the process with exit code {code}: a plug-in must not call exit()"
+    said = "".join(f": {line}" for line in told[-1:])
+    return (
+        f"{file}: {stage} ended the process ({signal.Signals(-code).name}{said}): the file is damaged, or it writes "
+        "to memory that is not its own; compile it again from its source"
+    )
 
 
 def packed(classes: Classes) -> list[tuple[str, str]]:
