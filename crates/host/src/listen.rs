@@ -74,6 +74,12 @@ impl Listeners {
         true
     }
 
+    pub(crate) fn set_options(&mut self, id: ListenerId, options: SocketOptions) {
+        if let Some(listener) = self.all.get_mut(&id) {
+            listener.options = options;
+        }
+    }
+
     pub(crate) fn get(&self, id: ListenerId) -> Option<&Listener> {
         self.all.get(&id)
     }

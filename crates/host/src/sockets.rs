@@ -30,19 +30,42 @@ impl Host {
         if !ip.is_unspecified() && !self.config.addresses.contains(&ip) {
             return Err(SocketError::NotOurs { address: ip });
         }
-        // Report an invalid configuration now, not at the first connection.
-        let probe = Tuple {
-            addresses: pair(ip, ip)?,
-            local_port: local.port(),
-            remote_port: 0,
-        };
-        self.parts(&probe, &options)?;
-        if let Some(mptcp) = &options.mptcp {
-            self.check_multipath(mptcp)?;
-        }
+        self.check_options(local, &options)?;
         self.listeners
             .add(local, options)
             .ok_or(SocketError::InUse { local })
+    }
+
+    /// Gives a listener other options, for the connections whose SYN arrives from now on. Unlike a listener that is
+    /// closed and opened again, it keeps those that are half open.
+    ///
+    /// # Errors
+    /// When the congestion control refuses; nothing changes then. A listener that was closed is ignored.
+    pub fn set_listener_options(
+        &mut self,
+        id: ListenerId,
+        options: SocketOptions,
+    ) -> Result<(), SocketError> {
+        let Some(local) = self.listeners.get(id).map(|l| l.local) else {
+            return Ok(());
+        };
+        self.check_options(local, &options)?;
+        self.listeners.set_options(id, options);
+        Ok(())
+    }
+
+    /// Reports an invalid configuration now, not at the first connection.
+    fn check_options(&self, local: SocketAddr, options: &SocketOptions) -> Result<(), SocketError> {
+        let probe = Tuple {
+            addresses: pair(local.ip(), local.ip())?,
+            local_port: local.port(),
+            remote_port: 0,
+        };
+        self.parts(&probe, options)?;
+        if let Some(mptcp) = &options.mptcp {
+            self.check_multipath(mptcp)?;
+        }
+        Ok(())
     }
 
     /// Closes a listener. Half-open connections are removed; open ones that were not reported to the application
