@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import shlex
+import subprocess
+from typing import TYPE_CHECKING
 
 import pytest
-from conftest import TINY
+from conftest import TINY, environment
+from conftest import command as command_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # What is wrong, how the text differs, the line that must be named, words that must be there.
 CASES = {
@@ -113,3 +122,52 @@ def test_binary_file(gargalo, tmp_path):
     done = gargalo("run", path)
     assert done.returncode == 2
     assert "UTF-8" in done.stderr
+
+
+def test_files_without_an_end_are_not_read(tmp_path):
+    """By kind and by size: neither takes the memory of the machine."""
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "huge.toml").open("wb") as file:
+        file.truncate(30 << 30)
+    (tmp_path / "zero.py").symlink_to("/dev/zero")
+    (tmp_path / "huge.so").symlink_to("huge.toml")
+    (tmp_path / "tiny.toml").write_text(TINY)
+    kinds = {"/dev/zero": "a device", "pipe": "a named pipe", "huge.toml": "32.2 GB, more than the"}
+    for command in (["run"], ["explain"], ["resolve"], ["sweep"], ["script"], ["trace", "info"]):
+        for file, told in kinds.items():
+            done = limited(tmp_path, *command, file)
+            assert done.returncode == 2, done.stderr
+            assert f"{file}: cannot be read: it " in done.stderr, done.stderr
+            assert told in done.stderr, done.stderr
+    for plugin in ("zero.py", "huge.so"):
+        done = limited(tmp_path, "run", "tiny.toml", "--plugin", plugin)
+        assert done.returncode == 2, done.stderr
+        assert f"--plugin {plugin}: cannot be read: it " in done.stderr, done.stderr
+    # Standard input and a pipe of the shell have no size: they are read to the bound.
+    for script in ("exec {} run - < /dev/zero", "exec {} run <(cat /dev/zero)"):
+        done = limited(tmp_path, "-c", script.format(shlex.join(command_of())), shell=True)
+        assert done.returncode == 2, done.stderr
+        assert "more than the 67.1 MB that are read" in done.stderr, done.stderr
+
+
+def test_a_pipe_of_the_shell_is_a_scenario(tmp_path):
+    (tmp_path / "tiny.toml").write_text(TINY)
+    script = f"{shlex.join(command_of())} resolve <(cat tiny.toml)"
+    done = limited(tmp_path, "-c", script, shell=True)
+    assert done.returncode == 0, done.stderr
+    assert 'name = "tiny"' in done.stdout
+
+
+def limited(folder: Path, *args: str, shell: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run the command with 4 GB of addresses."""
+    what = ["bash", *args] if shell else command_of(*args)
+    most = 4 << 30
+    return subprocess.run(
+        what,
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import gargalo as package
+import polars as pl
 import pytest
 from click.testing import CliRunner
 from conftest import TINY, command, environment
@@ -117,6 +119,45 @@ def test_changed_results_are_not_read(tmp_path):
     # Before there were manifests.
     (out / "manifest.json").unlink()
     assert package.load(out).flow_samples.equals(whole.flow_samples)
+
+
+def cut(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def flip(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    for i in range(10):
+        data[len(data) * (2 * i + 1) // 20] ^= 255
+    file.write_bytes(data)
+
+
+def narrow(file: Path) -> None:
+    frame = pl.read_parquet(file)
+    frame.select(frame.columns[:2]).write_parquet(file)
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["manifest", "no manifest"])
+@pytest.mark.parametrize("damage", [cut, flip, narrow])
+@pytest.mark.parametrize("table", ["flows", "flow_samples"])
+def test_a_damaged_table_is_told_in_one_sentence(cli, tiny, table, damage, listed):
+    cli("run", tiny, "--output", "out", *SHORT)
+    out = tiny.parent / "out"
+    damage(out / f"{table}.parquet")
+    if not listed:
+        (out / "manifest.json").unlink()
+    for word in ("explain", "plot", "report", "compare"):
+        more = ["out"] if word == "compare" else []
+        done = cli(word, "out", *more)
+        if word == "compare" and table != "flows":
+            continue  # It does not read them.
+        assert done.exit_code == 2, done.output
+        told = done.stderr.strip()
+        assert len(told.splitlines()) == 1, told
+        assert f"{table}.parquet is damaged" in told
+        assert "run" in told
+    with pytest.raises(package.RunError, match=f"{table}.parquet is damaged"):
+        package.load(out).flow_samples  # noqa: B018
 
 
 def test_an_edited_file_is_not_overwritten(cli, tiny):
@@ -349,6 +390,7 @@ def told(arguments):
     print(done.stderr, file=sys.stderr)
 
 told(["run", "tiny.toml", "--output", "disk/plain", "--set", "record.interval=1us", "--set", "duration=600ms"])
+told(["run", "tiny.toml", "--output", "disk/plain", "--capture", "link", "--set", "record.capture_payload=true"])
 told(["run", "tiny.toml", "--output", "disk/out"])
 cli_evaluate.write = lambda card, whole, folder: (folder / "scorecard.json").write_bytes(b"x" * 500_000)
 try:
@@ -359,11 +401,17 @@ except Exit as e:
 """
     (tmp_path / "script.py").write_text(script)
     done = in_tmpfs(tmp_path, "size=200k", f"{sys.executable} script.py")
-    # The second has its tables, but not all pictures; the others leave nothing.
-    assert done.stdout.splitlines() == ["1 [] SystemExit", "1 ['out'] SystemExit", "1 ['out']"], (
+    # The third has its tables, but not all pictures; the others leave nothing.
+    ends = ["1 [] SystemExit", "1 [] SystemExit", "1 ['out'] SystemExit", "1 ['out']"]
+    assert done.stdout.splitlines() == ends, done.stderr
+    assert done.stderr.count("error: ") == 4, done.stderr
+    assert "error: cannot write disk/plain/flow_samples.parquet: No space left" in done.stderr
+    assert "capture disk/plain/capture.pcapng: No space left on device" in done.stderr
+    for internal in ("partial", "Errno", "os error"):
+        assert internal not in done.stderr
+    assert len(re.findall(r" \(\S+ \S+ of 20\S \S+ are free there\)", done.stderr)) == 4, (
         done.stderr
     )
-    assert done.stderr.count("error: ") == 3, done.stderr
     assert "the results are in disk/out" in done.stderr
 
 

@@ -127,6 +127,9 @@ class Commands(Group):
             raise Exit(INTERRUPTED) from None
         except MissingExtraError as e:
             fail(str(e), FAILED)
+        except _core.RunError as e:
+            # Results that are read back and are not what was written: commands handle what a run raises.
+            fail(str(e))
 
 
 def version(_context: click.Context, _option: click.Parameter, value: bool) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, ge
 import click
 from click.exceptions import Exit
 
-from gargalo import _core
+from gargalo import _core, reading
 from gargalo.diagnostics import sentence
 
 if TYPE_CHECKING:
@@ -152,19 +152,23 @@ def fail(
 
 
 def given(file: Path) -> Path | Text:
-    """Return a file of the command line; of `-`, the text that standard input has."""
-    if file != STDIN:
+    """Return a file of the command line; of `-`, the text that standard input has, and of <(command) its output."""
+    pipe = reading.is_pipe(file)
+    if file != STDIN and not pipe:
         return file
     from gargalo.running import Text
 
-    if sys.stdin is None:
+    place = Path("<pipe>" if pipe else "<stdin>")
+    if not pipe and sys.stdin is None:
         fail("-: standard input is closed")
-    if sys.stdin.isatty():
+    if not pipe and sys.stdin.isatty():
         say("note: reading from the terminal; Ctrl-D at the start of a line ends it")
     try:
-        return Text(sys.stdin.buffer.read().decode("utf-8"), Path("<stdin>"))
+        return Text(reading.text(file) if pipe else reading.stdin(), place)
+    except reading.UnfitFileError as e:
+        fail(f"{place}: {e}")
     except UnicodeDecodeError as e:
-        fail(f"<stdin>: not UTF-8 text (byte {e.start}); a scenario or a sweep is in TOML")
+        fail(f"{place}: not UTF-8 text (byte {e.start}); a scenario or a sweep is in TOML")
 
 
 def refuse_another(file: Path | Text, *wanted: str) -> None:
@@ -259,6 +263,12 @@ def load_plugin(path: Path) -> None:
             fail(f"--plugin {e}")
         return
 
+    try:
+        reading.check(path, reading.MOST_TEXT)
+    except FileNotFoundError:
+        fail(f"--plugin {path}: no such file")
+    except OSError as e:
+        fail(f"--plugin {path}: cannot be read: {reading.reason(e)}")
     before = registered()
     spec = importlib.util.spec_from_file_location(f"gargalo_plugin_{path.stem}", path)
     if spec is None or spec.loader is None:
@@ -267,8 +277,6 @@ def load_plugin(path: Path) -> None:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except FileNotFoundError:
-        fail(f"--plugin {path}: no such file")
     except (Exception, SystemExit) as e:
         from gargalo.screen import err
 
@@ -317,8 +325,13 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def because(error: OSError) -> str:
-    """Return why the system refused something, and what to do."""
+def because(error: OSError, place: str | Path | None = None) -> str:
+    """Return why the system refused something, and what to do; `place` is the file if the error does not name it."""
+    if isinstance(error, reading.UnfitFileError):
+        return str(error)
+    where = place if error.filename is None else error.filename
+    if error.errno == errno.ENOSPC and where is not None:
+        return f"the disk is full{reading.space(where)}: free some space"
     return _REASONS.get(error.errno or 0) or error.strerror or str(error)
 
 

@@ -353,7 +353,7 @@ def write(
     try:
         save(figure, target, 300 if small else DPI)
     except OSError as e:
-        fail(f"{target}: cannot be written: {because(e)}", FAILED)
+        fail(f"{target}: cannot be written: {because(e, target)}", FAILED)
 
 
 def data(chart: Chart) -> dict[str, Any]:

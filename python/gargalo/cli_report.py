@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gargalo.cli_common import PATH, fail, refuse_another
+from gargalo.cli_common import PATH, because, fail, refuse_another
 from gargalo.cli_help import command
-from gargalo.diagnostics import sentence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +61,7 @@ def report(
     try:
         write(found, target)
     except OSError as e:
-        fail(f"{target}: cannot be written: {e.strerror or e}", code=1)
+        fail(f"{target}: cannot be written: {because(e, target)}", code=1)
     print(target)
     if open_ and not show(target):
         print(f"warning: no browser was found; open {target} yourself", file=sys.stderr)
@@ -114,11 +113,6 @@ def read(directory: Path, name: str | None, date: str) -> Report:
         fail(f"{directory}: {e.filename or e} is missing: the results are incomplete")
     except (OSError, ValueError, RuntimeError) as e:
         fail(str(e))
-    except Exception as e:
-        # A damaged Parquet file: Polars has errors of its own.
-        if type(e).__module__.startswith("polars"):
-            fail(f"{directory}: a table cannot be read: {sentence(e)}")
-        raise
 
 
 def show(path: Path) -> bool:

@@ -17,6 +17,7 @@ from gargalo.cli_common import (
     PATH,
     Stack,
     World,
+    because,
     change,
     check_target,
     fail,
@@ -231,7 +232,8 @@ def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
         except MissingExtraError as e:
             say(f"note: no pictures: {e}")
         except (OSError, _core.RunError) as e:
-            fail(f"pictures cannot be written: {e}; the results are in {done.directory}", FAILED)
+            why = because(e, done.directory) if isinstance(e, OSError) else e
+            fail(f"pictures cannot be written: {why}; the results are in {done.directory}", FAILED)
     from gargalo.audit import told
 
     for warning in done.warnings:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.exceptions import Exit
 
-from gargalo import _core
+from gargalo import _core, reading
 from gargalo.cli_common import (
     BAD_INPUT,
     FAILED,
     PATH,
     Stack,
-    because,
     fail,
     json_option,
     key_value,
@@ -124,12 +123,12 @@ def script(
 def read(path: Path) -> str:
     """Return the text of a script; a file that cannot be read ends the command."""
     try:
-        return path.read_text(encoding="utf-8")
+        return reading.text(path)
     except UnicodeDecodeError:
         fail(f"{path}: not a text in UTF-8")
     except OSError as e:
         refuse_another(path, "script")
-        fail(f"{path}: {e.strerror or because(e)}")
+        fail(f"{path}: cannot be read: {reading.reason(e)}")
 
 
 def lines(path: Path, verdict: dict[str, Any]) -> list[str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from click.exceptions import Exit
 
-from gargalo import _core
-from gargalo.cli_common import PATH, STDIN, fail, json_option, refuse_another
+from gargalo import _core, reading
+from gargalo.cli_common import PATH, STDIN, because, fail, json_option, refuse_another
 from gargalo.cli_help import Group
 from gargalo.cli_text import definitions
 
@@ -41,12 +41,12 @@ def read(path: Path) -> str:
     """Return a file's text; of `-`, what standard input has."""
     try:
         if path == STDIN:
-            return sys.stdin.buffer.read().decode("utf-8")
-        return path.read_text(encoding="utf-8")
+            return reading.stdin(reading.MOST_DATA)
+        return reading.text(path, reading.MOST_DATA)
     except UnicodeDecodeError:
         fail(f"{path}: not a text file; a trace has one integer millisecond a line")
     except OSError as e:
-        fail(f"{path}: cannot be read: {e.strerror or e}; check the path")
+        fail(f"{path}: cannot be read: {reading.reason(e)}")
 
 
 def write(path: Path, text: str, *, overwrite: bool) -> None:
@@ -60,7 +60,7 @@ def write(path: Path, text: str, *, overwrite: bool) -> None:
     except FileExistsError:
         fail(f"{path} exists; choose another name or add --overwrite")
     except OSError as e:
-        fail(f"{path}: cannot be written: {e.strerror or e}")
+        fail(f"{path}: cannot be written: {because(e, path)}")
 
 
 @trace.command(examples=[("gargalo trace info cellular.down", "Length, rates, the longest gap.")])

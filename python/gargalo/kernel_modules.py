@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from gargalo import reading
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
@@ -47,7 +49,7 @@ def sources(file: Path) -> list[Path]:
 
 def included(file: Path) -> Iterator[Path]:
     """Yield the headers of its own that a source includes and that exist."""
-    for name in OWN_HEADER.findall(file.read_text(encoding="utf-8", errors="replace")):
+    for name in OWN_HEADER.findall(reading.text(file, errors="replace")):
         header = file.parent / name
         if header.is_file():
             yield header
@@ -60,7 +62,7 @@ def kernel_headers(files: Iterable[Path]) -> set[str]:
     return {
         name
         for file in every
-        for name in KERNEL_HEADER.findall(file.read_text(encoding="utf-8", errors="replace"))
+        for name in KERNEL_HEADER.findall(reading.text(file, errors="replace"))
     }
 
 

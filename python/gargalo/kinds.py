@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gargalo import _core
+from gargalo import _core, reading
 from gargalo._toml import TOMLDecodeError, loads
 from gargalo.extras import MissingExtraError
-
-MOST_TEXT = 64 << 20
-"""Bytes of a file that is looked into; scenarios and sweeps are far smaller."""
 
 
 @dataclass(frozen=True)
@@ -162,9 +159,7 @@ def of_file(path: Path) -> Found | None:
     if path.suffix in (".pcapng", ".pcap"):
         return Found(CAPTURE, str(path))
     try:
-        if path.stat().st_size > MOST_TEXT:
-            return None
-        text = path.read_text(encoding="utf-8")
+        text = reading.text(path)
     except (OSError, UnicodeDecodeError):
         return None
     if path.suffix == ".py":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core, kernel_modules, native
+from gargalo import _core, kernel_modules, native, reading
 from gargalo.compiling import CompilerError, build_plugin
 from gargalo.sweeps.execute import execute
 from gargalo.sweeps.job import Job, derive_seeds
@@ -75,7 +75,7 @@ def modules(paths: Iterable[Path]) -> list[Path]:
         inside = [
             f
             for f in sorted(path.glob("*.c"))
-            if "tcp_congestion_ops" in (text := f.read_text(encoding="utf-8", errors="replace"))
+            if "tcp_congestion_ops" in (text := reading.text(f, errors="replace"))
             and kernel_modules.is_module(text)
         ]
         if not inside:

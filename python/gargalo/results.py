@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core
+from gargalo import _core, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from gargalo.plots import Plots
     from gargalo.setup import Setup
 
+MOST_TABLE = 1 << 40
+"""Bytes of a table: no bound but that of a file which has an end."""
+MOST_TOLD = 3
 TABLES = tuple(str(table["name"]) for table in _core.tables())
 
 
@@ -177,31 +180,19 @@ def load(directory: str | Path) -> Run:
     from gargalo.setup import Setup
 
     path = Path(directory)
+    info, summary = (_described(path, name) for name in ("run.json", "summary.json"))
     try:
-        _core.verify(
-            path, [name for name in ("run.json", "summary.json") if (path / name).exists()]
-        )
-        info = json.loads((path / "run.json").read_text(encoding="utf-8"))
-        summary = json.loads((path / "summary.json").read_text(encoding="utf-8"))
-    except FileNotFoundError as e:
-        msg = f"{path} has no results of a run ({Path(e.filename).name} is missing)"
-        raise FileNotFoundError(msg) from None
-    scenario, links = info.pop("scenario"), info.pop("links")
-    # Older results have no setup: their scenario is what the engine made of it.
-    try:
+        scenario, links = info.pop("scenario"), info.pop("links")
+        # Older results have no setup: their scenario is what the engine made of it.
         setup = Setup.read(info.pop("setup", scenario))
-    except TypeError as e:
-        msg = f"{path}/run.json: its setup is of another version of gargalo ({e}); run the scenario again"
+    except (TypeError, KeyError, AttributeError) as e:
+        msg = f"{path}/run.json is damaged, or of another version of gargalo ({e}); run the scenario again"
         raise _core.RunError(msg) from None
     source = info.pop("source", {})
     interrupted = info.pop("interrupted", False)
 
     def table(name: str) -> pl.DataFrame:
-        file = path / f"{name}.parquet"
-        _core.verify(path, [file.name])
-        import polars as pl
-
-        return pl.read_parquet(file) if file.exists() else pl.DataFrame()
+        return _table(path, name)
 
     def rows(name: str) -> list[dict[str, Any]]:
         return table(name).to_dicts()
@@ -217,3 +208,67 @@ def load(directory: str | Path) -> Run:
     if commands is not None:
         facts["commands"] = commands
     return Run(summary, links, info, scenario, setup, source, interrupted, path, table, facts)
+
+
+def _described(directory: Path, name: str) -> dict[str, Any]:
+    """Return what a file in JSON of a results directory has."""
+    file = directory / name
+    try:
+        if file.exists():
+            _core.verify(directory, [name])
+        found = json.loads(reading.data(file))
+    except FileNotFoundError:
+        msg = f"{directory} has no results of a run ({name} is missing)"
+        raise FileNotFoundError(msg) from None
+    except OSError as e:
+        msg = f"{file} cannot be read: {reading.reason(e)}"
+        raise _core.RunError(msg) from None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        msg = f"{file} is damaged: it is no object in JSON; run the scenario again"
+        raise _core.RunError(msg)
+    return found
+
+
+def _table(directory: Path, name: str) -> pl.DataFrame:
+    """Return a table of a results directory; one that was not recorded is empty."""
+    import polars as pl
+
+    file = directory / f"{name}.parquet"
+    _core.verify(directory, [file.name])
+    if not file.exists() and name != "flows":
+        return pl.DataFrame()
+    found = parquet(file)
+    lacking = [c for c in _columns(name) if c not in found.columns]
+    if lacking:
+        some = ", ".join(lacking[:MOST_TOLD])
+        msg = f"{file} is damaged, or of another version of gargalo: it lacks the columns {some}"
+        msg = f"{msg}{' and more' if len(lacking) > MOST_TOLD else ''}; run the scenario again"
+        raise _core.RunError(msg)
+    return found
+
+
+def _columns(table: str) -> list[str]:
+    """Return the names of the columns that a table has."""
+    return [str(c["name"]) for t in _core.tables() if t["name"] == table for c in t["columns"]]
+
+
+def parquet(file: Path) -> pl.DataFrame:
+    """Read a table that Gargalo wrote.
+
+    Raises:
+        RunError: It is damaged, or is not there.
+
+    """
+    import polars as pl
+
+    try:
+        reading.check(file, MOST_TABLE)
+        return pl.read_parquet(file)
+    except OSError as e:
+        why = reading.reason(e)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as e:
+        why = " ".join(str(e).split())
+    msg = f"{file} is damaged, and a table cannot be read from it: {why}; run it again"
+    raise _core.RunError(msg)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from gargalo import _core, discovery, registry
+from gargalo import _core, discovery, reading, registry
 from gargalo.diagnostics import unreadable
 from gargalo.results import Run
 from gargalo.scenario import Scenario, plain, to_toml
@@ -66,12 +66,13 @@ def read(scenario: ScenarioLike) -> tuple[str, Path | None]:
         return scenario, None
     path = Path(scenario)
     try:
-        return path.read_text(encoding="utf-8"), path
+        return reading.text(path), path
     except UnicodeDecodeError as e:
         what = f"not UTF-8 text (byte {e.start})"
         raise unreadable(path, what, "a scenario is a TOML file") from None
     except OSError as e:
-        raise unreadable(path, f"cannot be read: {e.strerror or e}", "check the path") from None
+        why, _, remedy = reading.reason(e).partition("; ")
+        raise unreadable(path, f"cannot be read: {why}", remedy) from None
 
 
 def changed(

@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core
+from gargalo import _core, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -60,9 +60,7 @@ class Head:
 
 def page(root: Path) -> str:
     """Return the table of all scripts below a directory, and that of differences, in Markdown."""
-    heads = {
-        path.relative_to(root): Head.of(path.read_text(encoding="utf-8")) for path in find([root])
-    }
+    heads = {path.relative_to(root): Head.of(reading.text(path)) for path in find([root])}
     tables = []
     for title, note in (
         ("Where the two stacks differ", "differs"),

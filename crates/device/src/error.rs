@@ -3,12 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use gargalo_units::reason as told;
+
 /// Why the system could not do something, with the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The system refused an operation.
-    #[error("{what}: {reason}{}{remedy}", if remedy.is_empty() { "" } else { "; " })]
+    #[error("{what}: {}{}{remedy}", told(.reason), if remedy.is_empty() { "" } else { "; " })]
     System {
         /// The operation.
         what: String,
@@ -18,7 +20,7 @@ pub enum Error {
         remedy: &'static str,
     },
     /// A file could not be written.
-    #[error("cannot write {}: {reason}", path.display())]
+    #[error("cannot write {}: {}", path.display(), told(.reason))]
     File {
         /// The file.
         path: PathBuf,

@@ -19,9 +19,9 @@ pub enum Error {
     },
     /// The kernel does not have the congestion control of a flow that it must send.
     #[error(
-        "{flow}: congestion = \"{name}\": the kernel refuses the congestion control {name} ({reason}); it \
+        "{flow}: congestion = \"{name}\": the kernel refuses the congestion control {name} ({}); it \
          offers {offered}: take one of these, load its module (modprobe tcp_{name}), or give the host \
-         stack = \"gargalo\""
+         stack = \"gargalo\"", gargalo_units::reason(.reason)
     )]
     Congestion {
         /// The flow.

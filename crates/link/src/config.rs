@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gargalo_settings::{Error, Files, Json, Probability, Schemas, Setting, kinds, settings};
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Bytes, Duration, Instant, Rate, reason};
 
 use crate::delay::{Delay, Jitter, check_steps};
 use crate::loss::LossModel;
@@ -198,7 +198,7 @@ impl TraceFile {
                 "looked for {}; paths are relative to the scenario file",
                 path.display()
             );
-            Error::new(format!("the trace cannot be read: {e}")).help(help)
+            Error::new(format!("the trace cannot be read: {}", reason(&e))).help(help)
         })?;
         DeliveryTrace::parse(&text).map_err(|e| {
             let message = format!("this is not a packet-delivery trace: {e}");

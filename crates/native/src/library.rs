@@ -187,11 +187,13 @@ fn open(file: &str, bytes: &[u8]) -> Result<libloading::Library, String> {
     // SAFETY: the name is a C string, and there is no other argument to be wrong.
     let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
     if descriptor < 0 {
-        return Err(std::io::Error::last_os_error().to_string());
+        return Err(gargalo_units::reason(&std::io::Error::last_os_error()));
     }
     // SAFETY: the descriptor is new and belongs to nobody else.
     let mut memory = unsafe { File::from_raw_fd(descriptor) };
-    memory.write_all(bytes).map_err(|e| e.to_string())?;
+    memory
+        .write_all(bytes)
+        .map_err(|e| gargalo_units::reason(&e))?;
     let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
     // The loader knows libraries by this path: the descriptor must never be another file.
     std::mem::forget(memory);

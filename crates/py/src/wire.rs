@@ -19,7 +19,7 @@ use gargalo_programs::iperf3::{
 };
 use gargalo_programs::wire::{Nat, Outlet, Watch, Wire, WireOptions};
 use gargalo_tcp::{Config, Pacing, PacingFactors};
-use gargalo_units::{Bytes, Duration};
+use gargalo_units::{Bytes, Duration, read_file, reason};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -133,9 +133,9 @@ impl Common {
     ) -> PyResult<Arc<dyn ControllerFactory>> {
         for file in &self.plugins {
             let name = file.display().to_string();
-            let library = std::fs::read(file).map_err(|e| match e.kind() {
+            let library = read_file(file).map_err(|e| match e.kind() {
                 io::ErrorKind::NotFound => bad(format!("--plugin {name}: no such file")),
-                _ => bad(format!("--plugin {name}: cannot be read: {e}")),
+                _ => bad(format!("--plugin {name}: cannot be read: {}", reason(&e))),
             })?;
             let plugin = Plugin::load(&name, &library).map_err(|e| {
                 let has_stack = matches!(e, LoadError::NoSymbol { .. })
@@ -315,7 +315,7 @@ pub fn wire_connect(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult
     let faults = Faults::new();
     faults.end_process_if_stuck();
     let transport = o.common.transport(0, o.window, &faults)?;
-    let file = |path: &PathBuf, e: io::Error| bad(format!("{}: {e}", path.display()));
+    let file = |path: &PathBuf, e: io::Error| bad(format!("{}: {}", path.display(), reason(&e)));
     let input: Option<Box<dyn Read + Send>> = match &o.send {
         Some(path) => Some(Box::new(File::open(path).map_err(|e| file(path, e))?)),
         None => None,

@@ -1,5 +1,7 @@
 //! Runs a scenario in real time.
 
+use std::fs::File;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use crate::tables::{rows, tables};
 use crate::world::World;
 
 /// Output of a program above this size is left out of the summary; its file has all of it.
-const SHOWN: usize = 64 << 10;
+const SHOWN: u64 = 64 << 10;
 
 /// Builds the network on this machine and runs the scenario in real time. The output of programs goes to
 /// `options.output`, or to a temporary directory and the summary only.
@@ -215,7 +217,10 @@ fn warning(scenario: &Scenario, c: &CommandSpec, exit_code: Option<i32>) -> Opti
 }
 
 fn text(path: &Path) -> String {
-    let bytes = std::fs::read(path).unwrap_or_default();
-    let shown = &bytes[..bytes.len().min(SHOWN)];
-    String::from_utf8_lossy(shown).into_owned()
+    let mut shown = Vec::new();
+    if let Ok(file) = File::open(path) {
+        // An error is ignored: what was read until then is shown.
+        let _ = file.take(SHOWN).read_to_end(&mut shown);
+    }
+    String::from_utf8_lossy(&shown).into_owned()
 }

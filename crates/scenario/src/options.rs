@@ -74,7 +74,7 @@ pub enum RunError {
     #[error(transparent)]
     Lab(#[from] gargalo_lab::Error),
     /// The folder of the traces could not be created.
-    #[error("cannot create {}: {reason}; choose another --output", path.display())]
+    #[error("cannot create {}: {}; choose another --output", path.display(), gargalo_units::reason(.reason))]
     Folder {
         /// The folder.
         path: PathBuf,

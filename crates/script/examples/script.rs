@@ -1,7 +1,10 @@
 //! Runs scripts: `script [--kernel] FILE...`; with `--kernel` inside `unshare -Urn`.
 
+use std::path::Path;
+
 use gargalo_script::ast::Only;
 use gargalo_script::{Choices, Verdict, run_text};
+use gargalo_settings::Files;
 use gargalo_units::Duration;
 
 fn main() {
@@ -18,7 +21,7 @@ fn main() {
         }
     }
     let one = |file: &String| {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let text = Files::text(Path::new(file)).unwrap_or_default();
         (file.clone(), run_text(&text, &choices))
     };
     let verdicts: Vec<_> = std::thread::scope(|scope| {

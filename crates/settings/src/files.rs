@@ -2,13 +2,13 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::Error;
+use gargalo_units::read_file;
 
-/// Longest text of a file: a trace of an hour at 100 Mbit/s has 240 MB.
-const LONGEST: u64 = 256 << 20;
+use crate::Error;
 
 /// Reads files that settings name, each once, relative to the directory of the scenario.
 #[derive(Debug, Default)]
@@ -34,23 +34,13 @@ impl Files {
         }
     }
 
-    /// Reads the text of a regular file of bounded size: a device, for example, has no end.
+    /// Reads the text of a regular file; see [`read_file`].
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub fn text(path: &Path) -> std::io::Result<String> {
-        let facts = std::fs::metadata(path)?;
-        if facts.is_dir() {
-            return Err(std::io::ErrorKind::IsADirectory.into());
-        }
-        if !facts.is_file() {
-            return Err(std::io::Error::other("it is not a regular file"));
-        }
-        if facts.len() > LONGEST {
-            let why = format!("it has {} bytes, more than {LONGEST}", facts.len());
-            return Err(std::io::Error::other(why));
-        }
-        std::fs::read_to_string(path)
+    /// When it cannot be read, or is not in UTF-8.
+    pub fn text(path: &Path) -> io::Result<String> {
+        String::from_utf8(read_file(path)?)
+            .map_err(|_| io::Error::other("it is not a text in UTF-8"))
     }
 
     /// Returns the result of `load` for a file, which is called once for each file.

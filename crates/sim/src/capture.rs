@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use gargalo_flow::{CaptureInterfaces, CaptureSpec, DirectionId, NodeId, Topology};
-use gargalo_trace::pcapng;
+use gargalo_trace::{pcapng, shown, why_not};
 use gargalo_units::{Ecn, Instant};
 use gargalo_wire as wire;
 
@@ -35,12 +35,11 @@ pub struct Capture {
 
 impl Capture {
     pub(crate) fn open(spec: &CaptureSpec, topology: &Topology) -> Result<Self, BuildError> {
-        let failed = |reason: String| BuildError::Capture {
-            path: spec.path.display().to_string(),
-            reason,
+        let failed = |e| BuildError::Capture {
+            path: shown(&spec.path).display().to_string(),
+            reason: why_not(&spec.path, &e),
         };
-        let mut writer =
-            pcapng::Writer::create(&spec.path, &spec.comment).map_err(|e| failed(e.to_string()))?;
+        let mut writer = pcapng::Writer::create(&spec.path, &spec.comment).map_err(failed)?;
         for name in &spec.links {
             if !topology.links.iter().any(|l| l.name == *name) {
                 let known: Vec<_> = topology.links.iter().map(|l| l.name.as_str()).collect();
@@ -50,8 +49,7 @@ impl Capture {
                 });
             }
         }
-        let interfaces = CaptureInterfaces::declare(spec, topology, &mut writer)
-            .map_err(|e| failed(e.to_string()))?;
+        let interfaces = CaptureInterfaces::declare(spec, topology, &mut writer).map_err(failed)?;
         Ok(Self {
             path: spec.path.clone(),
             writer,
@@ -108,7 +106,9 @@ impl Capture {
                 original_len,
                 comment: "",
             };
-            self.writer.write_packet(&packet).map_err(|e| e.to_string())
+            self.writer
+                .write_packet(&packet)
+                .map_err(|e| why_not(&self.path, &e))
         });
         if let Err(reason) = written {
             self.failed = Some(reason);
@@ -121,7 +121,7 @@ impl Capture {
             return;
         }
         if let Err(reason) = self.write_secret(line) {
-            self.failed = Some(reason.to_string());
+            self.failed = Some(why_not(&self.path, &reason));
         }
     }
 
@@ -141,11 +141,11 @@ impl Capture {
         let keys = self.keys.map_or(Ok(()), |mut k| k.flush());
         let reason = match (self.failed, self.writer.finish(), keys) {
             (Some(reason), ..) => reason,
-            (None, Err(e), _) | (None, Ok(_), Err(e)) => e.to_string(),
+            (None, Err(e), _) | (None, Ok(_), Err(e)) => why_not(&self.path, &e),
             (None, Ok(_), Ok(())) => return Ok(()),
         };
         Err(BuildError::Capture {
-            path: self.path.display().to_string(),
+            path: shown(&self.path).display().to_string(),
             reason,
         })
     }

@@ -1,14 +1,18 @@
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gargalo_units::reason;
 use thiserror::Error as ThisError;
+
+use crate::run_dir::PARTIAL;
 
 /// Why results could not be written.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
     /// An error of the file system.
-    #[error("cannot {action} {path}: {source}{}", remedy(.source))]
+    #[error("cannot {action} {}: {}", shown(.path).display(), why_not(.path, .source))]
     Io {
         /// "create", "write", "rename", …
         action: &'static str,
@@ -94,21 +98,85 @@ impl Error {
             source,
         }
     }
-
-    pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-    }
 }
 
-fn remedy(e: &io::Error) -> &'static str {
-    match e.kind() {
+/// Where a file of a results directory will be: until the commit it is in a hidden sibling.
+pub fn shown(path: &Path) -> PathBuf {
+    let target = |name: &str| {
+        let stem = name.strip_prefix('.')?.strip_suffix(PARTIAL)?;
+        Some(stem.rsplit_once('.')?.0.to_owned())
+    };
+    path.components()
+        .map(|part| match part.as_os_str().to_str().and_then(target) {
+            Some(name) => PathBuf::from(name),
+            None => PathBuf::from(part.as_os_str()),
+        })
+        .collect()
+}
+
+/// What the system says of a file that it did not write, and what to do.
+pub fn why_not(path: &Path, e: &io::Error) -> String {
+    reason(e) + &remedy(path, e)
+}
+
+fn remedy(path: &Path, e: &io::Error) -> String {
+    let fixed = match e.kind() {
         io::ErrorKind::NotFound => "; create the parent directory first",
         io::ErrorKind::PermissionDenied => "; choose a directory you may write to",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some space or record less"
+            return format!("{}; free some space or record less", space(path));
         }
         io::ErrorKind::ReadOnlyFilesystem => "; choose a directory on a writable file system",
         io::ErrorKind::NotADirectory => "; a parent of the path is a file",
         _ => "",
+    };
+    fixed.to_owned()
+}
+
+/// How much a file system has and how much of it is free, in brackets; nothing where that is not known.
+fn space(path: &Path) -> String {
+    let mut there = path.ancestors().filter_map(|p| {
+        let p = if p.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            p
+        };
+        rustix::fs::statvfs(p).ok()
+    });
+    let Some(facts) = there.next() else {
+        return String::new();
+    };
+    let amount = |blocks: u64| Amount(blocks.saturating_mul(facts.f_frsize));
+    let (free, all) = (amount(facts.f_bavail), amount(facts.f_blocks));
+    format!(" ({free} of {all} are free there)")
+}
+
+/// An amount of bytes with three digits and a unit.
+struct Amount(u64);
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+        match units.into_iter().find(|(size, _)| self.0 >= *size) {
+            Some((size, unit)) => write!(f, "{:.1} {unit}", self.0 as f64 / size as f64),
+            None => write!(f, "{} bytes", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_with_its_space_and_the_final_name() {
+        let path = Path::new("out/.race-1.abcdefghijkl.partial/run.json");
+        let e = Error::io("write", path, io::ErrorKind::StorageFull.into());
+        let told = e.to_string();
+        assert!(
+            told.starts_with("cannot write out/race-1/run.json: "),
+            "{told}"
+        );
+        assert!(told.contains(" are free there); free some space"), "{told}");
     }
 }

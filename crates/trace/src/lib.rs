@@ -16,7 +16,7 @@ pub mod stats;
 pub mod table;
 mod tables;
 
-pub use error::Error;
+pub use error::{Error, shown, why_not};
 pub use manifest::{GoOn, Manifest, check_file, check_replaceable, never_stop};
 pub use quantiles::{QuantileSummary, Quantiles};
 pub use recovery::{Recovered, recover};

@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use gargalo_units::{read_file, reason};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -90,7 +91,7 @@ impl Manifest {
     /// When it is damaged, was written by another version, or cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, Error> {
         let path = dir.join(MANIFEST);
-        let text = match fs::read(&path) {
+        let text = match read_file(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Error::io("read", &path, e)),
@@ -181,18 +182,26 @@ impl Manifest {
                     why,
                 })
             };
-            match (self.files.get(name), Sum::of(&path, go_on)) {
-                (_, Err(Error::Stopped)) => return Err(Error::Stopped),
-                (None, Err(e)) if e.is_not_found() => {}
-                (None, _) => return damaged(format!("it is not in {MANIFEST}")),
-                (_, Err(Error::Io { source, .. })) => {
-                    return damaged(format!("it cannot be read: {source}"));
+            let Some(was) = self.files.get(name) else {
+                if path.symlink_metadata().is_ok() {
+                    return damaged(format!("it is not in {MANIFEST}"));
                 }
-                (_, Err(e)) => return Err(e),
-                (Some(was), Ok(is)) if *was != is => {
-                    return damaged("its checksum does not match".to_owned());
+                continue;
+            };
+            // The length tells it without reading a file that may be long or have no end.
+            if let Ok(is) = fs::metadata(&path)
+                && (!is.is_file() || is.len() != was.bytes)
+            {
+                let (is, was) = (is.len(), was.bytes);
+                return damaged(format!("it has {is} bytes, and {was} were written"));
+            }
+            match Sum::of(&path, go_on) {
+                Err(Error::Io { source, .. }) => {
+                    return damaged(format!("it cannot be read: {}", reason(&source)));
                 }
-                (Some(_), Ok(_)) => {}
+                Err(e) => return Err(e),
+                Ok(is) if *was != is => return damaged("its checksum does not match".to_owned()),
+                Ok(_) => {}
             }
         }
         Ok(())
@@ -340,7 +349,7 @@ const MARKS: [Mark; 3] = [
 
 impl Mark {
     fn is_of(&self, dir: &Path) -> bool {
-        let text = fs::read(dir.join(self.name)).unwrap_or_default();
+        let text = read_file(&dir.join(self.name)).unwrap_or_default();
         let found: Option<serde_json::Value> = serde_json::from_slice(&text).ok();
         found.is_some_and(|f| self.keys.iter().all(|key| f.get(key).is_some()))
     }

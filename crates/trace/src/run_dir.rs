@@ -120,10 +120,18 @@ impl RunDir {
     ) -> Result<(), Error> {
         let path = self.file(&format!("{}.parquet", table.schema().name))?;
         let file = fs::File::create(&path).map_err(|e| Error::io("create", &path, e))?;
-        table
-            .write_parquet_while(BufWriter::new(file), go_on)?
-            .flush()
-            .map_err(|e| Error::io("write", &path, e))
+        let mut failure = None;
+        let out = Noting {
+            file,
+            failure: &mut failure,
+        };
+        let written = table
+            .write_parquet_while(BufWriter::new(out), go_on)
+            .and_then(|mut out| out.flush().map_err(|e| Error::io("write", &path, e)));
+        match (written, failure) {
+            (Err(Error::Encode { .. }), Some(e)) => Err(Error::io("write", &path, e)),
+            (written, _) => written,
+        }
     }
 
     /// Writes the manifest and moves the results to the target; returns their path. If another process has created
@@ -204,6 +212,34 @@ impl RunDir {
     fn leave(&mut self) {
         self.committed = true;
         let _ = self.lock.take().map(NamedTempFile::keep);
+    }
+}
+
+/// A file that notes why it could not be written: encoders only quote it.
+struct Noting<'a> {
+    file: fs::File,
+    failure: &'a mut Option<io::Error>,
+}
+
+impl Noting<'_> {
+    fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        if let Err(e) = &done {
+            // An error of the system is its number.
+            *self.failure = e.raw_os_error().map(io::Error::from_raw_os_error);
+        }
+        done
+    }
+}
+
+impl Write for Noting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = self.file.write(bytes);
+        self.noted(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.file.flush();
+        self.noted(done)
     }
 }
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from gargalo import __version__, metrics
+from gargalo import __version__, metrics, reading
 from gargalo.evaluation.model import YARDSTICK
 from gargalo.evaluation.questions import QUESTIONS
 from gargalo.metrics._numbers import finite
@@ -129,9 +129,9 @@ def read(path: Path) -> dict[str, Any]:
 
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(reading.data(path))
     except OSError as e:
-        msg = f"{path}: cannot be read: {e.strerror or e}"
+        msg = f"{path}: cannot be read: {reading.reason(e)}"
         raise BaselineError(msg) from None
     except ValueError as e:
         msg = f"{path}: no JSON: {e}"

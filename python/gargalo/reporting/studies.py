@@ -13,9 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from gargalo import _core
+from gargalo import _core, reading
 from gargalo.reporting.model import (
     ClaimRow,
     Evidence,
@@ -25,6 +23,7 @@ from gargalo.reporting.model import (
     TableBlock,
 )
 from gargalo.reporting.page import plain_figure
+from gargalo.results import parquet
 
 FORMAT = 1
 
@@ -102,7 +101,7 @@ def report_of_study(
     if path.exists():
         _core.verify(root, [path.name])
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(reading.data(path))
     except json.JSONDecodeError as e:
         msg = f"{path}: not JSON (line {e.lineno}): run the study again"
         raise ValueError(msg) from None
@@ -138,13 +137,13 @@ def _report(root: Path, found: Mapping[str, Any]) -> Report:
         claims.append(ClaimRow(**{**_with_evidence(c), "others": others}))
     figures = []
     for f in found["figures"]:
-        drawn = json.loads((root / f["file"]).read_text(encoding="utf-8"))
+        drawn = json.loads(reading.data(root / f["file"]))
         figures.append(
             FigureBlock(f["title"], f["caption"], drawn, f["group"], f["alt"], f["restyle"])
         )
     tables = [
         TableBlock(
-            t["title"], t["caption"], pl.read_parquet(root / t["file"]), t["units"], t["group"], t["algorithm"], t["shown"]
+            t["title"], t["caption"], parquet(root / t["file"]), t["units"], t["group"], t["algorithm"], t["shown"]
         )
         for t in found["tables"]
     ]  # fmt: skip

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core
+from gargalo import _core, reading
 from gargalo.extras import need
 from gargalo.running import override
 from gargalo.scenario import to_toml
@@ -195,7 +195,7 @@ class Cluster:
             file = base / value if key == "trace" and isinstance(value, str) else None
             if file is not None and file.is_file():
                 if file not in self._traces:
-                    data = file.read_bytes()
+                    data = reading.data(file)
                     self._traces[file] = (f"{hashlib.sha256(data).hexdigest()}.trace", data)
                 name, data = self._traces[file]
                 files[name] = data

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core, discovery
+from gargalo import _core, discovery, reading
 from gargalo._toml import TOMLDecodeError, loads, tables
 from gargalo.diagnostics import sentence
 from gargalo.running import override
@@ -58,12 +58,12 @@ class SweepFile:
         """
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = reading.text(path)
         except UnicodeDecodeError as e:
             msg = f"{path}: not UTF-8 text (byte {e.start}); a sweep is a TOML file"
             raise SweepError(msg) from None
         except OSError as e:
-            msg = f"{path}: cannot be read: {e.strerror or e}; check the path"
+            msg = f"{path}: cannot be read: {reading.reason(e)}"
             raise SweepError(msg) from None
         return cls.parse(text, path)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from gargalo import discovery, native
+from gargalo import discovery, native, reading
 from gargalo._core import NativeCongestion, NativeStack
 from gargalo.registry import KINDS, Classes, Kind, registered
 from gargalo.sweeps import work
@@ -107,11 +107,11 @@ def work_place(e: BaseException, file: Path) -> str:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return reading.text(file)
     except UnicodeDecodeError:
         msg = f"--plugin {file}: not a text file"
     except OSError as e:
-        msg = f"--plugin {file}: cannot be read: {e.strerror or e}; check the path"
+        msg = f"--plugin {file}: cannot be read: {reading.reason(e)}"
     raise SweepError(msg)
 
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo import _core
+from gargalo import _core, reading
 from gargalo.sweeps.checksum import to_parquet, why_damaged
 from gargalo.sweeps.claims import Claims
 from gargalo.sweeps.errors import DAMAGED, BadStoreError, DamagedError, StoreError
@@ -82,7 +82,7 @@ class Store:
     def _marker(self) -> dict[str, Any]:
         file = self.path / MARKER
         try:
-            text = file.read_bytes()
+            text = reading.data(file)
         except FileNotFoundError:
             if _was_store(self.path):
                 raise DamagedError(self.path, file, "it is missing") from None
@@ -90,7 +90,7 @@ class Store:
             msg = f"{self.path} {what} ({MARKER} is missing)"
             raise BadStoreError(msg) from None
         except OSError as e:
-            msg = f"{file} cannot be read: {e.strerror or e}"
+            msg = f"{file} cannot be read: {reading.reason(e)}"
             raise BadStoreError(msg) from None
         try:
             facts: dict[str, Any] = json.loads(text)
@@ -557,5 +557,7 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as e:
         why = _REMEDIES.get(e.errno or 0, f"{e.strerror or e}")
+        if e.errno == errno.ENOSPC:
+            why = why.replace(":", f"{reading.space(path)}:")
         msg = f"{path} cannot be written: {why}"
         raise StoreError(msg) from None

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gargalo_flow::{FlowSpec, QuicSpec};
 use gargalo_quic::{Init, Realm, Stack};
-use gargalo_units::Instant;
+use gargalo_units::{Instant, reason};
 use rand::Rng;
 use rand_pcg::Pcg64;
 
@@ -97,7 +97,8 @@ impl QuicRun {
         };
         if let Some(folder) = self.qlog.as_ref().filter(|_| spec.rows) {
             let path = folder.join(format!("flow{}-{end}.sqlog", spec.id));
-            let file = File::create(&path).map_err(|e| format!("qlog {}: {e}", path.display()))?;
+            let file = File::create(&path)
+                .map_err(|e| format!("qlog {}: {}", path.display(), reason(&e)))?;
             let title = format!("{} {end}", spec.label);
             init.qlog = Some((Box::new(BufWriter::new(file)), title));
         }
