@@ -40,12 +40,15 @@ def test_two_labels_of_a_sweep(store, gargalo):
         assert r["difference"] == pytest.approx(same.estimate)
         assert (r["low"], r["high"]) == (pytest.approx(same.low), pytest.approx(same.high))
         assert r["p_value_alone"] == pytest.approx(same.p_value)
-        assert r["p_value"] >= r["p_value_alone"], "adjusted for the number of tests"
+        if r["p_value"] is None:
+            assert r["verdict"] == "no variation"
+        else:
+            assert r["p_value"] >= r["p_value_alone"], "adjusted for the number of tests"
     queue = [r for r in facts["rows"] if r["metric"] == "queue_delay_p95_s"]
     assert [r["cell"] for r in queue] == [{"delay": "5ms"}, {"delay": "20ms"}]
     assert {"goodput_bps", "delivered_mb", "utilization"} <= {r["metric"] for r in facts["rows"]}
     verdicts = {r["verdict"] for r in facts["rows"]}
-    assert verdicts <= {"reno higher", "bbr higher", "no difference shown"}
+    assert verdicts <= {"reno higher", "bbr higher", "no difference shown", "no variation"}
 
     shown = gargalo("compare", store, "--by", "congestion", "bbr", "reno", "--metric", "loss_rate")
     assert "95% interval" in shown.stdout
@@ -62,7 +65,8 @@ def test_two_stores(store, tmp_path, gargalo):
     assert len(rows) == 4
     assert all(r["verdict"] == f"{other} higher" for r in rows)
     a = c.side_of(store)
-    assert {r.verdict for r in c.compare(a, a)} == {"no difference shown"}
+    same = c.compare(a, a)
+    assert {(r.verdict, r.p_value) for r in same} == {("no variation", None)}
     unpaired = c.compare(a, c.side_of(other), ["goodput_bps"], paired=False)
     assert {r.difference.test for r in unpaired} == {"welch"}
 

@@ -13,6 +13,7 @@ from gargalo.evaluation.scoring import distinct
 from gargalo.metrics import difference, mean_interval
 from gargalo.reporting.sweeps import report_of_runs
 from gargalo.sweeps import compare as c
+from gargalo.sweeps.ceiling import goodput_ceiling
 from gargalo.sweeps.statistics import summarise
 from sweep_helpers import MINI, sweep_file
 
@@ -221,3 +222,41 @@ def test_labels_may_be_called_as_columns_of_the_statistics():
     frame = pl.DataFrame(rows, ["constant", "seed", "results_hash", "x_s"], orient="row")
     assert summarise(frame, ["constant"], ["constant"], ["x_s"])["constant"].to_list() == ["a", "b"]
     assert summarise(frame, ["constant"], [], ["x_s"])["n"].to_list() == [3]
+
+
+def test_the_interval_of_goodput_is_below_what_the_network_carries():
+    rows = [
+        {"cc": cc, "seed": k, "repeat": k, "goodput_bps": bps, "ceiling_bps": 1e7, "results_hash": f"{cc}{k}"}
+        for cc, rates in (("a", (8.2e6, 9.9e6, 9.6e6)), ("b", (9.5e6, 9.4e6, 9.6e6)))
+        for k, bps in enumerate(rates)
+    ]  # fmt: skip
+    frame = pl.DataFrame(rows)
+    a = summarise(frame, ["cc"], ["cc"], ["goodput_bps"]).row(0, named=True)
+    assert (a["method"], a["low"] < a["mean"] < a["high"] < 1e7) == ("logit", True)
+    free = summarise(frame.drop("ceiling_bps"), ["cc"], ["cc"], ["goodput_bps"]).row(0, named=True)
+    assert (free["method"], free["high"] > 1e7) == ("log", True)
+    # Neither do two of them differ by more.
+    sides = [c.Side(n, frame.filter(pl.col("cc") == n).drop("cc"), ()) for n in ("a", "b")]
+    (row,) = c.compare(*sides, ["goodput_bps"])
+    assert -1e7 <= row.difference.low <= row.difference.high <= 1e7
+
+
+@pytest.mark.parametrize(
+    ("topology", "flows", "bps"),
+    [
+        ('simple = { link = { rate = "5Mbit/s" } }', (("client", "server"),), 5e6),
+        ('simple = { link = { rate = "5Mbit/s" } }', (("client", "server"), ("server", "client")), 10e6),
+        ('dumbbell = { pairs = 3, access = { rate = "4Mbit/s" }, bottleneck = { rate = "10Mbit/s" } }',
+         (("left0", "right0"), ("left1", "right1"), ("left2", "right2")), 10e6),
+        ('dumbbell = { pairs = 2, access = { rate = "4Mbit/s" }, bottleneck = { rate = "10Mbit/s" } }',
+         (("left0", "right0"), ("left1", "right1")), 8e6),
+        ('multipath = { paths = [{ rate = "2Mbit/s" }, { rate = "3Mbit/s" }] }', (("client", "server"),), 5e6),
+    ],
+)  # fmt: skip
+def test_what_a_network_can_carry(topology, flows, bps):
+    text = f'name = "x"\nduration = "300ms"\n[topology]\n{topology}\n' + "".join(
+        f'[[flows]]\nfrom = "{a}"\nto = "{b}"\ntransport.tcp = {{}}\nworkload.bulk = {{}}\n' for a, b in flows
+    )  # fmt: skip
+    run = gargalo.run(text)
+    assert goodput_ceiling(run) == bps
+    assert run.summary["goodput_bps"] <= bps

@@ -78,7 +78,7 @@ def test_rounding_is_no_spread_and_leaves_no_range():
     near = mean_interval([1.0000000000000036, 0.99, 0.98], bounds=SHARE)
     assert (near.method, near.high < 1) == ("logit", True)
     beyond = mean_interval([1.01, 0.99, 0.98], bounds=SHARE)
-    assert beyond.method == "student"
+    assert (beyond.method, beyond.low > 0) == ("log", True), "the bound that is none is left out"
 
 
 def test_a_constant_is_compared_with_by_the_test_of_one_sample():
@@ -155,7 +155,7 @@ def test_intervals_stay_within_what_the_quantity_can_be():
     )
     # Quantities that may be signed, values beyond the bounds.
     assert mean_interval([-1.0, 2.0, 0.0], bounds=ANY).method == "student"
-    assert mean_interval([0.9, 1.1, 1.0], bounds=SHARE).method == "student"
+    assert mean_interval([0.9, 1.1, 1.0], bounds=SHARE).method == "log"
     huge = mean_interval([1e-300, 1e-300, 1.0], bounds=POSITIVE)
     assert 0 < huge.low < huge.high < math.inf
 
@@ -319,7 +319,11 @@ def test_runs_without_variation():
     assert (same.mean, same.n, same.low, same.high) == (3, 3, None, None)
     assert "3 equal values" in str(same)
     assert difference([1, 1], [1, 1], margin=0.1).verdict == "equivalent"
-    assert difference([3, 3, 3], [3, 3, 3], test="mann-whitney", paired=True).p_value == 1
+    for test in ("welch", "mann-whitney", "permutation"):
+        for paired in (False, True):
+            equal = difference([3, 3, 3], [3, 3, 3], test=test, paired=paired, margin=0.1)
+            assert (equal.p_value, equal.equivalence_p, equal.estimate) == (None, None, 0)
+            assert (equal.verdict, equal.short_reason) == ("equivalent", "no variation")
 
 
 def test_the_rate_of_false_positives_is_that_of_the_level():
@@ -350,6 +354,11 @@ def test_holm():
     assert plain["m3"].p_value < 0.05 < fixed["m3"].p_value
     assert plain["m3"].verdict == "B higher"
     assert fixed["m3"].verdict == "no difference shown"
+    # What does not vary is no test: it changes no other p-value.
+    constant = {"completed": [5.0] * 8}
+    more = differences({**a, **constant}, {**b, **constant})
+    assert more.pop("completed").p_value is None
+    assert {n: d.p_value for n, d in more.items()} == {n: d.p_value for n, d in fixed.items()}
     assert list(fixed) == list(a)
 
 

@@ -110,8 +110,7 @@ def difference(
     With `margin`, two one-sided tests (TOST) at 1 - level each show equivalence. With `bounds`, those of the
     values, an end of the interval beyond what the difference can be is that bound, and `clipped` says so.
     None: with fewer than two runs of a side that is not a constant the difference has no interval and no test, nor where the values
-    of each side are all the same (of pairs, all differences) and not those of the other, nor between two constants,
-    whose difference is exact.
+    of each side are all the same (of pairs, all differences), nor between two constants, whose difference is exact.
     Unit: that of the values.
     Source: Welch, Biometrika 34, 1947; Mann, Whitney, 1947; Wilcoxon, 1945; Hodges, Lehmann, 1963;
     Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987 (TOST); Hedges, 1981.
@@ -152,12 +151,8 @@ def difference(
             few = "one run beside a constant"
         short = f"{few} says nothing about chance"
         return replace(base, reason=f"{short}: repeat with more seeds", short_reason=short)
-    if estimate and not _varies(x, y, paired):
-        what = "all differences are" if paired else "the values of each side are all"
-        if any(constants):
-            what = "the values beside the constant are all"
-        short = "no spread to test against"
-        return replace(base, reason=f"{short}: {what} the same", short_reason=short)
+    if not _varies(x, y, paired):
+        return _without_variation(base, any(constants))
     probability = partial(_p_value, test, paired, resamples, seed)
     if test == "mann-whitney":
         effect = _rank_effect(x, y, paired)
@@ -181,6 +176,20 @@ def difference(
         equivalence_p=equivalent,
         clipped=clipped,
     )
+
+
+def _without_variation(base: Difference, beside_constant: bool) -> Difference:
+    """Return what is known of values that show no chance: there is nothing to test, so a family has no test of them."""
+    if not base.estimate:
+        short = "no variation"
+        verdict: Verdict = "no difference shown" if base.margin is None else "equivalent"
+        reason = f"{short}: all values are the same on both sides, there is nothing to test"
+        return replace(base, verdict=verdict, reason=reason, short_reason=short)
+    what = "all differences are" if base.paired else "the values of each side are all"
+    if beside_constant:
+        what = "the values beside the constant are all"
+    short = "no spread to test against"
+    return replace(base, reason=f"{short}: {what} the same", short_reason=short)
 
 
 def _beside_constant(
@@ -341,7 +350,8 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Adjust p-values for having made several tests at once.
 
     Formula: sorted p₁ <= … <= pₘ become max over j <= i of min(1, (m - j + 1) · pⱼ), so that the chance
-    of any false alarm among all stays below the level. None: what was not tested is left out.
+    of any false alarm among all stays below the level. None: what was not tested is left out, and does not count
+    among the m; a figure that shows no variation is none that was tested.
     Unit: none.
     Source: Holm, Scandinavian Journal of Statistics 6(2), 1979.
     """

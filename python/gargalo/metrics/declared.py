@@ -9,6 +9,8 @@ from gargalo.metrics.intervals import ANY, POSITIVE, SHARE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import polars as pl
+
     from gargalo.metrics.intervals import Bounds
 
 STANDARD: Mapping[str, Bounds] = {
@@ -52,6 +54,25 @@ SPECIAL: Mapping[str, Bounds] = {
 }
 """What some runs have: those with objects, over several paths, in the lab."""
 FIGURES: Mapping[str, Bounds] = {**STANDARD, **SPECIAL}
+
+
+CEILING = "ceiling_bps"
+"""The column of what the network of a run can carry for all of its flows together: no goodput is more."""
+
+
+def bounds_in(name: str, rows: pl.DataFrame, more: Mapping[str, Bounds] | None = None) -> Bounds:
+    """Return the bounds of a figure in some runs: goodput is no more than what their networks can carry."""
+    bounds = bounds_of(name, more)
+    if name != "goodput_bps":
+        return bounds
+    return below_ceiling(bounds, rows)
+
+
+def below_ceiling(bounds: Bounds, rows: pl.DataFrame) -> Bounds:
+    """Return the bounds of a rate of flows in some runs."""
+    if CEILING not in rows.columns or not rows.height or rows[CEILING].null_count():
+        return bounds
+    return bounds[0], min(bounds[1], float(rows[CEILING].max()))  # type: ignore[arg-type]
 
 
 def bounds_of(name: str, more: Mapping[str, Bounds] | None = None) -> Bounds:

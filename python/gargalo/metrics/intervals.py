@@ -120,8 +120,8 @@ def mean_interval(values: Numbers, level: float = 0.95, bounds: Bounds = ANY) ->
     taken back: with one bound on the logarithmic scale, a + (m - a) · exp(± h / (m - a)) or the mirror image of it,
     with two on the logistic one, a + (b - a) · p with p the logistic function of ln(q / (1 - q)) ± h / ((b - a) · q · (1 - q)),
     q = (m - a) / (b - a), h being t · s / √n. It holds the mean, never leaves the range, and is not
-    symmetric; of skewed values it covers the true mean more often than the plain one. Values that are
-    beyond the bounds get the plain one.
+    symmetric; of skewed values it covers the true mean more often than the plain one. A bound that a value
+    is beyond is left out; without bounds the interval is the plain one.
     Exact for values that are normally distributed, good for the means of most others. None: with fewer than three
     values the interval is unknown, and `low` and `high` are None; likewise if all values are the same, since
     they show no spread to make it of.
@@ -164,8 +164,10 @@ def of_moments(
     half = _quantile(level, n) * sd / math.sqrt(n)
     least, most = bounds
     slack = BEYOND * max(1.0, *map(abs, ends))
-    within = least - slack <= ends[0] and ends[1] <= most + slack and least < mean < most
-    if bounds == ANY or not within:
+    # A bound that a value is beyond is none.
+    least = least if least - slack <= ends[0] and least < mean else -math.inf
+    most = most if ends[1] <= most + slack and mean < most else math.inf
+    if (least, most) == ANY:
         return Interval(mean, mean - half, mean + half, n, level)
     if math.isfinite(least) and math.isfinite(most):
         width, q = most - least, (mean - least) / (most - least)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo import _core, audit, metrics
-from gargalo.metrics.declared import bounds_of
+from gargalo.metrics.declared import bounds_in, bounds_of
 from gargalo.metrics.intervals import ENOUGH
 from gargalo.reporting import charts
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
@@ -245,7 +245,7 @@ def _summary(
         row: dict[str, Any] = dict(zip([axes.algorithm, *axes.cell], key, strict=True))
         row["runs"] = part.height
         for name in chosen:
-            found = metrics.mean_interval(part[name], level, chosen[name])
+            found = metrics.mean_interval(part[name], level, bounds_in(name, part, chosen))
             row |= {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
         rows.append(row)
     figures = {f"{n}{end}": pl.Float64 for n in chosen for end in ("", "_low", "_high")}
@@ -273,7 +273,8 @@ def _comparisons(
             cell = dict(zip(axes.cell, key, strict=True))
             for name in names:
                 if name != base and part.drop_nulls(metric).height:
-                    found = _difference(part, metric, axes, (name, base), level, chosen[metric])
+                    bounds = bounds_in(metric, part, chosen)
+                    found = _difference(part, metric, axes, (name, base), level, bounds)
                     rows.append((cell, name, found))
         if not rows:
             continue
@@ -298,7 +299,7 @@ def _comparisons(
         ]
         text = (
             f"Mean less that of {base} in the same cell, with its {level:.0%} interval; paired by seed where both have the "
-            "same seeds, else Welch's t test, or against a constant, where all repeats are the same run, Student's of one sample. p-values are adjusted for the number of rows (Holm)."
+            "same seeds, else Welch's t test, or against a constant, where all repeats are the same run, Student's of one sample. p-values are adjusted for the number of tests (Holm); a row without variation is none."
         )
         kinds = {f"{column}{e}": pl.Float64 for e in ("", "_low", "_high")} | {
             "p, adjusted": pl.Float64,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo import _core, audit
-from gargalo.metrics.declared import STANDARD
+from gargalo.metrics.declared import CEILING, STANDARD
 from gargalo.results import load
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.result import FACTS, Sweep
@@ -158,7 +158,7 @@ def compare(
 
     """
     from gargalo.metrics import difference, holm
-    from gargalo.metrics.declared import bounds_of
+    from gargalo.metrics.declared import bounds_in
     from gargalo.sweeps.statistics import samples
 
     by = [label for label in a.labels if label in b.labels]
@@ -172,9 +172,8 @@ def compare(
         cell = dict(zip(by, key, strict=True))
         for metric in chosen:
             x, y, pairs = _values(mine, other[key], metric, paired)
-            told = difference(
-                x, y, level=level, test=test, paired=pairs, bounds=bounds_of(metric, known)
-            )
+            bounds = bounds_in(metric, pl.concat([_ceilings(s, cell) for s in (a, b)]), known)
+            told = difference(x, y, level=level, test=test, paired=pairs, bounds=bounds)
             found.append((cell, metric, told, _mean(x), _mean(y)))
     if not found:
         msg = f"{a.name} and {b.name} have no cell in common: nothing to compare"
@@ -193,6 +192,14 @@ def findings(a: Side, b: Side) -> list[audit.Finding]:
         for side in (a, b)
         for f in (*audit.of_runs(side.frame), *audit.equal_repeats(side.frame, side.labels))
     ]
+
+
+def _ceilings(side: Side, cell: Mapping[str, Any]) -> pl.DataFrame:
+    """Return what the networks of the runs of a cell can carry; null where it is not known."""
+    rows = side.frame.filter(*(pl.col(k).eq_missing(pl.lit(v)) for k, v in cell.items()))
+    return rows.select(
+        pl.col(CEILING) if CEILING in rows.columns else pl.lit(None).alias(CEILING)
+    ).cast({CEILING: pl.Float64})
 
 
 def _cells(values: pl.DataFrame, by: Sequence[str]) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:

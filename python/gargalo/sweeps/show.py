@@ -114,9 +114,15 @@ def show_rows(rows: Sequence[Row], a: str, b: str, level: float, console: Consol
     show_table(f"{a} less {b}", columns, told, console)
     if any(r.difference.clipped for r in rows):
         console.print("* clipped to the greatest difference that there can be.")
-    tests = sorted({r.difference.test for r in rows if r.difference.p_value is not None})
+    tested = [r.difference.test for r in rows if r.difference.p_value is not None]
+    tests = sorted(set(tested))
     if tests:
-        console.print(f"Tests: {', '.join(tests)}; p-values adjusted for {len(rows)} tests (Holm).")
+        console.print(
+            f"Tests: {', '.join(tests)}; p-values adjusted for {len(tested)} tests (Holm)."
+        )
+    constant = sum(r.difference.p_value is None and r.difference.estimate == 0 for r in rows)
+    if constant:
+        console.print(f"{constant} of the rows have no variation: they are no tests.")
 
 
 def _wide(console: Console) -> None:

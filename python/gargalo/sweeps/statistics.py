@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gargalo import audit
-from gargalo.metrics.declared import bounds_of
+from gargalo.metrics.declared import bounds_in
 from gargalo.metrics.intervals import of_moments
 
 if TYPE_CHECKING:
@@ -125,10 +125,11 @@ def summarise(
             _max=pl.col("value").max(),
         )
     )
+    runs = dict(frame.group_by(by)) if by else {(): frame}
     found = [
-        of_moments(n, mean, sd, (least, most), level, bounds_of(metric, bounds))
-        for metric, n, mean, sd, least, most in cells.select(
-            "metric", "n", "mean", "sd", "_min", "_max"
+        of_moments(n, mean, sd, (least, most), level, bounds_in(metric, runs[tuple(key)], bounds))
+        for *key, metric, n, mean, sd, least, most in cells.select(
+            *by, "metric", "n", "mean", "sd", "_min", "_max"
         ).rows()
     ]
     result = cells.drop("_min", "_max").with_columns(

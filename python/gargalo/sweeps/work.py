@@ -23,8 +23,11 @@ import polars as pl
 
 from gargalo import _core, discovery, lab, metrics, registry
 from gargalo.diagnostics import sentence
+from gargalo.metrics._numbers import summed
+from gargalo.metrics.declared import CEILING
 from gargalo.results import TABLES, Run
 from gargalo.running import needs_kernel
+from gargalo.sweeps.ceiling import goodput_ceiling
 from gargalo.sweeps.checksum import to_parquet
 from gargalo.sweeps.store import RUNS
 
@@ -46,7 +49,7 @@ MULTIPATH = (
     "copied_packets",
     "duplicate_bytes",
 )
-"""What the row of a run with Multipath TCP has of its flows: sums."""
+"""What the row of a run with flows over several paths has of them: sums."""
 PLUGIN = "gargalo_plugin_"
 """What names of modules made of plugin files begin with."""
 LATE = ("late_p99_s", "late_max_s")
@@ -233,6 +236,7 @@ def with_stacks(classes: registry.Classes) -> registry.Classes:
 def row(identifier: str, run: Run) -> pl.DataFrame:
     """Return the row of a run: facts and all figures of its summary."""
     figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary, **multipath(run)}
+    figures[CEILING] = goodput_ceiling(run)
     if run.info.get("world") == "lab":
         late = {k: run.info.get(k) for k in LATE}
         figures |= {**late, "kernel": platform.release()}
@@ -261,14 +265,17 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
 
 
 def multipath(run: Run) -> dict[str, Any]:
-    """Return the figures of a run's Multipath TCP flows; none if there are no such flows."""
+    """Return the figures of a run's flows over several paths; none if there are no such flows.
+
+    A sum is missing if one of them does not have it, as over QUIC, or its stack does not tell it.
+    """
     if run.subflows.is_empty():
         return {}
-    flows = run.flows
+    flows = run.flows.drop_nulls("subflows")
     # Of the measured window, as all shares and rates of the row.
     shares = metrics.path_shares(run.subflows.with_columns(delivered_bytes="measured_bytes"))
     return {
-        **{name: flows[name].sum() for name in MULTIPATH},
+        **{name: summed(flows[name]) for name in MULTIPATH},
         "out_of_order_max_bytes": flows["out_of_order_max_bytes"].max(),
         "path_share_max": shares["share"].max(),
     }

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from gargalo import metrics
+from gargalo.metrics._numbers import summed
 from gargalo.studies.nsquic.scenarios import LIMIT_S, WARM_UP
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ def measure(run: Run) -> Mapping[str, float]:
         "completed": float(flows["completion_s"].is_not_null().mean()),  # type: ignore[arg-type]
         "receive_rate_bps": float(rates.mean()),
         "jain": metrics.jain_index(rates),
-        "lost_packets": float(flows["lost_packets"].sum()),
-        "retransmitted_packets": float(flows["retransmitted_packets"].sum()),
-        "spurious_losses": float(flows["spurious_losses"].sum()),
+        "lost_packets": summed(flows["lost_packets"]),
+        "retransmitted_packets": summed(flows["retransmitted_packets"]),
+        "spurious_losses": summed(flows["spurious_losses"]),
         "dropped_packets": float(sum(k["dropped_packets"] for k in run.links)),
     }
     for label in sorted(set(labels)):
