@@ -13,7 +13,7 @@ from gargalo.extras import need
 
 need("explanations", "matplotlib", "numpy")
 
-from gargalo.explaining import flows, network
+from gargalo.explaining import flows, network, phases
 from gargalo.explaining.model import Sentence, Story
 from gargalo.pictures.runs import names_of
 
@@ -60,7 +60,7 @@ def explain(run: Run, chosen: Sequence[int] | None = None) -> Story:
     for flow in chosen:
         told += flows.story(run, flow, names[flow])
     told += flows.others(run, chosen)
-    spans = network.periods(run)
+    spans = phases.periods(run, chosen, names)
     told += network.shares(run, names, spans)
     told += network.queues(run, spans)
     told += network.findings(run)

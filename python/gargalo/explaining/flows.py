@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from gargalo.explaining.model import Sentence, counted, instant, listed, period, size
+from gargalo.explaining.phases import PROBE_RTT, STARTING, visits
 from gargalo.metrics import path_shares
 from gargalo.metrics._numbers import summed
 from gargalo.names import with_path
@@ -18,17 +19,10 @@ from gargalo.pictures.metrics import amount
 from gargalo.summary import percent, rate, span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gargalo.results import Run
 
-STARTING = {
-    "slow-start": "slow start",
-    "conservative-slow-start": "slow start",
-    "startup": "startup",
-    "accelerated-ramp-up": "accelerated ramp-up",
-}
-"""Phases of the beginning, and their names."""
 AFTER_START = re.compile("congestion-avoidance|recovery|loss|drain|probe-bw")
 """Phases that only follow slow start or startup."""
 CONGESTION = ("recovery", "ecn", "timeout")
@@ -61,6 +55,7 @@ def story(run: Run, flow: int, name: str) -> Iterator[Sentence]:
         if not samples.is_empty():
             mine = samples.filter(pl.col("flow") == flow).sort("time_s")
             yield from slow_start(run, row, name, mine, events)
+            yield from probe_rtt(run, row, name, mine)
     if run.setup.record.events and row["transport"] != "udp":
         yield from losses(row, name, events)
         yield from timeouts(row, name, events)
@@ -129,7 +124,8 @@ def others(run: Run, chosen: Sequence[int]) -> Iterator[Sentence]:
         middle = float(np.median(done["completion_s"].to_numpy()))
         text += f", in {span(middle)} in the median"
     lost, timed = (summed(rest[c]) for c in ("lost_packets", "timeouts"))
-    told = [] if lost is None else [f"lost {counted(lost, 'packet')}"]
+    word = "declared" if "udp" not in rest["transport"] else "declared, or over UDP had,"
+    told = [] if lost is None else [f"{word} {counted(lost, 'packet')} lost"]
     told += [] if timed is None else [f"had {counted(timed, 'timeout')}"]
     text += f"; they {listed(told)}." if told else "."
     figures = {
@@ -164,6 +160,8 @@ class Leaving:
     """conservative-slow-start, if it came between."""
     full: bool = False
     """Whether BBR's gauge says that its bandwidth no longer grew."""
+    event: Mapping[str, Any] | None = None
+    """The congestion event that ended it, unless it had ended before."""
 
     @property
     def known(self) -> bool:
@@ -200,6 +198,22 @@ def leaving(seen: Sequence[tuple[float, str]], started: float, *, exact: bool) -
     return None
 
 
+def ended_by_event(left: Leaving | None, events: pl.DataFrame) -> Leaving | None:
+    """Return when slow start was left, at the latest with the first congestion event in that time: it ends slow start.
+
+    BBR's STARTUP ends by its model of the path: an event in that time, or at that instant, need not be why.
+    """
+    if left is None or STARTING[left.phase] != "slow start":
+        return left
+    inside = events.filter(
+        pl.col("kind").is_in(CONGESTION), pl.col("time_s") >= left.after_s, pl.col("time_s") <= left.by_s
+    )  # fmt: skip
+    if inside.is_empty():
+        return left
+    first = inside.row(0, named=True)
+    return replace(left, by_s=first["time_s"], event=first)
+
+
 def slow_start(
     run: Run, row: dict[str, Any], name: str, samples: pl.DataFrame, events: pl.DataFrame
 ) -> Iterator[Sentence]:
@@ -207,7 +221,7 @@ def slow_start(
     seen, exact = phases_of(run, row["id"], samples)
     if not seen:
         return
-    left = leaving(seen, row["start_s"], exact=exact)
+    left = ended_by_event(leaving(seen, row["start_s"], exact=exact), events)
     if left is None:
         t, phase = seen[-1]
         text = f"{name} was in {STARTING[phase]} until its last sample at {instant(t)}."
@@ -222,7 +236,8 @@ def slow_start(
     known = seen[0][1] in STARTING
     if not known and not AFTER_START.match(left.next):
         return  # A control without a phase of the beginning.
-    yield _left(row, name, left, samples, events, first=seen[0][0] if not known else None)
+    first = seen[0][0] if not known else None
+    yield _left(row, name, left, samples, first=first, events=run.setup.record.events)
     yield from _again(row, name, seen, left, exact=exact)
 
 
@@ -243,40 +258,32 @@ def _again(
 
 
 def _left(
-    row: dict[str, Any], name: str, left: Leaving, samples: pl.DataFrame, events: pl.DataFrame,
-    *, first: float | None,
+    row: dict[str, Any], name: str, left: Leaving, samples: pl.DataFrame, *, first: float | None, events: bool
 ) -> Sentence:  # fmt: skip
-    """Write when the beginning was left, by the congestion event in that time if there is one."""
+    """Write when the beginning was left, as exactly as it is known.
+
+    Args:
+        row: The flow.
+        name: Its name.
+        left: What is known.
+        samples: Of the flow.
+        first: The instant of the first sample, if it is of a later phase.
+        events: Whether events were recorded.
+
+    """
     phase = STARTING[left.phase]
-    inside = events.filter(
-        pl.col("kind").is_in(CONGESTION), pl.col("time_s") >= left.after_s, pl.col("time_s") <= left.by_s
-    )  # fmt: skip
     figures: dict[str, Any] = {
         "left": True, "phase": left.phase, "after_s": left.after_s, "by_s": left.by_s, "next": left.next,
     }  # fmt: skip
-    if not inside.is_empty():
-        event = inside.row(0, named=True)
-        at = event["time_s"]
-        text = f"{name} left {phase} at {instant(at)}: {CAUSES[event['kind']]}"
-        if not left.known:
-            # Between two samples the phase may have ended before the event.
-            text = f"{name} left {phase} between {instant(left.after_s)} and {instant(left.by_s)}; in that time, at {instant(at)}, {CAUSES[event['kind']]}"
-        after = number_of(event["detail"], "cwnd_bytes")
-        earlier = samples.filter(pl.col("time_s") < at)
-        if after is not None:
-            text += f", and its window became {size(after)}"
-            figures["window_after_bytes"] = after
-        if not earlier.is_empty() and after is not None:
-            window = int(earlier["congestion_window_bytes"][-1])
-            text += f" ({size(window)} in the sample at {instant(earlier['time_s'][-1])})"
-            figures["window_before_bytes"] = window
-        figures |= {"cause" if left.known else "event": event["kind"], "time_s": at}
-        return Sentence("slow-start", f"{text}.", left.after_s, left.by_s, row["id"], figures)
     when = f"at {instant(left.by_s)}" if left.known else f"between {instant(left.after_s)} and {instant(left.by_s)}"  # fmt: skip
     text = f"{name} left {phase} {when}"
+    if left.event is not None:
+        return _left_by(row, text, left, samples, figures)
     if first is not None:
         text = f"{name} was no longer in {phase} at its first sample, at {instant(first)}"
-    text += f", for {left.next.replace('-', ' ')}, without a loss, mark or timeout"
+    text += f"; the phase {'after it' if left.known else f'at {instant(left.by_s)}'} was {left.next.replace('-', ' ')}"
+    if events and phase == "slow start":
+        text += "; there was no loss, mark or timeout " + ("then" if left.known else "in that time")
     if left.via is not None:
         text += "; before it was in conservative slow start, which a rise of the round-trip time begins (RFC 9406)"
         figures["cause"] = "delay"
@@ -291,10 +298,66 @@ def _left(
     return Sentence("slow-start", f"{text}.", left.after_s, left.by_s, row["id"], figures)
 
 
+def _left_by(
+    row: dict[str, Any], text: str, left: Leaving, samples: pl.DataFrame, figures: dict[str, Any]
+) -> Sentence:
+    """Write that a congestion event ended slow start: of an interval only that it was over then."""
+    event = left.event or {}
+    at = event["time_s"]
+    happened = CAUSES[event["kind"]]
+    text += f": {happened}" if left.known else f", at the latest when {happened}"
+    after = number_of(event["detail"], "cwnd_bytes")
+    if after is not None:
+        text += f", and its window became {size(after)}"
+        figures["window_after_bytes"] = after
+        earlier = samples.filter(pl.col("time_s") < at)
+        if not earlier.is_empty():
+            window = int(earlier["congestion_window_bytes"][-1])
+            text += f" ({size(window)} in the sample at {instant(earlier['time_s'][-1])})"
+            figures["window_before_bytes"] = window
+    figures |= {"cause" if left.known else "event": event["kind"], "time_s": at}
+    return Sentence("slow-start", f"{text}.", left.after_s, left.by_s, row["id"], figures)
+
+
 def number_of(detail: str, key: str) -> int | None:
     """Return a value of the details of an event."""
     found = re.search(rf"\b{key}=(\d+)", detail or "")
     return None if found is None else int(found[1])
+
+
+# --- PROBE_RTT
+
+
+def probe_rtt(
+    run: Run, row: dict[str, Any], name: str, samples: pl.DataFrame
+) -> Iterator[Sentence]:
+    """Tell when BBR was in PROBE_RTT, how long, and what its window was: then it empties the queue to see the path."""
+    seen, exact = phases_of(run, row["id"], samples)
+    found = visits(seen)
+    if not found:
+        return
+    told, spans = [], []
+    for before, first, last, after in found:
+        if exact:
+            # The gauges have every change: the first row after it is that of the next phase.
+            told.append(f"{_when(first, after)}, {span(after - first)}")
+        else:
+            least, most = span(last - first), span(after - before)
+            told.append(f"between {instant(before)} and {instant(after)}, for {least} to {most}")
+        spans.append({"from_s": first if exact else before, "until_s": after})
+    times = "once" if len(found) == 1 else f"{len(found)} times"
+    more = len(told) - MOST_NAMED
+    text = f"{name} was in PROBE_RTT {times}: {'; '.join(told[:MOST_NAMED])}"
+    text += f"; and {more} more times until {instant(found[-1][3])}" if more > 0 else ""
+    # Where it only begins or ends the window may be that of the phase beside it.
+    inside = samples.filter(pl.col("phase") == PROBE_RTT)
+    figures: dict[str, Any] = {"times": len(found), "spans": spans[:MOST_NAMED]}
+    if not inside.is_empty():
+        least_bytes = int(inside["congestion_window_bytes"].to_numpy().min())
+        text += f"; its window was {size(least_bytes)} at the least, in the samples of it"
+        figures["window_bytes"] = least_bytes
+    text += "; then it sends little, to see the round-trip time without its own queue"
+    yield Sentence("probe-rtt", f"{text}.", found[0][1], found[-1][3], row["id"], figures)
 
 
 # --- losses
@@ -307,11 +370,11 @@ def losses(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sen
     if lost.is_empty() and cuts.is_empty():
         n = row["lost_packets"]
         of = f" of {row['sent_packets']}" if row["sent_packets"] is not None else ""
-        text = f"{name} lost no packet{of}."
+        text = f"{name} declared no packet{of} lost."
         if n is None:
-            text = f"The stack of {name} does not tell how many packets it lost."
+            text = f"The stack of {name} does not tell how many packets it declared lost."
         elif n:  # The kernel's stack reports none.
-            text = f"{name} lost {counted(n, 'packet')}{of}; there are no events that tell when."
+            text = f"{name} declared {counted(n, 'packet')}{of} lost{_spurious(row)}; there are no events that tell when."
         yield Sentence("losses", text, flow=row["id"], figures={"lost_packets": n})
         return
     if not lost.is_empty():
@@ -324,16 +387,27 @@ def losses(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sen
         if not mine.is_empty():
             yield _cuts(row, name, mine, word, why)
     undone = events.filter(pl.col("kind") == "undo")["time_s"].to_list()
+    if not undone and row["spurious_losses"]:
+        n = row["spurious_losses"]
+        text = f"{counted(n, 'congestion event')} of {name} turned out to be spurious."
+        figures = {"spurious": n}
+        yield Sentence("losses", text, flow=row["id"], figures=figures)
     if undone:
         text = f"{counted(len(undone), 'of these events', 'of these events')} turned out to be spurious and {'was' if len(undone) == 1 else 'were'} undone, {_instants(undone)}."
         yield Sentence("losses", text, undone[0], undone[-1], row["id"], {"undone": len(undone)})
+
+
+def _spurious(row: dict[str, Any]) -> str:
+    """Say how many congestion events were spurious, where there were any and it is known."""
+    n = row["spurious_losses"]
+    return f", {counted(n, 'congestion event')} turned out to be spurious" if n else ""
 
 
 def _lost(row: dict[str, Any], name: str, lost: pl.DataFrame) -> Sentence:
     total = int(lost["amount"].sum())
     first, last = float(lost["time_s"][0]), float(lost["time_s"][-1])
     share = f", {percent(total / row['sent_packets'])} of those sent" if row["sent_packets"] else ""
-    text = f"{name} lost {counted(total, 'packet')}{share}, {_when(first, last)}"
+    text = f"{name} declared {counted(total, 'packet')} lost{share}, {_when(first, last)}"
     found = bursts(lost)
     told = sorted(found, key=lambda b: -b[2])[:MOST_BURSTS]
     told = sorted(b for b in told if b[2] >= BURST * total)
@@ -484,11 +558,11 @@ def paths(run: Run, flow: int, name: str, events: pl.DataFrame) -> Iterator[Sent
         samples = run.subflow_samples.filter(own).sort("time_s")
         mine = events.filter(pl.col("detail").str.contains(rf"^subflow={s['subflow']}\b"))
         seen = list(samples.select("time_s", "phase").iter_rows())
-        left = leaving(seen, s["opened_s"], exact=False)
+        left = ended_by_event(leaving(seen, s["opened_s"], exact=False), mine)
         if left is not None and (seen[0][1] in STARTING or AFTER_START.match(left.next)):
             first = seen[0][0] if seen[0][1] not in STARTING else None
             row = {"id": flow}
-            yield _left(row, called, left, samples, mine, first=first)
+            yield _left(row, called, left, samples, first=first, events=run.setup.record.events)
     shares = path_shares(run.subflows.filter(pl.col("flow") == flow))
     carried = [
         f"{path} {percent(share)}"

@@ -14,7 +14,7 @@ class Sentence:
     """Something that happened, derived from the tables of the run."""
 
     topic: str
-    """run, flow, slow-start, losses, timeouts, limits, paths, shares, queue, finding or missing."""
+    """run, flow, slow-start, probe-rtt, losses, timeouts, limits, paths, shares, queue, finding or missing."""
     text: str
     time_s: float | None = None
     """When, or since when; None: of the whole run."""
@@ -28,6 +28,20 @@ class Sentence:
     def to_json(self) -> dict[str, Any]:
         """Return it for `--json`."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Period:
+    """A part of the run that is told for itself."""
+
+    start_s: float
+    end_s: float
+    name: str = ""
+    """What it is: start-up, steady, what changed at its beginning."""
+
+    def __str__(self) -> str:
+        text = period(self.start_s, self.end_s).capitalize()
+        return f"{text} ({self.name})" if self.name else text
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from gargalo.audit import told
-from gargalo.explaining.model import Sentence, counted, instant, listed, period
+from gargalo.explaining.model import Period, Sentence, counted, instant, listed
 from gargalo.metrics import delivered_at
 from gargalo.pictures.runs import busy_links
 from gargalo.summary import percent, rate, span, window
@@ -20,13 +18,6 @@ if TYPE_CHECKING:
 
     from gargalo.results import Run
 
-MOST_EDGES = 8
-"""With more starts and ends of flows the periods are equal parts of the run."""
-PARTS = 4
-LONGEST = 0.4
-"""A period that is longer than this share of the run is divided."""
-SHORTEST = 0.02
-"""Starts and ends that are closer than this share of the run are one."""
 MOST_SHARES = 4
 SPEAK_OF = 0.05
 """Flows with less than this share are told of together, if there are two or more."""
@@ -68,42 +59,18 @@ def whole(run: Run) -> Iterator[Sentence]:
         yield Sentence("run", f"The run ended early at {instant(end)}: {run.ended_early}.", end)
 
 
-def periods(run: Run) -> list[tuple[float, float]]:
-    """Return the parts of the run that are told one by one: between starts and ends of flows, the long ones divided."""
-    end = float(run.info.get("virtual_s", 0.0))
-    if end <= 0:
-        return []
-    flows = run.flows
-    if not run.flow_samples.is_empty():
-        flows = flows.filter(pl.col("id").is_in(run.flow_samples["flow"].unique().to_list()))
-    edges = [0.0]
-    for t in sorted({*flows["start_s"].to_list(), *flows["end_s"].to_list()}):
-        if t - edges[-1] >= SHORTEST * end and end - t >= SHORTEST * end:
-            edges.append(float(t))
-    edges.append(end)
-    if len(edges) > MOST_EDGES:
-        edges = [end * i / PARTS for i in range(PARTS + 1)]
-    found = []
-    for start, stop in pairwise(edges):
-        n = math.ceil((stop - start) / (LONGEST * end))
-        cuts = [start + (stop - start) * i / n for i in range(n)] + [stop]
-        found += list(pairwise(cuts))
-    return found
-
-
-def shares(
-    run: Run, names: Mapping[int, str], spans: Sequence[tuple[float, float]]
-) -> Iterator[Sentence]:
+def shares(run: Run, names: Mapping[int, str], spans: Sequence[Period]) -> Iterator[Sentence]:
     """Tell what each flow delivered in each period, and its share of what all sampled flows delivered."""
     if run.flow_samples.is_empty() or not spans:
         return
-    edges = [spans[0][0], *(end for _, end in spans)]
+    edges = [spans[0].start_s, *(s.end_s for s in spans)]
     curves = delivered_at(run.flow_samples, edges, flows=run.flows)
-    for k, (start, end) in enumerate(spans):
+    for k, during in enumerate(spans):
+        start, end = during.start_s, during.end_s
         got = {f: float(c[k + 1] - c[k]) for f, c in curves.items() if c[k + 1] > c[k]}
         total = sum(got.values())
         if not total:
-            text = f"{period(start, end).capitalize()} no flow delivered data."
+            text = f"{during} no flow delivered data."
             yield Sentence("shares", text, start, end, figures={"goodput_bps": {}})
             continue
         order = sorted(got, key=lambda f: -got[f])
@@ -123,7 +90,7 @@ def shares(
             n = counted(len(rest), "more flow" if own else "flow")
             share = percent(sum(got[f] for f in rest) / total)
             parts.append(f"{n} {rate(sum(rates[f] for f in rest))} together ({share})")
-        text = f"{period(start, end).capitalize()} the goodput was: {', '.join(parts)}."
+        text = f"{during} the goodput was: {', '.join(parts)}."
         figures = {"goodput_bps": {str(f): rates[f] for f in order}}
         yield Sentence("shares", text, start, end, figures=figures)
     without = [names[f] for f in run.flows["id"] if f not in curves]
@@ -133,24 +100,25 @@ def shares(
         yield Sentence("shares", f"{text}{f' and {more} more' if more > 0 else ''}.")
 
 
-def queues(run: Run, spans: Sequence[tuple[float, float]]) -> Iterator[Sentence]:
+def queues(run: Run, spans: Sequence[Period]) -> Iterator[Sentence]:
     """Tell where the queue of the most used link stood in each period, and those of the others over the run."""
     if run.link_samples.is_empty():
         return
     first = str(run.summary.get("bottleneck") or "")
     link, _, direction = first.rpartition(" ")
-    for start, end in spans if first else ():
-        yield from _queue(run, (link, direction), start, end)
-    whole_run = float(run.info.get("virtual_s", 0.0))
+    for during in spans if first else ():
+        yield from _queue(run, (link, direction), during)
+    whole_run = Period(0.0, float(run.info.get("virtual_s", 0.0)))
     others = [way for way in busy_links(run) if way != (link, direction)]
     for way in others[:MOST_LINKS]:
-        yield from _queue(run, way, 0.0, whole_run)
+        yield from _queue(run, way, whole_run)
     if len(others) > MOST_LINKS:
         n = counted(len(others) - MOST_LINKS, "more direction", "more directions")
         yield Sentence("queue", f"{n} of links had a queue or drops.")
 
 
-def _queue(run: Run, way: tuple[str, str], start: float, end: float) -> Iterator[Sentence]:
+def _queue(run: Run, way: tuple[str, str], during: Period) -> Iterator[Sentence]:
+    start, end = during.start_s, during.end_s
     rows = run.link_samples.filter(pl.col("link") == way[0], pl.col("direction") == way[1])
     # Counters before a sample of the period are those of the latest sample before it.
     inside = rows.filter(pl.col("time_s") > start, pl.col("time_s") <= end)
@@ -166,10 +134,10 @@ def _queue(run: Run, way: tuple[str, str], start: float, end: float) -> Iterator
     )
     name = " ".join(way)
     if most == 0:
-        text = f"{period(start, end).capitalize()} no packet waited at {name} in any sample"
+        text = f"{during} no packet waited at {name} in any sample"
     else:
         text = (
-            f"{period(start, end).capitalize()} the queue of {name} stood at {span(middle)} in the median of the samples "
+            f"{during} the queue of {name} stood at {span(middle)} in the median of the samples "
             f"(5% to 95%: {span(low)} to {span(high)}; at most {span(most)})"
         )
         text += f"; no packet waited in {percent(empty)} of them" if empty else ""
