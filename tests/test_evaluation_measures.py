@@ -22,6 +22,7 @@ def run(delivered, *, queue=None, sent=None, dropped=None, up=None, flows=None, 
         "label": "own", "start_s": 0.0, "end_s": times[-1], "sent_packets": 100, "lost_packets": 0,
         "retransmitted_packets": 0, "timeouts": 0, "throughput_bps": 0.0, "completion_s": None,
         "goodput_bps": 0.0, "rtt_min_s": 0.04, "rtt_p50_s": 0.05, "rtt_p95_s": 0.06,
+        "delay_p95_s": None,
     }  # fmt: skip
     zero = [0] * n
     queue, sent, dropped = queue or [0.0] * n, sent or zero, dropped or zero

@@ -84,7 +84,7 @@ def test_every_table_is_of_the_same_packets():
     assert late.flow_samples.equals(whole.flow_samples)
     assert late.events.equals(whole.events)
     changed = {"measured_bytes", "goodput_bps", "throughput_bps"}
-    rtt = {c for c in whole.flows.columns if c.startswith("rtt_")}
+    rtt = {c for c in whole.flows.columns if c.startswith(("rtt_", "delay_"))}
     same = [c for c in whole.flows.columns if c not in changed | rtt]
     assert late.flows.select(same).equals(whole.flows.select(same))
     assert whole.flows["measured_bytes"].equals(

@@ -121,8 +121,8 @@ def of_run(run: Run) -> str:
     ids = run.flows["id"].to_list() if len(flows) and "id" in run.flows.columns else []
     drawn = [line(rates(run, i)) for i in ids[:MOST_ROWS]]
     called = flow_names(flows)
-    rows = [summary.flow_cells(f, called) for f in flows]
-    columns = list(summary.FLOWS)
+    found, rows = summary.flow_table(flows, called)
+    columns = list(found)
     if any(drawn):
         columns.append(Column("goodput over time", justify="left"))
         rows = [[*row, d] for row, d in zip(rows, [*drawn, *[""] * len(rows)], strict=False)]

@@ -9,7 +9,7 @@ from gargalo.names import flow_names, with_path
 from gargalo.progress import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
     from rich.console import Console
@@ -27,6 +27,8 @@ FLOWS = (
     Column("retransmitted", 2),
     Column("timeouts", 5),
 )
+DELAYS = (Column("one-way p50", 4), Column("one-way p95", 1))
+"""Further columns of flows over UDP, whose delays are no round-trip times."""
 SUBFLOWS = (
     Column("flow", justify="left", least=24),
     Column("path", justify="left"),
@@ -104,8 +106,7 @@ def show(run: Run, console: Console) -> None:
     facts = run.to_json()
     flows = facts["flows"]
     called = flow_names(flows)
-    rows = [flow_cells(f, called) for f in flows[:MOST_ROWS]]
-    show_table("Flows", FLOWS, rows, console)
+    show_table("Flows", *flow_table(flows[:MOST_ROWS], called), console)
     if len(flows) > MOST_ROWS:
         console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
 
@@ -139,6 +140,16 @@ def show(run: Run, console: Console) -> None:
     )
 
 
+def flow_table(
+    flows: Sequence[Mapping[str, Any]], called: Mapping[int, str]
+) -> tuple[tuple[Column, ...], list[list[str]]]:
+    """Return the columns and the rows of flows: with one-way delays if one of them is over UDP."""
+    rows = [flow_cells(f, called) for f in flows]
+    if all(f["transport"] != "udp" for f in flows):
+        return FLOWS, rows
+    return FLOWS + DELAYS, [row + delay_cells(f) for row, f in zip(rows, flows, strict=True)]
+
+
 def flow_cells(f: Mapping[str, Any], called: Mapping[int, str]) -> list[str]:
     """Return the cells of a flow, as in `FLOWS`, with the name that tells it apart."""
     sent, again, timeouts = f["sent_packets"], f["retransmitted_packets"], f["timeouts"]
@@ -153,6 +164,12 @@ def flow_cells(f: Mapping[str, Any], called: Mapping[int, str]) -> list[str]:
         NONE if again is None else f"{again} ({percent(share)})",
         NONE if timeouts is None else str(timeouts),
     ]
+
+
+def delay_cells(f: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a flow's one-way delays, as in `DELAYS`."""
+    # Results of older versions have them among the round-trip times.
+    return [span(f.get(f"delay_{p}_s")) for p in ("p50", "p95")]
 
 
 def _program(c: Mapping[str, Any]) -> list[str]:

@@ -42,14 +42,15 @@ pub struct Group {
     pub sent: WireBytes,
     /// Payload that receivers read.
     pub delivered: u64,
-    /// Data packets sent, retransmissions included.
-    pub sent_packets: u64,
+    /// Data packets sent, retransmissions included. This and the next three are `None` as soon as the stack of one of
+    /// the flows does not tell: a sum without it would be too small.
+    pub sent_packets: Option<u64>,
     /// Those of them that were retransmissions.
-    pub retransmitted_packets: u64,
+    pub retransmitted_packets: Option<u64>,
     /// Marked lost by the sender (UDP: dropped by the network).
-    pub lost_packets: u64,
+    pub lost_packets: Option<u64>,
     /// Retransmission timeouts.
-    pub timeouts: u64,
+    pub timeouts: Option<u64>,
     /// Congestion Experienced marks received.
     pub ce_marks: u64,
     /// Flows whose delivered content differed from what was sent.
@@ -120,10 +121,10 @@ impl Group {
             planned: WireBytes::default(),
             sent: WireBytes::default(),
             delivered: 0,
-            sent_packets: 0,
-            retransmitted_packets: 0,
-            lost_packets: 0,
-            timeouts: 0,
+            sent_packets: Some(0),
+            retransmitted_packets: Some(0),
+            lost_packets: Some(0),
+            timeouts: Some(0),
             ce_marks: 0,
             corrupted: 0,
             completion: Quantiles::new(),
@@ -177,10 +178,23 @@ impl Group {
         self.inside.sent.add(flow.inside.wire);
         self.inside.delivered += flow.inside.delivered;
         self.delivered = self.delivered.saturating_add(flow.delivered.get());
-        self.sent_packets += flow.sent_packets;
-        self.retransmitted_packets += flow.retransmitted_packets;
-        self.lost_packets += flow.lost_packets;
-        self.timeouts += flow.timeouts;
+        let known = &flow.known;
+        add(
+            &mut self.sent_packets,
+            known.sent_packets,
+            flow.sent_packets,
+        );
+        add(
+            &mut self.retransmitted_packets,
+            known.retransmitted_packets,
+            flow.retransmitted_packets,
+        );
+        add(
+            &mut self.lost_packets,
+            known.lost_packets,
+            flow.lost_packets,
+        );
+        add(&mut self.timeouts, known.timeouts, flow.timeouts);
         self.ce_marks += flow.ce_marks;
         self.corrupted += u64::from(flow.corrupted);
         self.rtt.merge(&flow.rtt);
@@ -203,4 +217,11 @@ impl Group {
             Some(AppResult::Request(_) | AppResult::Media(_)) | None => {}
         }
     }
+}
+
+/// Adds a counter of a flow to a sum, which is not known once a part of it is not.
+fn add(sum: &mut Option<u64>, known: bool, part: u64) {
+    *sum = sum
+        .filter(|_| known)
+        .map(|so_far| so_far.saturating_add(part));
 }

@@ -86,7 +86,10 @@ fn flow_row<'a>(
         failure: f.failure.as_deref(),
         ..FlowRow::default()
     };
-    row.set_rtt(&f.rtt);
+    match f.transport {
+        "udp" => row.set_delay(&f.rtt),
+        _ => row.set_rtt(&f.rtt),
+    }
     if let Some(result) = &f.application {
         add_application(result, &mut row);
     }

@@ -114,8 +114,8 @@ tables! {
         spurious_losses: Option<u64> => "spurious_losses" ["1"],
         /// Packets received with a Congestion Experienced mark, at either end; in the lab only data packets.
         ce_marks: u64 => "ce_marks" ["packet"],
-        /// Smallest round-trip time that the sender measured in the measured window. UDP: one-way delay of received
-        /// packets. The kernel's stack: minimum of its sampled smoothed round-trip time.
+        /// Smallest round-trip time that the sender measured in the measured window; missing over UDP. The kernel's
+        /// stack: minimum of its sampled smoothed round-trip time.
         rtt_min: Option<Duration> => "rtt_min_s" ["s"],
         /// Mean of the round-trip samples.
         rtt_mean: Option<Duration> => "rtt_mean_s" ["s"],
@@ -127,6 +127,18 @@ tables! {
         rtt_p99: Option<Duration> => "rtt_p99_s" ["s"],
         /// Largest round-trip sample.
         rtt_max: Option<Duration> => "rtt_max_s" ["s"],
+        /// UDP: smallest one-way delay of the packets received in the measured window.
+        delay_min: Option<Duration> => "delay_min_s" ["s"],
+        /// UDP: mean of the one-way delays.
+        delay_mean: Option<Duration> => "delay_mean_s" ["s"],
+        /// UDP: median of the one-way delays.
+        delay_p50: Option<Duration> => "delay_p50_s" ["s"],
+        /// UDP: 95th percentile of the one-way delays.
+        delay_p95: Option<Duration> => "delay_p95_s" ["s"],
+        /// UDP: 99th percentile of the one-way delays.
+        delay_p99: Option<Duration> => "delay_p99_s" ["s"],
+        /// UDP: largest one-way delay.
+        delay_max: Option<Duration> => "delay_max_s" ["s"],
         /// Whether every received byte equals the one that was sent; missing without `record.verify`.
         verified: Option<bool> => "verified" [""],
         /// Why the flow failed; missing if it did not.
@@ -368,6 +380,17 @@ impl FlowRow<'_> {
         self.rtt_p95 = summary.map(|s| s.p95);
         self.rtt_p99 = summary.map(|s| s.p99);
         self.rtt_max = summary.map(|s| s.max);
+    }
+
+    /// Fills the columns of one-way delays.
+    pub fn set_delay(&mut self, delay: &crate::Quantiles) {
+        let summary = delay.summary();
+        self.delay_min = summary.map(|s| s.min);
+        self.delay_mean = summary.map(|s| s.mean);
+        self.delay_p50 = summary.map(|s| s.p50);
+        self.delay_p95 = summary.map(|s| s.p95);
+        self.delay_p99 = summary.map(|s| s.p99);
+        self.delay_max = summary.map(|s| s.max);
     }
 }
 

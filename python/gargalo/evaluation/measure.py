@@ -39,8 +39,8 @@ def measure(run: Run) -> Mapping[str, float]:
     By label L of flows: `goodput_bps.L` (sum over the time after the warm-up, a quarter of the run),
     `least_bps.L` and `most_bps.L` (of its flows), `jain.L`, `flows.L`, `sent_packets.L`,
     `retransmitted.L` and `lost.L` (shares of these), `timeouts.L`, `offered.L` (payload sent over the time of
-    all of them, as a share of the capacity), `per_rtt.L` (packets sent in a base round trip, mean over flows), `rtt_p50_s.L` and `rtt_p95_s.L` (means over flows; UDP:
-    one-way delays), `completed.L` (share), `completion_p50_s.L` and `completion_p95_s.L` (unfinished flows
+    all of them, as a share of the capacity), `per_rtt.L` (packets sent in a base round trip, mean over flows), `rtt_p50_s.L` and `rtt_p95_s.L` (means over flows), over UDP
+    `delay_p95_s.L` (the same of one-way delays), `completed.L` (share), `completion_p50_s.L` and `completion_p95_s.L` (unfinished flows
     count with the time they had), `starved.L` (share of the time after the warm-up in which a flow has less
     than a tenth of its fair share: of the flow that fares worst), `variation.L` (coefficient of variation of
     rates over bins of 1 s, in the second half of the time after the warm-up), `mos.L`.
@@ -159,6 +159,7 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             ),
             "rtt_p50_s": mean(rows["rtt_p50_s"]),
             "rtt_p95_s": mean(rows["rtt_p95_s"]),
+            "delay_p95_s": mean(rows["delay_p95_s"]),
             "completed": float(rows["completion_s"].is_not_null().mean()),  # type: ignore[arg-type]
             "completion_p50_s": float(np.percentile(times, 50)),
             "completion_p95_s": float(np.percentile(times, 95)),

@@ -153,7 +153,7 @@ def _tables(run: Run) -> list[TableBlock]:
     flows = flows.with_columns(_named(run).head(MOST_ROWS)["name"].alias("flow"))
     columns = [
         "flow", "from", "to", "congestion", "transport", "workload", "start_s", "end_s", "goodput_bps", "completion_s", "delivered_bytes",
-        "rtt_p50_s", "rtt_p95_s", "sent_packets", "retransmitted_packets", "lost_packets", "timeouts", "ce_marks", "failure",
+        "rtt_p50_s", "rtt_p95_s", "delay_p50_s", "delay_p95_s", "sent_packets", "retransmitted_packets", "lost_packets", "timeouts", "ce_marks", "failure",
     ]  # fmt: skip
     kept = [c for c in columns if c in flows.columns and flows[c].null_count() < flows.height]
     left = run.flows.height - flows.height

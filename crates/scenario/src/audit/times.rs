@@ -42,18 +42,17 @@ pub(super) fn rtt_below_path(case: &mut Case<'_>) -> Vec<Finding> {
             _ => Duration::ZERO,
         };
         if rtt.min + tolerance + tick < least {
+            let (what, key) = match f.transport {
+                "udp" => ("one-way delay", "delay_min_s"),
+                _ => ("round-trip time", "rtt_min_s"),
+            };
             let text = format!(
-                "its least {} of {} s is below the {} s of propagation on its path",
-                if f.transport == "udp" {
-                    "delay"
-                } else {
-                    "round-trip time"
-                },
+                "its least {what} of {} s is below the {} s of propagation on its path",
                 rtt.min.decimal_secs(),
                 least.decimal_secs()
             );
             let figures = json!({
-                "rtt_min_s": rtt.min.decimal_secs(), "propagation_s": least.decimal_secs(),
+                key: rtt.min.decimal_secs(), "propagation_s": least.decimal_secs(),
             });
             found.push(Finding::new("rtt-below-path", subject(f), text, figures));
         }

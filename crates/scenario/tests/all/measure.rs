@@ -171,6 +171,10 @@ fn the_window_counts_to_the_byte_and_changes_nothing_else() {
         (8.0 * bytes / 3.0).floor(),
     );
     close(number(&flows[3], "throughput_bps"), 1e6);
+    // What is measured of datagrams is no round trip.
+    assert_eq!(flows[3]["rtt_p50_s"], Json::Null);
+    assert!(number(&flows[3], "delay_p50_s") > 0.0);
+    assert_eq!(flows[0]["delay_p50_s"], Json::Null);
     // Over its own part of the window.
     let partly = number(&flows[5], "measured_bytes");
     close(number(&flows[5], "goodput_bps"), (8.0 * partly).floor());

@@ -255,7 +255,7 @@ fn what_is_planned_is_sent(tls: Option<Tls>) {
         assert!(out.flows.is_empty());
         let ratio = |a: u64, b: u64| a as f64 / b as f64;
         let (planned, sent) = (g.planned, g.sent);
-        if g.retransmitted_packets == 0 {
+        if g.retransmitted_packets == Some(0) {
             assert!(
                 (ratio(sent.forward, planned.forward) - 1.0).abs() < 0.005,
                 "{model:?}: {sent:?} {planned:?}"

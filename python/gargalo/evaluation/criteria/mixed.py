@@ -332,7 +332,7 @@ CRITERIA = (
                 "media_delay_s",
                 "its one-way delay, 95th percentile",
                 "less",
-                adaptive("rtt_p95_s.media"),
+                adaptive("delay_p95_s.media"),
                 bounds=POSITIVE,
                 margin=0.1,
                 least=0.005,
