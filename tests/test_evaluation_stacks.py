@@ -15,12 +15,12 @@ from gargalo.evaluation.criteria import CRITERIA, find
 from gargalo.evaluation.criteria.conformance import BBR, model, outside
 from gargalo.evaluation.criteria.conformance.seen import Seen
 from gargalo.evaluation.model import PROFILES, Plan, Scores
-from gargalo.evaluation.stacks import Own, carried, label_of, specification
+from gargalo.evaluation.stacks import Own, carried, label_of
 from gargalo.interop import Stack
 from gargalo.judging import Profile
 from gargalo.sweeps.errors import SweepError
 
-PLAIN = Stack("plain", "1", ("cubic", "bbr"), frozenset())
+PLAIN = Stack("plain", "1", ("cubic", "bbr"), frozenset(), {"bbr": "bbr"})
 QUICK = PROFILES["quick"]
 
 
@@ -74,23 +74,33 @@ def test_every_criterion_can_be_planned_for_a_stack():
 
 
 def test_names_and_variants():
-    assert specification("quiche-bbr2") == "bbr2"
-    assert specification("quinn-bbr") == "bbr"
-    assert specification("quiche-cubic") == "quiche-cubic"
+    assert Own("bbr", "plain", follows="bbr3") == "bbr3"
+    assert Own("bbr", "plain") == "plain-bbr"
+    assert Own("bbr2", "noq") == "bbr2"
     (candidate,) = running.candidates_of(PLAIN, ["bbr"])
     assert (candidate.name, candidate.algorithm) == ("plain-bbr", "bbr")
     with pytest.raises(SweepError, match="plain has no congestion control"):
         running.candidates_of(PLAIN, ["vegas"])
 
 
-def conformance(algorithm: str = "plain-bbr", case: str = "bbr-policer", **figures: float):
-    """Return the results of the cases of BBR of which one run has these figures, inferred from packets."""
+def conformance(
+    algorithm: str = "plain-bbr",
+    case: str = "bbr-policer",
+    follows: str | None = "",
+    **figures: float,
+):
+    """Return the results of the cases of BBR of which one run has these figures, inferred from packets.
+
+    The algorithm follows what its name says unless something else is given; None: the stack does not say.
+    """
     criterion = find("conformance-bbr")
     row = {"run": "r", "algorithm": algorithm, "case": case, "repeat": 0}
     seen = {f"seen.{k}": v for k, v in {"slack": 0.05, "packet_bytes": 1200.0, **figures}.items()}
     frame = pl.DataFrame([{**row, **seen}])
     assert criterion.cases is not None
-    cases = criterion.cases(Scores(algorithm, {}, frame, of_stack=True)).cases
+    name = algorithm.rpartition("-")[2]
+    own = Own(name, "plain", follows=name if follows == "" else follows)
+    cases = criterion.cases(Scores(algorithm, {}, frame, over=own)).cases
     return {c.id: c for c in cases}
 
 
@@ -139,6 +149,29 @@ def test_each_version_is_judged_by_its_own_document():
     ):
         found = conformance(algorithm, "bbr-drain-inflight", gain=gain, **drain)
         assert found["bbr-drain-inflight"].verdict == verdict, (algorithm, gain)
+
+
+def test_a_version_is_what_the_stack_says_and_not_what_the_name_suggests(monkeypatch):
+    drain = {"in_flight_bytes": 120e3, "target_bytes": 121e3, "to_probe_bw": 1, "gain": 0.347}
+    for follows, verdict in (
+        ("bbr", "conforms"),
+        ("bbr3", "does not conform"),
+        (None, "not decided"),
+    ):
+        found = conformance("plain-bbr", "bbr-drain-inflight", follows, **drain)
+        assert found["bbr-drain-inflight"].verdict == verdict, follows
+    silent = conformance(follows=None, rate=0.95, lost=0.6, in_probe_bw=1)
+    assert {c.verdict for c in silent.values()} == {"not decided"}
+    said = "the stack plain does not say which document its bbr follows"
+    assert {c.seen for c in silent.values()} == {said}
+    criterion = find("conformance-bbr")
+    assert criterion.applies_to(Own("bbr", "plain"))
+    assert criterion.cells(Plan(Own("bbr", "plain"), QUICK, 1)) == []
+    assert not criterion.applies_to(Own("bbr", "plain", follows="something-else"))
+    assert criterion.applies_to(Own("mine", "plain", follows="bbr2"))
+    monkeypatch.setattr(running, "interop_stacks", lambda: {"plain": Stack("plain", "1", ("bbr",))})
+    with pytest.raises(SweepError, match=said):
+        running.evaluate(["bbr"], stack="plain", only=["conformance-bbr"])
 
 
 BY_ID = {c.id: c for c in BBR}
@@ -236,7 +269,7 @@ def test_the_page_has_a_row_for_each_case():
     for row, case in zip(rows, BBR, strict=True):
         cells = row.split(" | ")[1:]
         apart = [cell.rstrip(" |") == "not applicable" for cell in cells]
-        assert apart == [specification(n) in case.not_for for n in names], case.id
+        assert apart == [n.rpartition("-")[2] in case.not_for for n in names], case.id
 
 
 def test_a_scorecard_of_the_stack_inside(tmp_path):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import gargalo
 import pytest
@@ -128,6 +129,73 @@ def test_a_fault_stops_the_run_and_is_named(
 ) -> None:
     with pytest.raises(error, match=message):
         run(stack)
+
+
+class Quitter(Toy):
+    def datagram_out(self, now):
+        if not self.config.is_server and self.numbers > 40:
+            self.ready.clear()
+            self.over = True
+            self.host.event("failed", text="no route to the server")
+            return None
+        return super().datagram_out(now)
+
+
+def test_a_failure_told_in_datagram_out_ends_the_flow_with_its_reason() -> None:
+    done = run(Quitter)
+    assert done.flows["failure"].to_list() == ["no route to the server"]
+    failed = done.events.filter(done.events["kind"] == "failed")
+    assert failed["detail"].to_list() == ["no route to the server"]
+
+
+class Forgetful(Toy):
+    def stats(self):
+        return gargalo.QuicStats(sent_packets=0, lost_packets=0) if self.over else super().stats()
+
+
+class Mute(Toy):
+    def stats(self):
+        return gargalo.QuicStats() if self.over else super().stats()
+
+
+@pytest.mark.parametrize("stack", [Forgetful, Mute])
+@pytest.mark.parametrize("sampled", [True, False])
+def test_counters_after_the_end_are_the_last_that_were_told(
+    stack: type[gargalo.QuicStack], sampled: bool
+) -> None:
+    usual, done = (run(s, **{"record.flows": sampled}) for s in (Toy, stack))
+    columns = ["sent_packets", "lost_packets", "timeouts", "completion_s"]
+    assert done.flows.select(columns).equals(usual.flows.select(columns))
+
+
+def test_a_sum_is_missing_if_a_stack_does_not_tell_a_part() -> None:
+    done = run(**{"flows.0.record": "summary"})
+    (group,) = done.summary["background"]["groups"]
+    assert (group["completed_flows"], group["sent_packets"] > 500) == (1, True)
+    assert group["lost_packets"] > 0
+    assert (group["retransmitted_packets"], group["timeouts"]) == (None, None)
+
+
+class Versions(Toy):
+    congestion = ("bbr", "bbr1")
+    asked: ClassVar[set[str]] = set()
+
+    def __init__(self, config, host, now):
+        self.asked.add(config.congestion)
+        super().__init__(config, host, now)
+
+
+class OneVersion(Versions):
+    congestion = ("bbr",)
+    asked: ClassVar[set[str]] = set()
+
+
+def test_a_name_that_a_stack_knows_is_handed_on_as_it_is() -> None:
+    change = {"flows.0.transport.quic.congestion": "bbr1"}
+    for stack, name in ((Versions, "bbr1"), (OneVersion, "bbr")):
+        done = run(stack, **change)
+        assert stack.asked == {name}
+        assert done.flows["congestion"].to_list() == [name]
 
 
 class Silent(gargalo.QuicStack):

@@ -12,13 +12,14 @@ address as text and the port, as in the module `socket`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from gargalo._core import QuicHost
 from gargalo.registry import base, register
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 __all__ = [
     "Address",
@@ -140,7 +141,11 @@ class QuicStack:
 
     Attributes:
         version: Version of the implementation inside.
-        congestion: Names of its congestion controls, the default first.
+        congestion: Names of its congestion controls, the default first. A scenario's name that is one of them is handed on
+            as it is; any other that is an alias of one of Gargalo's is handed on by the name that it stands for.
+        specifications: What they follow, by name, where that is known: of BBR "bbr" (version 1,
+            draft-cardwell-iccrg-bbr-congestion-control-00), "bbr2" (the same draft, -02) or "bbr3"
+            (draft-ietf-ccwg-bbr). Cases of conformance judge by it; without it they decide nothing.
         features: What a scenario may ask of it, of "0-rtt" (early data with a session of an earlier connection,
             RFC 9001 §4.6), "retry" (as a server, RFC 9000 §8.1.2), "migration" (as a client, a new local address,
             RFC 9000 §9), "ecn" (RFC 9000 §13.4), "qlog", "no-pacing" (pacing can be switched off), "mtu-discovery"
@@ -150,6 +155,7 @@ class QuicStack:
 
     version: ClassVar[str] = ""
     congestion: ClassVar[tuple[str, ...]] = ()
+    specifications: ClassVar[Mapping[str, str]] = MappingProxyType({})
     features: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: QuicConfig, host: QuicHost, now: float) -> None:
@@ -202,7 +208,7 @@ class QuicStack:
         raise NotImplementedError
 
     def stats(self) -> QuicStats:
-        """Return counters, and the state of the sender."""
+        """Return counters, and the state of the sender; after the end what was counted until then."""
         return QuicStats()
 
 

@@ -289,5 +289,5 @@ static const struct gargalo_stack table = {
     GARGALO_STACK_ABI, GARGALO_STACK_ZERO_RTT | GARGALO_STACK_RETRY | GARGALO_STACK_MIGRATION | GARGALO_STACK_ECN |
     GARGALO_STACK_QLOG | GARGALO_STACK_NO_PACING | GARGALO_STACK_MTU_DISCOVERY, sizeof table, "ngtcp2", NGTCP2_VERSION,
     settings_congestion, create, destroy, datagram_in, datagram_out, next_timer, timeout, open_stream, write_stream,
-    unacknowledged, migrate, close_in_order, is_over, stats};
+    unacknowledged, migrate, close_in_order, is_over, stats, settings_specifications};
 __attribute__((visibility("default"))) const struct gargalo_stack *gargalo_stack_v1(void) { return &table; }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 const char *const settings_congestion[] = {"cubic", "reno", "bbr", "bbr2", NULL};
+const char *const settings_specifications[] = {"", "", "bbr", "bbr2", NULL};
 static const ngtcp2_cc_algo algorithms[] = {NGTCP2_CC_ALGO_CUBIC, NGTCP2_CC_ALGO_RENO, NGTCP2_CC_ALGO_BBR, NGTCP2_CC_ALGO_BBR2};
 
 const char *settings_from(const struct gargalo_stack_config *config, ngtcp2_settings *settings, ngtcp2_transport_params *params) {

@@ -190,7 +190,13 @@ struct gargalo_stack {
     void (*close)(void *stack, uint64_t now);
     /* Whether the connection has ended and nothing more will be sent. */
     int (*is_over)(void *stack);
+    /* May be called after the end of the connection: what was counted until then. */
     void (*stats)(void *stack, struct gargalo_stack_stats *stats);
+
+    /* What each name of `congestion` follows, in the same order and as many: of BBR "bbr"
+     * (draft-cardwell-iccrg-bbr-congestion-control-00, version 1), "bbr2" (the same draft, -02) or "bbr3"
+     * (draft-ietf-ccwg-bbr); "" where the library does not say. NULL: it says it of none. Missing in tables that are smaller. */
+    const char *const *specifications;
 };
 
 /* The function that the library exports. */

@@ -23,6 +23,7 @@ impl Stack for Echo {
         version: "1",
         features: abi::feature::ECN,
         congestion: &["none", "some"],
+        specifications: &["", "bbr3"],
         tells_unacknowledged: false,
     };
 

@@ -51,7 +51,8 @@ fn layout_and_constants_are_those_of_the_header() {
         ssthresh in_flight srtt pacing_rate delivery_rate phase);
     compare!(both, "gargalo_stack", abi::Table,
         abi features size name version congestion create destroy datagram_in datagram_out
-        next_timer timeout open_stream write unacknowledged migrate close is_over stats);
+        next_timer timeout open_stream write unacknowledged migrate close is_over stats
+        specifications);
     for (name, value) in [
         ("GARGALO_STACK_ABI", abi::ABI.into()),
         ("GARGALO_NONE", abi::NONE),

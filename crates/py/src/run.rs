@@ -143,7 +143,7 @@ pub fn run(
     let faults = Arc::new(Faults::default());
     let mut adopted = scenario.clone();
     let native = gargalo_native::Faults::new();
-    let stacks = Stacks::adopt(&adopted, classes, &faults, &native)?;
+    let stacks = Stacks::adopt(&mut adopted, classes, &faults, &native)?;
     let classes = Classes::adopt(&mut adopted, classes, &faults, &native)?;
     let existing = files::existing(replace);
     let dir = match &output {

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
-use gargalo_quic::foreign::{Asked, Foreign, Outgoing, Path, Sender, Told, Verbs};
+use gargalo_quic::foreign::{About, Asked, Foreign, Outgoing, Path, Sender, Told, Verbs};
 use gargalo_quic::{
     ALPN, Config, Error, Event, Features, INITIAL_RTT, Implementation, Init, MAX_STREAMS, Realm,
     SERVER_NAME, Stack, StreamId,
@@ -151,8 +151,12 @@ impl Implementation for PyStack {
         init: Init,
         is_client: bool,
     ) -> Result<Box<dyn Stack>, Error> {
-        let known = (self.name.as_str(), self.features);
-        let (asked, told) = Asked::of(known, realm, config, init, is_client);
+        let about = About {
+            name: &self.name,
+            congestion: &self.congestion,
+            features: self.features,
+        };
+        let (asked, told) = Asked::of(about, realm, config, init, is_client);
         let made = Python::attach(|py| End::new(self, py, &asked, told));
         let end = made.map_err(|e| {
             let text = e.to_string();
@@ -160,7 +164,7 @@ impl Implementation for PyStack {
             self.faults.put(e);
             Error::Option(text)
         })?;
-        Ok(Box::new(Foreign::new(end, known, &asked)))
+        Ok(Box::new(Foreign::new(end, about, &asked)))
     }
 }
 
@@ -458,7 +462,7 @@ fn wanted<'py>(py: Python<'py>, asked: &Asked<'_>) -> PyResult<Bound<'py, PyDict
     fields.set_item("is_server", !asked.is_client)?;
     fields.set_item("local", address(asked.local))?;
     fields.set_item("remote", address(asked.remote))?;
-    fields.set_item("congestion", &config.congestion.name)?;
+    fields.set_item("congestion", asked.congestion)?;
     fields.set_item("server_name", SERVER_NAME)?;
     fields.set_item("alpn", ALPN)?;
     fields.set_item("certificate", PyBytes::new(py, asked.certificate))?;

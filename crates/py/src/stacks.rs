@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gargalo_native::stack::{NativeImplementation, NativeStack};
 use gargalo_native::{Faults as NativeFaults, Library, LoadError};
-use gargalo_quic::{Config, Congestion, Implementation};
+use gargalo_quic::{Config, Congestion, Implementation, own_name};
 use gargalo_scenario::Scenario;
 use gargalo_scenario::resolved::Transport;
 use pyo3::exceptions::PyValueError;
@@ -41,6 +41,12 @@ impl PyNativeStack {
     #[getter]
     fn congestion<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.inner.congestion())
+    }
+
+    /// What its congestion controls follow, by name, where it says so: `bbr`, `bbr2`, `bbr3`.
+    #[getter]
+    fn specifications(&self) -> BTreeMap<&str, &str> {
+        self.inner.specifications().collect()
     }
 
     /// What a scenario may ask of it, in words.
@@ -103,16 +109,16 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Finds them among the registered.
+    /// Finds them among the registered, and calls congestion controls as they do.
     pub fn adopt(
-        scenario: &Scenario,
+        scenario: &mut Scenario,
         classes: &Bound<'_, PyDict>,
         faults: &Arc<Faults>,
         native: &Arc<NativeFaults>,
     ) -> PyResult<Self> {
         let mut made = Self::default();
-        for flow in &scenario.flows {
-            let Transport::Quic(quic) = &flow.transport else {
+        for flow in &mut scenario.flows {
+            let Transport::Quic(quic) = &mut flow.transport else {
                 continue;
             };
             meet(quic, classes)?;
@@ -136,9 +142,29 @@ impl Stacks {
                 };
                 made.named.insert(name.clone(), stack);
             }
+            if let Some(name) = called(quic, classes)? {
+                Arc::make_mut(quic).congestion.name = name;
+            }
         }
         Ok(made)
     }
+}
+
+/// The name by which the stacks of a flow know its congestion control, if that is another than the scenario's.
+fn called(quic: &Config, classes: &Bound<'_, PyDict>) -> PyResult<Option<String>> {
+    let asked = &quic.congestion.name;
+    let mut other = None;
+    for stack in [&quic.stack.client, &quic.stack.server] {
+        let Some(found) = find(classes, STACK, stack)? else {
+            continue;
+        };
+        let own: Vec<String> = found.getattr("congestion")?.extract()?;
+        match own_name(&own, asked) {
+            Some(name) if name == asked => return Ok(None),
+            name => other = name.map(str::to_owned).or(other),
+        }
+    }
+    Ok(other)
 }
 
 /// Checks that both ends of a flow have its congestion control, where their stacks differ.
@@ -160,7 +186,7 @@ fn meet(quic: &Config, classes: &Bound<'_, PyDict>) -> PyResult<()> {
     };
     let (client, server) = (own(&stack.client)?, own(&stack.server)?);
     let has = |own: &Option<Vec<String>>, name: &String| match own {
-        Some(own) => own.contains(name),
+        Some(own) => own_name(own, name).is_some(),
         None => of_noq(name),
     };
     let chosen = &quic.congestion.name;

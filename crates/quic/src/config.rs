@@ -175,7 +175,13 @@ impl Config {
         let mut usual = Self::usual(given, files)?;
         usual.datagram_size = usual.datagram_size.min(room);
         let table = overlay(&usual.write(), given).into();
-        let config = Self::read(&table, files)?;
+        let mut config = Self::read(&table, files)?;
+        // An alias of one of ours may be the name of another in a stack: it is kept as it was written.
+        if !config.stack.is_noq()
+            && let Some(name) = given.get("congestion").and_then(written_name)
+        {
+            name.clone_into(&mut config.congestion.name);
+        }
         if config.datagram_size > room {
             let message = format!(
                 "datagram_size = \"{}\" does not fit: with {HEADERS} bytes of headers the route's MTU of \
@@ -296,5 +302,13 @@ impl Config {
             return Err(Error::of("migration", message).help(help));
         }
         Ok(())
+    }
+}
+
+/// The name of a congestion control, of itself or of a table of its name and parameters.
+fn written_name(congestion: &Json) -> Option<&str> {
+    match congestion {
+        Json::Object(table) => table.keys().next().map(String::as_str),
+        name => name.as_str(),
     }
 }

@@ -14,7 +14,7 @@ use rand_pcg::Pcg64;
 use crate::unsent::Unsent;
 use crate::{
     Chunk, Config, Datagram, Event, Features, Handshake, Init, Known, Notice, Realm, Session,
-    Snapshot, Stack, Stats, StreamId,
+    Snapshot, Stack, Stats, StreamId, own_name,
 };
 
 /// Datagrams in one instant, and timers in a row that are not later than the present, before a stack counts as one that
@@ -53,6 +53,17 @@ pub trait Verbs: fmt::Debug + Send {
     fn stats(&mut self) -> Sender;
     /// Looks at what the stack has told, between its calls.
     fn told<R>(&self, look: impl FnOnce(&mut Told) -> R) -> R;
+}
+
+/// What a stack says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// Its name in scenarios.
+    pub name: &'a str,
+    /// Names of its congestion controls, the default first.
+    pub congestion: &'a [String],
+    /// What it can do.
+    pub features: Features,
 }
 
 /// Where a datagram comes from and goes to.
@@ -113,6 +124,8 @@ pub struct Sender {
 pub struct Asked<'a> {
     /// The options.
     pub config: &'a Config,
+    /// The congestion control, by the stack's name for it.
+    pub congestion: &'a str,
     /// Connects.
     pub is_client: bool,
     /// When.
@@ -140,14 +153,17 @@ pub struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// What an end of the stack of this name is asked for, and the place for what it will tell.
+    /// What an end of a stack is asked for, and the place for what it will tell.
     pub fn of(
-        (name, features): (&str, Features),
+        about: About<'a>,
         realm: &'a Realm,
         config: &'a Config,
         init: Init,
         is_client: bool,
     ) -> (Self, Told) {
+        let features = about.features;
+        let asked = config.congestion.name.as_str();
+        let congestion = own_name(about.congestion, asked).unwrap_or(asked);
         let (client, server) = match is_client {
             true => (init.local.ip(), init.remote.ip()),
             false => (init.remote.ip(), init.local.ip()),
@@ -158,7 +174,7 @@ impl<'a> Asked<'a> {
             false => features.zero_rtt,
         };
         let session = is_client.then(|| Session {
-            stack: name.to_owned(),
+            stack: about.name.to_owned(),
             client,
             server,
         });
@@ -168,6 +184,7 @@ impl<'a> Asked<'a> {
         let found = config.discovered().filter(|_| features.mtu_discovery);
         let asked = Self {
             config,
+            congestion,
             is_client,
             now: init.now,
             local: init.local,
@@ -400,29 +417,35 @@ pub struct Foreign<V> {
     sent_datagrams: u64,
     sent_datagram_bytes: u64,
     ce_marks: u64,
+    /// What the sender last told of itself while the connection was there.
+    last: Sender,
+    /// The next timer is not the stack's: the world is to look at what it has told.
+    for_news: bool,
     /// Datagrams since the time advanced, and timers in a row that were due at once.
     at_once: u32,
     due_at_once: u32,
 }
 
 impl<V: Verbs> Foreign<V> {
-    /// The end of the stack of this name, which was made as asked.
-    pub fn new(verbs: V, (name, features): (&str, Features), asked: &Asked<'_>) -> Self {
+    /// The end of a stack, which was made as asked.
+    pub fn new(verbs: V, about: About<'_>, asked: &Asked<'_>) -> Self {
         let (local, now) = (asked.local, asked.now);
         // What it has told while it was made is kept for a world that asks for notices.
         verbs.told(|t| t.records = false);
         Self {
             verbs,
-            name: name.to_owned(),
+            name: about.name.to_owned(),
             now,
             local,
             known_local: local,
-            can_migrate: features.migration,
+            can_migrate: about.features.migration,
             unsent: Unsent::new(asked.config.send_window),
             is_broken: false,
             sent_datagrams: 0,
             sent_datagram_bytes: 0,
             ce_marks: 0,
+            last: Sender::default(),
+            for_news: false,
             at_once: 0,
             due_at_once: 0,
         }
@@ -441,6 +464,45 @@ impl<V: Verbs> Foreign<V> {
         self.is_broken = true;
         let why = format!("stack {}: {what}", self.name);
         self.verbs.told(|t| t.end(Event::Failed(why)));
+    }
+
+    /// Whether the world has yet to hear of something.
+    fn has_news(&self) -> bool {
+        self.verbs
+            .told(|t| !t.events.is_empty() || !t.chunks.is_empty())
+    }
+
+    /// What the sender tells of itself; after the end what it last told, where it has forgotten that since.
+    fn sender(&mut self) -> Sender {
+        if self.is_broken {
+            return self.last;
+        }
+        let now = self.verbs.stats();
+        let ended = self.verbs.told(|t| t.ended);
+        if ended && self.has_forgotten(&now) {
+            return self.last;
+        }
+        self.last = now;
+        now
+    }
+
+    /// Whether counters after the end are not those of the connection: they are missing or less than before, or are none
+    /// of packets that were sent.
+    fn has_forgotten(&self, now: &Sender) -> bool {
+        let counters = |s: &Sender| {
+            [
+                s.sent_packets,
+                s.sent_bytes,
+                s.retransmitted_packets,
+                s.lost_packets,
+                s.timeouts,
+                s.spurious,
+            ]
+        };
+        // A missing one is less than any.
+        let before = counters(&self.last).into_iter();
+        before.zip(counters(now)).any(|(was, is)| is < was)
+            || (self.sent_datagrams > 0 && now.sent_packets == Some(0))
     }
 
     fn can_write(&self) -> bool {
@@ -510,7 +572,8 @@ impl<V: Verbs> Stack for Foreign<V> {
 
     fn handle_timeout(&mut self, now: Instant) {
         let now = self.advance(now);
-        if !self.is_broken {
+        let for_news = std::mem::take(&mut self.for_news);
+        if !self.is_broken && !for_news {
             self.verbs.timeout(now);
             self.offer();
         }
@@ -518,20 +581,21 @@ impl<V: Verbs> Stack for Foreign<V> {
 
     fn poll_timeout(&mut self) -> Option<Instant> {
         let soon = self.now + Duration::from_nanos(1);
-        if self.is_broken {
-            // The world has yet to hear of it.
-            return (!self.is_over()).then_some(soon);
-        }
         if self.is_over() {
             return None;
         }
-        let at = self.verbs.next_timer()?;
+        // What it told in `datagram_out` comes after the world has looked.
+        self.for_news = self.has_news();
+        let at = match self.for_news {
+            true => self.now,
+            false => self.verbs.next_timer()?,
+        };
         if at > self.now {
             self.due_at_once = 0;
             return Some(at);
         }
         self.due_at_once += 1;
-        if self.due_at_once > MOST_AT_ONCE {
+        if self.due_at_once > MOST_AT_ONCE && !self.is_broken {
             self.fault("next_timer is never later than the present");
         }
         Some(soon)
@@ -613,6 +677,8 @@ impl<V: Verbs> Stack for Foreign<V> {
             return;
         }
         let now = self.advance(now);
+        // Its counters may be gone with the connection.
+        self.sender();
         self.verbs.close(now);
         self.verbs.told(|t| t.end(Event::Closed));
     }
@@ -622,12 +688,12 @@ impl<V: Verbs> Stack for Foreign<V> {
     }
 
     fn is_over(&self) -> bool {
-        match self.is_broken {
-            true => self.verbs.told(|t| t.events.is_empty()),
-            false => {
-                let done = self.verbs.told(|t| t.ended && t.datagrams.is_empty());
-                done && self.verbs.is_over()
-            }
+        if self.has_news() {
+            return false;
+        }
+        self.is_broken || {
+            let done = self.verbs.told(|t| t.ended && t.datagrams.is_empty());
+            done && self.verbs.is_over()
         }
     }
 
@@ -644,7 +710,7 @@ impl<V: Verbs> Stack for Foreign<V> {
     }
 
     fn stats(&mut self) -> Stats {
-        let s = self.verbs.stats();
+        let s = self.sender();
         Stats {
             sent_packets: s.sent_packets.unwrap_or(0),
             sent_bytes: s.sent_bytes.unwrap_or(0),
@@ -667,7 +733,7 @@ impl<V: Verbs> Stack for Foreign<V> {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let s = self.verbs.stats();
+        let s = self.sender();
         Snapshot {
             cwnd: s.cwnd.unwrap_or(Size::ZERO),
             ssthresh: s.ssthresh,

@@ -28,7 +28,7 @@ pub use endpoint::Endpoint;
 pub use noq::Noq;
 pub use profile::Profile;
 pub use realm::{Realm, Session};
-pub use stack::{Features, Implementation, Stack};
+pub use stack::{Features, Implementation, Stack, own_name};
 pub use stacks::{NOQ, Stacks};
 pub use tls::{ALPN, SERVER_NAME};
 pub use types::{

@@ -118,6 +118,13 @@ pub struct Features {
     pub initial_window: bool,
 }
 
+/// What a scenario's name of a congestion control is called in a stack that has these: as it is, or if the stack does
+/// not know it and it is an alias of one of this project's, by the name that it stands for.
+pub fn own_name<'a>(own: &'a [String], asked: &str) -> Option<&'a str> {
+    let known = |name: &str| own.iter().find(|n| *n == name).map(String::as_str);
+    known(asked).or_else(|| known(gargalo_cc::find(asked).ok()?.name))
+}
+
 impl Features {
     /// Checks what a scenario asks of the stack of this name, with these congestion controls, at one end.
     ///
@@ -138,7 +145,7 @@ impl Features {
             )))
         };
         let chosen = &config.congestion.name;
-        if !congestion.contains(chosen) {
+        if own_name(congestion, chosen).is_none() {
             return cannot(
                 &format!("congestion = \"{chosen}\""),
                 &format!(

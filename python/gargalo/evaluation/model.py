@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from gargalo.evaluation.stacks import Own
 from gargalo.judging import FailureReason, Mark, Profile, select
 from gargalo.metrics import Interval, mean_interval
+from gargalo.metrics.declared import below_ceiling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +26,10 @@ Better: TypeAlias = Literal["less", "more", "neither"]
 Strength: TypeAlias = Literal["MUST", "SHOULD", "should"]
 """How strongly RFC 9743 asks for it: in capitals as BCP 14 means them, else a lower-case should or ought."""
 Verdict: TypeAlias = Literal[
-    "fault", "worse", "trade-off", "like", "better", "conforms", "failed", "unknown"
+    "fault", "worse", "trade-off", "like", "better", "conforms", "failed", "no-verdict", "unknown"
 ]
 """A fault, or how it compares with the yardstick, or that it does what its specification says; `failed`: runs could not be
-done."""
+done; `no-verdict`: one run of a side, which says nothing about chance."""
 
 YARDSTICK = "cubic"
 """What verdicts compare with; the IETF sets no pass mark (RFC 9743 section 3.1)."""
@@ -40,6 +41,7 @@ VERDICTS: Mapping[Verdict, Mark] = {
     "better": Mark("+", "green", f"a figure is better than {YARDSTICK}'s, and none is worse"),
     "conforms": Mark("✓", "green", "it does what its own specification says, in all cases that apply"),
     "like": Mark("=", "dim", f"no figure differs from {YARDSTICK}'s by more than its interval and its margin"),
+    "no-verdict": Mark("·", "dim", "one run: no verdict; a difference takes two repeats or more"),
     "unknown": Mark("?", "dim", "nothing could be measured"),
 }  # fmt: skip
 """In the order of what a reader should look at first."""
@@ -129,8 +131,8 @@ class Scores:
     """All runs of the criterion, one row each, with the column `algorithm`."""
     figures: Sequence[Figure] = ()
     """Those of the criterion."""
-    of_stack: bool = False
-    """Whether the algorithm is one of a QUIC stack."""
+    over: Own | None = None
+    """The algorithm as a QUIC stack has it, if it is one."""
     constant: frozenset[str] = frozenset()
     """Algorithms all of whose repeats are the same runs: their figures have one value, without error."""
 
@@ -142,8 +144,12 @@ class Scores:
 
     def interval(self, figure: str, algorithm: str | None = None) -> Interval:
         """Return the mean of a figure with its interval."""
-        values = self.values.get(algorithm or self.algorithm, {}).get(figure, ())
-        bounds = next(f.bounds for f in self.figures if f.name == figure)
+        name = algorithm or self.algorithm
+        values = self.values.get(name, {}).get(figure, ())
+        declared = next(f for f in self.figures if f.name == figure)
+        bounds = declared.bounds
+        if declared.unit == "bit/s":
+            bounds = below_ceiling(bounds, select(self.frame, {"algorithm": name}))
         return mean_interval(values, bounds=bounds)
 
     def mean(self, figure: str, algorithm: str | None = None) -> float | None:
@@ -188,9 +194,12 @@ class Criterion:
 
     def applies_to(self, algorithm: str) -> bool:
         """Whether an algorithm is judged by it."""
-        if isinstance(algorithm, Own) and self.algorithms and not self.of_stacks:
-            return False
-        return not self.algorithms or algorithm in self.algorithms
+        if not self.algorithms:
+            return True
+        if not isinstance(algorithm, Own):
+            return algorithm in self.algorithms
+        # By its name alone, that is all that is known: then it says that it cannot judge.
+        return self.of_stacks and (algorithm.follows or algorithm.congestion) in self.algorithms
 
 
 @dataclass(frozen=True)

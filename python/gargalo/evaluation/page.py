@@ -223,7 +223,7 @@ def card(
         height,
         cells,
         archive(cells) if len(cells) > 1 else "",
-        result.verdict not in ("like", "conforms", "unknown")
+        result.verdict not in ("like", "conforms", "no-verdict", "unknown")
         or any(o.verdict in ("worse", "better") for o in result.outcomes),
     )
 
@@ -316,6 +316,8 @@ def told(result: Result, rows: Sequence[Row]) -> list[tuple[str, str]]:
     if result.cases:
         apply = [c for c in result.cases if c.conforms is not None]
         rest = len(result.cases) - len(apply)
+        if not apply:
+            return [("unknown", f"no case is decided: {result.cases[0].seen}")]
         open_ = any(c.verdict == "not decided" for c in result.cases)
         left = "not decided or not applicable" if open_ else "not applicable"
         text = f"{len(apply)} case{'' if len(apply) == 1 else 's'}" + (

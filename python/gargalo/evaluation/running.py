@@ -15,7 +15,7 @@ from gargalo import _core, judging, native
 from gargalo.evaluation import scoring
 from gargalo.evaluation.criteria import CRITERIA, find
 from gargalo.evaluation.model import PROFILES, REFERENCES, Plan
-from gargalo.evaluation.stacks import INSIDE, Own, carried, label_of
+from gargalo.evaluation.stacks import INSIDE, Own, carried, label_of, not_said
 from gargalo.registry import registered
 from gargalo.scenario import to_toml
 from gargalo.sweeps import Job, derive_seed, execute
@@ -145,7 +145,7 @@ def candidates_of(stack: Stack, names: Sequence[str | Path]) -> list[Candidate]:
             own = ", ".join(stack.congestion)
             msg = f'{stack.name} has no congestion control "{name}"; it has {own}'
             raise SweepError(msg)
-        own = Own(str(name), stack.name)
+        own = Own(str(name), stack.name, follows=stack.specifications.get(str(name)))
         found.append(Candidate(own.label, over=own))
     return found
 
@@ -259,6 +259,9 @@ def evaluate(
         told = "; ".join(
             f"{c.id} is for {', '.join(c.algorithms)}" for c in criteria if c.algorithms
         )
+        silent = [c.over for c in wanted if c.over is not None and c.over.follows is None]
+        if silent:
+            told += "; " + "; ".join(not_said(own) for own in silent)
         msg = f"nothing to run for {', '.join(whole)}: {told or 'no criterion is of this profile'}"
         raise SweepError(msg)
     sweep = execute(
@@ -288,7 +291,10 @@ def evaluate(
             ):
                 continue
             rows = frame.filter(pl.col("criterion") == criterion.id)
-            if stack is not None and not any(c == criterion.id for c, _ in scenarios):
+            over = candidate.over
+            ran = over is None or any(c == criterion.id for c, _ in scenarios)
+            unsaid = over is not None and over.follows is None and criterion.cases is not None
+            if not ran and not unsaid:
                 continue  # QUIC cannot do any of its cells.
             own = {
                 name.removeprefix(f"{candidate.name} "): to_toml(dict(s))
@@ -303,7 +309,7 @@ def evaluate(
                 references,
                 failed,
                 own,
-                of_stack=stack is not None,
+                over=candidate.over,
             )
             results.append(judged)
         seen = findings(sweep, results, [candidate.name, *references])

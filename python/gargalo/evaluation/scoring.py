@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gargalo.evaluation.model import CaseResult, Criterion, Figure, Verdict
+    from gargalo.evaluation.stacks import Own
     from gargalo.judging import FailureReason
 
 
@@ -23,7 +24,7 @@ def scores(
     frame: pl.DataFrame,
     algorithms: Sequence[str],
     *,
-    of_stack: bool = False,
+    over: Own | None = None,
 ) -> Scores:
     """Return the figures of an algorithm and of the others in a criterion."""
     values: dict[str, dict[str, list[float | None]]] = {}
@@ -38,9 +39,7 @@ def scores(
             cells = rows.filter(pl.col("repeat") == repeat)
             for f in criterion.figures:
                 own[f.name].append(f.of(cells))
-    return Scores(
-        algorithm, values, frame, criterion.figures, of_stack, constant=frozenset(constant)
-    )
+    return Scores(algorithm, values, frame, criterion.figures, over, constant=frozenset(constant))
 
 
 def distinct(rows: pl.DataFrame) -> pl.DataFrame:
@@ -59,7 +58,8 @@ def outcome(figure: Figure, found: Scores, references: Sequence[str]) -> Outcome
     """Compare a figure with the yardstick.
 
     Better or worse only if the interval of the difference says so (Welch's t test, 95%; where all repeats of one are the
-    same runs, Student's of one sample) and the difference of the means is more than the figure's margin.
+    same runs, Student's of one sample) and the difference of the means is more than the figure's margin. One run of a
+    side that is not a constant has no verdict.
     """
     own = found.interval(figure.name)
     others = {r: found.interval(figure.name, r) for r in references}
@@ -74,7 +74,9 @@ def outcome(figure: Figure, found: Scores, references: Sequence[str]) -> Outcome
     low = high = None
     certain = True
     lists = [s for s in sides if isinstance(s, list)]
-    if lists and min(map(len, lists)) > 1:
+    if lists and min(map(len, lists)) < 2:
+        return Outcome(figure, own, others, "no-verdict", gap)
+    if lists:
         found_difference = metrics.difference(*sides)
         low, high = found_difference.low, found_difference.high
         # If all values of each side are equal, the difference is certain.
@@ -93,14 +95,14 @@ def result(
     failures: Sequence[FailureReason] = (),
     scenarios: Mapping[str, str] | None = None,
     *,
-    of_stack: bool = False,
+    over: Own | None = None,
 ) -> Result:
     """Judge an algorithm by a criterion.
 
     Its verdict is `failed` if runs could not be done, `fault` if something is wrong beyond comparison,
     `trade-off` if some figures are worse and others better, else what those that differ are; where cases of conformance are all there is, `conforms`.
     """
-    found = scores(criterion, algorithm, frame, references, of_stack=of_stack)
+    found = scores(criterion, algorithm, frame, references, over=over)
     outcomes = [outcome(f, found, references) for f in criterion.figures]
     faults: list[str] = [] if failures and found.own().height == 0 else criterion.faults(found)
     cases: Sequence[CaseResult] = ()
@@ -112,6 +114,8 @@ def result(
     verdicts = [o.verdict for o in outcomes]
     differ = {v for v in verdicts if v in ("worse", "better")}
     verdict: Verdict = "trade-off" if len(differ) > 1 else differ.pop() if differ else "like"
+    if not differ and "no-verdict" in verdicts:
+        verdict = "no-verdict"
     if all(v == "unknown" for v in verdicts):
         verdict = "conforms" if any(c.conforms for c in cases) else "unknown"
     if faults:

@@ -15,28 +15,31 @@ if TYPE_CHECKING:
     from gargalo.interop import Stack
 
 INSIDE = "noq"
-SPECIFIED = frozenset({"bbr", "bbr2", "bbr3"})
-"""Names of algorithms of stacks that have cases of conformance."""
 NOT_IN_QUIC = frozenset({"receive_buffer", "min_rto", "mss", "delayed_ack"})
 """Settings of TCP that have no counterpart: QUIC's windows are large, its timers and packet sizes its own."""
 
 
 class Own(str):
-    """An algorithm over QUIC: as text its name among specifications, so that cases know their variant."""
+    """An algorithm over QUIC: as text what the stack says that it follows, so that cases know their variant."""
 
-    __slots__ = ("congestion", "label", "stack")
+    __slots__ = ("congestion", "follows", "label", "stack")
 
     stack: str
     congestion: str
     """Its name in the stack."""
     label: str
     """Its name among the results."""
+    follows: str | None
+    """Its name among specifications; None if the stack does not say what it follows."""
 
-    def __new__(cls, congestion: str, stack: str, label: str | None = None) -> Own:
-        """Make one."""
-        made = super().__new__(cls, specification(congestion))
-        made.stack, made.congestion = stack, congestion
-        made.label = label or f"{stack}-{congestion}"
+    def __new__(
+        cls, congestion: str, stack: str, label: str | None = None, follows: str | None = None
+    ) -> Own:
+        """Make one; those of the stack inside are ours, and follow what their names say."""
+        follows = congestion if stack == INSIDE else follows
+        label = label or f"{stack}-{congestion}"
+        made = super().__new__(cls, follows or label)
+        made.stack, made.congestion, made.label, made.follows = stack, congestion, label, follows
         return made
 
     def options(self) -> dict[str, Any]:
@@ -46,10 +49,9 @@ class Own(str):
         return {**own, "crypto": "null"} if self.stack == INSIDE else own
 
 
-def specification(name: str) -> str:
-    """Return the name under which an algorithm, or a label of one, has cases of conformance."""
-    last = name.rpartition("-")[2]
-    return last if last in SPECIFIED else name
+def not_said(own: Own) -> str:
+    """Say that no document is known to judge an algorithm of a stack by."""
+    return f"the stack {own.stack} does not say which document its {own.congestion} follows"
 
 
 def label_of(algorithm: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gargalo.judging import Mark
@@ -30,6 +30,8 @@ class Stack:
     """Its congestion controls, the default first."""
     features: frozenset[str] = frozenset()
     """What a scenario may ask of it; see `gargalo.QuicStack.features`."""
+    specifications: Mapping[str, str] = field(default_factory=dict)
+    """What its congestion controls follow, by name, where it says so; see `gargalo.QuicStack.specifications`."""
     file: str = ""
     """Where it is from; empty for the one inside."""
     broken: str = ""
@@ -41,6 +43,7 @@ class Stack:
             "name": self.name,
             "version": self.version,
             "congestion": list(self.congestion),
+            "specifications": dict(self.specifications),
             "features": sorted(self.features),
             "file": self.file,
             "broken": self.broken,

@@ -23,7 +23,7 @@ def noq() -> Stack:
     """Return the stack inside, which has all congestion controls of the project."""
     names = [str(c["name"]) for c in _core.congestion()]
     own = ["cubic", *(n for n in names if n != "cubic")]
-    return Stack(NOQ, NOQ_VERSION, tuple(own), NOQ_FEATURES)
+    return Stack(NOQ, NOQ_VERSION, tuple(own), NOQ_FEATURES, {n: n for n in own})
 
 
 def known() -> dict[str, Stack]:
@@ -39,7 +39,12 @@ def known() -> dict[str, Stack]:
     for name, stack in registered()["stack"].items():
         file = getattr(stack, "file", None) or files.get(name, "")
         found[name] = Stack(
-            name, stack.version, tuple(stack.congestion), frozenset(stack.features), str(file)
+            name,
+            stack.version,
+            tuple(stack.congestion),
+            frozenset(stack.features),
+            dict(stack.specifications),
+            str(file),
         )
     return dict(sorted(found.items()))
 
@@ -53,6 +58,14 @@ def find(names: Sequence[str]) -> list[Stack]:
     """
     every = known()
     return [judging.find("stack", n, every) for n in names] or list(every.values())
+
+
+def specification(stack: str, congestion: str) -> str | None:
+    """Return what a loaded stack says that a congestion control of it follows, such as `bbr2`; None if it does not say."""
+    if stack == NOQ:
+        return congestion
+    found = registered()["stack"].get(stack)
+    return None if found is None else found.specifications.get(congestion)
 
 
 def common_congestion(*stacks: Stack) -> str | None:

@@ -121,6 +121,7 @@ impl Stack for Quiche {
         version: "0.30.0",
         features: ZERO_RTT | RETRY | MIGRATION | QLOG | NO_PACING | MTU_DISCOVERY | INITIAL_WINDOW,
         congestion: &["cubic", "reno", "bbr2"],
+        specifications: &["", "", "bbr2"],
         tells_unacknowledged: false,
     };
 

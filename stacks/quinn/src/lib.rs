@@ -162,6 +162,7 @@ impl Stack for Quinn {
         version: "0.11.19",
         features: ZERO_RTT | RETRY | MIGRATION | ECN | QLOG | MTU_DISCOVERY | INITIAL_WINDOW,
         congestion: &["cubic", "newreno", "bbr"],
+        specifications: &["", "", "bbr"],
         tells_unacknowledged: false,
     };
 

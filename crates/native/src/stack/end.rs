@@ -47,7 +47,7 @@ impl End {
         told: Told,
     ) -> Result<Self, Error> {
         let config = asked.config;
-        let strings = [config.congestion.name.as_str(), SERVER_NAME, ALPN].map(CString::new);
+        let strings = [asked.congestion, SERVER_NAME, ALPN].map(CString::new);
         let [Ok(congestion), Ok(server_name), Ok(alpn)] = strings else {
             return Err(Error::Option("a name has a zero byte".to_owned()));
         };

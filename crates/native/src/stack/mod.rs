@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use gargalo_plugin::stack::abi::{self, feature};
-use gargalo_quic::foreign::{Asked, Foreign};
+use gargalo_quic::foreign::{About, Asked, Foreign};
 use gargalo_quic::{Config, Error, Features, Implementation, Init, Realm, Stack};
 
 use crate::calls::Callee;
@@ -58,6 +58,7 @@ pub struct NativeStack {
     callee: &'static Callee,
     version: String,
     congestion: Vec<String>,
+    specifications: Vec<String>,
     features: Features,
     writes_qlog: bool,
 }
@@ -153,14 +154,18 @@ impl NativeStack {
             });
         }
         // SAFETY: tables of this version have a size.
-        if unsafe { (*table).size } < size_of::<abi::Table>() as u64 {
+        let size = unsafe { (*table).size };
+        let Some(size) = usize::try_from(size)
+            .ok()
+            .filter(|s| *s >= abi::LEAST_TABLE)
+        else {
             return Err(LoadError::Sizes {
                 file: file(),
                 header: "stack",
             });
-        }
-        // SAFETY: version and size are right, so it is a table.
-        let table = unsafe { &*table };
+        };
+        // SAFETY: version and size are right, so it is a table, or the beginning of one.
+        let table = &unsafe { whole(table, size) };
         let functions = Functions::of(table).ok_or_else(|| {
             invalid("the table of the stack lacks a function; only unacknowledged and migrate may be NULL")
         })?;
@@ -170,14 +175,15 @@ impl NativeStack {
             let what = format!("\"{name}\" cannot be the name of a stack");
             return Err(invalid(&what));
         }
-        let mut congestion = Vec::new();
-        if !table.congestion.is_null() {
-            // SAFETY: the list ends with a null pointer; the limit holds where it does not.
-            let names = (0..MOST_NAMES).map(|i| text(unsafe { *table.congestion.add(i) }));
-            congestion.extend(names.map_while(|n| n));
-        }
+        let congestion = texts(table.congestion);
         if congestion.is_empty() {
             return Err(invalid("the stack lists no congestion control"));
+        }
+        let specifications = texts(table.specifications);
+        if !table.specifications.is_null() && specifications.len() != congestion.len() {
+            return Err(invalid(
+                "the stack has another number of specifications than of congestion controls",
+            ));
         }
         let has = |bit: u32| table.features & bit != 0;
         if has(feature::MIGRATION) && functions.migrate.is_none() {
@@ -189,6 +195,7 @@ impl NativeStack {
             callee: Callee::new(library.file(), name.leak(), &function::NAMES),
             version: text(table.version).unwrap_or_default(),
             congestion,
+            specifications,
             features: Features {
                 zero_rtt: has(feature::ZERO_RTT),
                 retry: has(feature::RETRY),
@@ -222,15 +229,54 @@ impl NativeStack {
         &self.congestion
     }
 
+    /// Those of them of which it says what they follow, with that: `bbr`, `bbr2`, `bbr3`.
+    pub fn specifications(&self) -> impl Iterator<Item = (&str, &str)> {
+        let names = self.congestion.iter().map(String::as_str);
+        let follow = self.specifications.iter().map(String::as_str);
+        names.zip(follow).filter(|(_, follows)| !follows.is_empty())
+    }
+
     /// What it can do.
     pub fn features(&self) -> Features {
         self.features
+    }
+
+    fn about(&self) -> About<'_> {
+        About {
+            name: self.name(),
+            congestion: &self.congestion,
+            features: self.features,
+        }
     }
 
     /// Whether it writes qlog.
     pub fn writes_qlog(&self) -> bool {
         self.writes_qlog
     }
+}
+
+/// The table of a library; what is beyond its size is null.
+///
+/// # Safety
+/// `table` must have `size` bytes, which must be those of a table or of its beginning.
+unsafe fn whole(table: *const abi::Table, size: usize) -> abi::Table {
+    let mut whole = std::mem::MaybeUninit::<abi::Table>::zeroed();
+    let size = size.min(size_of::<abi::Table>());
+    // SAFETY: the caller answers for the bytes; zeros are null pointers, missing functions and numbers.
+    unsafe {
+        std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), size);
+        whole.assume_init()
+    }
+}
+
+/// The strings of a list that ends with a null pointer; none for no list.
+fn texts(list: *const *const c_char) -> Vec<String> {
+    if list.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: the list ends with a null pointer; the limit holds where it does not.
+    let all = (0..MOST_NAMES).map(|i| text(unsafe { *list.add(i) }));
+    all.map_while(|t| t).collect()
 }
 
 /// A string of a library; `None` for a null pointer.
@@ -281,9 +327,9 @@ impl Implementation for NativeImplementation {
         init: Init,
         is_client: bool,
     ) -> Result<Box<dyn Stack>, Error> {
-        let known = (self.of.name(), self.of.features);
-        let (asked, told) = Asked::of(known, realm, config, init, is_client);
+        let about = self.of.about();
+        let (asked, told) = Asked::of(about, realm, config, init, is_client);
         let end = End::new(self.of, &self.faults, &asked, told)?;
-        Ok(Box::new(Foreign::new(end, known, &asked)))
+        Ok(Box::new(Foreign::new(end, about, &asked)))
     }
 }

@@ -241,7 +241,11 @@ pub struct Table {
     pub close: Option<unsafe extern "C" fn(*mut c_void, u64)>,
     pub is_over: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
     pub stats: Option<unsafe extern "C" fn(*mut c_void, *mut Stats)>,
+    pub specifications: *const *const c_char,
 }
+
+/// The size of the first tables of this version, which end before `specifications`.
+pub const LEAST_TABLE: usize = std::mem::offset_of!(Table, specifications);
 
 // SAFETY: a table is constant, and what it points to lives as long as its library.
 unsafe impl Sync for Table {}

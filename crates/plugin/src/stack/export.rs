@@ -30,15 +30,19 @@ pub fn table<S: Stack>() -> abi::Table {
     let _ = catch_unwind(S::prepare);
     let about = S::ABOUT;
     let text = |s: &str| CString::new(s).unwrap_or_default().into_raw().cast_const();
-    let mut names: Vec<*const c_char> = about.congestion.iter().map(|n| text(n)).collect();
-    names.push(std::ptr::null());
+    let list = |of: &[&str]| {
+        let mut texts: Vec<*const c_char> = of.iter().map(|s| text(s)).collect();
+        texts.push(std::ptr::null());
+        texts.leak().as_ptr()
+    };
+    let says = about.specifications.len() == about.congestion.len();
     abi::Table {
         abi: abi::ABI,
         features: about.features,
         size: size_of::<abi::Table>() as u64,
         name: text(about.name),
         version: text(about.version),
-        congestion: names.leak().as_ptr(),
+        congestion: list(about.congestion),
         create: Some(create::<S>),
         destroy: Some(destroy::<S>),
         datagram_in: Some(datagram_in::<S>),
@@ -52,6 +56,10 @@ pub fn table<S: Stack>() -> abi::Table {
         close: Some(close::<S>),
         is_over: Some(is_over::<S>),
         stats: Some(stats::<S>),
+        specifications: match says {
+            true => list(about.specifications),
+            false => std::ptr::null(),
+        },
     }
 }
 

@@ -26,6 +26,10 @@ pub struct About {
     pub features: u32,
     /// Names of its congestion controls, the default first.
     pub congestion: &'static [&'static str],
+    /// What each of them follows, in the same order: of BBR `bbr` (draft-cardwell-iccrg-bbr-congestion-control-00, version
+    /// 1), `bbr2` (the same draft, -02) or `bbr3` (draft-ietf-ccwg-bbr); empty where the library does not say. An empty list:
+    /// it says it of none.
+    pub specifications: &'static [&'static str],
     /// Whether [`Stack::unacknowledged`] tells.
     pub tells_unacknowledged: bool,
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from gargalo.evaluation.model import CaseResult, Cell, Conformance, Criterion
-from gargalo.evaluation.stacks import specification
+from gargalo.evaluation.stacks import Own, not_said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -107,6 +107,8 @@ def named(case: Case, algorithm: str, seed: int) -> Json:
 def cells(cases: Sequence[Case], plan: Plan) -> list[Cell]:
     """Return a cell for each case that applies to the algorithm."""
     name = name_of(plan.algorithm)
+    if isinstance(name, Own) and name.follows is None:
+        return []  # No run decides without a document to judge by.
     return [Cell({"case": c.id}, named(c, name, plan.seed)) for c in cases if name not in c.not_for]
 
 
@@ -152,17 +154,23 @@ def figures_of(case: Case, seen: Seen) -> dict[str, float]:
 def results(cases: Sequence[Case], scores: Scores) -> Conformance:
     """Judge each case by all runs of the algorithm; one run that does not conform decides."""
     by_id = {c.id: c for c in cases}
-    algorithm = specification(scores.algorithm) if scores.of_stack else scores.algorithm
     own = scores.own()
+    algorithm = scores.algorithm
+    if scores.over is not None:
+        if scores.over.follows is None:
+            seen = not_said(scores.over)
+            open_ = [CaseResult(c.id, c.title, c.section, c.expected, None, seen) for c in cases]
+            return Conformance(open_, own)
+        algorithm = scores.over.follows
     findings: dict[str, list[Finding]] = {}
-    conforms, seen = [], []
+    conforms, told = [], []
     for row in own.iter_rows(named=True):
         finding = judged(by_id[row["case"]], row, algorithm)
         findings.setdefault(row["case"], []).append(finding)
         conforms.append(finding.conforms)
-        seen.append(finding.seen)
+        told.append(finding.seen)
     frame = own.with_columns(
-        pl.Series("conforms", conforms, dtype=pl.Boolean), pl.Series("seen", seen, dtype=pl.String)
+        pl.Series("conforms", conforms, dtype=pl.Boolean), pl.Series("seen", told, dtype=pl.String)
     )
     return Conformance([of(c, findings.get(c.id, []), algorithm) for c in cases], frame)
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from gargalo.evaluation.criteria.conformance.model import DELAYED_PACKETS
 from gargalo.evaluation.criteria.conformance.networks import RTT_S
-from gargalo.evaluation.stacks import specification
+from gargalo.interop.stacks import specification
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -143,7 +143,8 @@ def complete(seen: Seen, hidden: Collection[str] = ()) -> Seen:
         return replace(seen, spans=[])  # It tells no phase of BBR.
     options: dict[str, Any] = seen.run.setup.flows[0].transport["quic"]
     stack, name = options.get("stack", ""), options["congestion"]
-    variant = specification(name if isinstance(name, str) else next(iter(name)))
+    name = name if isinstance(name, str) else next(iter(name))
+    variant = specification(str(stack), name) or name
     times = seen.times
     phases = seen.table["phase"].to_numpy()
     more: dict[str, Values] = {}
