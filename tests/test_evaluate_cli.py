@@ -218,6 +218,9 @@ def test_only_what_exceeds_interval_and_margin_is_a_change():
     assert kinds(changed(values=[0.2, 0.21, 0.205])) == ["worse"]
     assert kinds(changed(values=[0.05, 0.051, 0.049])) == ["better"]
     assert kinds(changed(values=[None, None, None])) == ["gone"]
+    (one,) = records.compare(CARD, changed(values=[0.9]))
+    assert (one.kind, one.is_regression) == ("no verdict", False)
+    assert one.text.endswith("one run: no verdict")
     assert kinds(changed(better="more", values=[0.2, 0.21, 0.205])) == ["worse"]
 
 

@@ -63,7 +63,7 @@ def test_an_algorithm_with_a_fault_fails_the_criterion_with_the_reason(
     for name in faultless:
         result = found[name, criterion]
         assert result.faults == [], name
-        assert result.verdict in ("worse", "trade-off", "like", "better")
+        assert result.verdict in ("no-verdict", "like"), "of one run nothing is better or worse"
 
 
 # --- known facts
@@ -88,7 +88,7 @@ def test_cubic_keeps_a_queue_standing_in_a_deep_buffer(store):
 
 
 def test_vegas_loses_to_reno(store):
-    found = results(store, ["vegas"], "versus-reno")["vegas", "versus-reno"]
+    found = results(store, ["vegas"], "versus-reno", repeat=3)["vegas", "versus-reno"]
     assert value(found, "own_share") < 0.4
     assert value(found, "share") > 1.6
     # Reno alone has all of the link: it loses what Vegas takes, which is little.
@@ -117,6 +117,25 @@ def test_harm_is_against_the_run_without(store):
     # CUBIC takes half of it from CUBIC, BBR 1 more, and it makes it lose packets.
     assert 0.3 < value(found, "harm_goodput", "cubic") < 0.7 < value(found, "harm_goodput")
     assert value(found, "harm_loss") > 0.5 > value(found, "harm_loss", "cubic")
+
+
+def test_an_algorithm_that_starves_itself_is_not_better():
+    network = {"others": 1, "first": "own", "buffer_bdp": 1.0}
+    rows = []
+    for algorithm, mine, starved in (("x", 0.04e6, 0.98), ("cubic", 9.6e6, 0.0)):
+        for k in range(3):
+            noise = 1 + 0.001 * k
+            both = {"goodput_bps.own": mine * noise, "goodput_bps.other": (19.3e6 - mine) * noise}
+            both |= {"starved.own": starved - 0.001 * k, "starved.other": 0.0}
+            alone = {"goodput_bps.other": 19.3e6 * noise}
+            run = {"algorithm": algorithm, "repeat": k, **network}
+            rows += [{**run, "own": 1, **both}, {**run, "own": 0, **alone}]
+    found = scoring.result(
+        find("versus-reno"), "x", pl.DataFrame(rows, infer_schema_length=None), ("cubic",)
+    )
+    verdicts = {o.figure.name: o.verdict for o in found.outcomes}
+    assert (verdicts["share"], verdicts["own_starved"]) == ("better", "worse")
+    assert found.verdict == "trade-off", "it leaves Reno all, since it is starved"
 
 
 def harms(own, other):
@@ -330,9 +349,19 @@ def test_a_constant_is_compared_with_by_the_test_of_one_sample():
     assert [c.kind for c in records.figure_change("c", before, surely)] == ["better"]
 
 
-def test_one_run_of_each_is_judged_by_the_margin_alone():
-    assert judged([(10.6, 0.010)], [(10.0, 0.010)]).verdict == "better"
-    assert judged([(10.4, 0.010)], [(10.0, 0.010)]).verdict == "like"
+def test_one_run_of_a_side_has_no_verdict():
+    for own, cubic in (
+        ([(20.0, 0.010)], [(10.0, 0.010)]),
+        ([(10.0, 0.010)], [(10.0, 0.010)]),
+        (STEADY, [(5.0, 0.010)]),
+    ):
+        found = judged(own, cubic)
+        assert (found.verdict, {o.verdict for o in found.outcomes}) == (
+            "no-verdict",
+            {"no-verdict"},
+        )
+    rate, _ = judged([(20.0, 0.010)], [(10.0, 0.010)]).outcomes
+    assert (rate.difference, rate.low) == (10.0, None)
 
 
 def test_faults_failures_and_nothing():

@@ -388,6 +388,7 @@ def show(
     if compared:
         for change in changes:
             colour = "red" if change.is_regression else "green"
+            colour = "dim" if change.kind == "no verdict" else colour
             out.print(
                 f"{change.kind}: {change.criterion}: {change.text}", style=colour, markup=False
             )

@@ -109,7 +109,7 @@ def interval(i: Interval) -> dict[str, Any]:
 class Change:
     """How a criterion or figure differs from a baseline."""
 
-    kind: Literal["worse", "better", "new fault", "mended", "new failure", "gone"]
+    kind: Literal["worse", "better", "no verdict", "new fault", "mended", "new failure", "gone"]
     criterion: str
     figure: str
     text: str
@@ -149,7 +149,7 @@ def compare(baseline: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]
     """Return what differs beyond chance and beyond the figures' margins.
 
     Figures are compared by Welch's t test of their values (95%) where each has two or more, by that of one sample where
-    one is a constant (all of its repeats are the same runs), else by their margins alone.
+    one is a constant (all of its repeats are the same runs). Where one is of a single run a difference has no verdict.
 
     Raises:
         BaselineError: The baseline is of another profile.
@@ -212,7 +212,12 @@ def figure_change(name: str, before: Mapping[str, Any], after: Mapping[str, Any]
         return []
     sides = [v[0] if f.get("constant") else v for f, v in ((after, a), (before, b))]
     lists = [s for s in sides if isinstance(s, list)]
-    if lists and min(map(len, lists)) > 1:
+    if lists and min(map(len, lists)) < 2:
+        text = (
+            f"{before['text']}: {written(after)} (baseline {written(before)}); one run: no verdict"
+        )
+        return [Change("no verdict", name, before["name"], text)]
+    if lists:
         found = metrics.difference(*sides)
         if found.low is not None and found.high is not None and found.low <= 0 <= found.high:
             return []

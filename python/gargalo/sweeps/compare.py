@@ -170,9 +170,10 @@ def compare(
         if key not in other:
             continue
         cell = dict(zip(by, key, strict=True))
+        carried = pl.concat([_ceilings(side, cell) for side in (a, b)])
         for metric in chosen:
             x, y, pairs = _values(mine, other[key], metric, paired)
-            bounds = bounds_in(metric, pl.concat([_ceilings(s, cell) for s in (a, b)]), known)
+            bounds = bounds_in(metric, carried, known)
             told = difference(x, y, level=level, test=test, paired=pairs, bounds=bounds)
             found.append((cell, metric, told, _mean(x), _mean(y)))
     if not found:

@@ -153,6 +153,7 @@ def versus(other: str, strength: str, about: str) -> Criterion:
         figure("rtt_p95_s", f"round-trip time of {name}, 95th percentile", "less", beside("rtt_p95_s.other"), bounds=POSITIVE, margin=0.1, least=0.002),
         figure("lost", f"share of {name}'s packets lost", "less", beside("lost.other"), bounds=SHARE, margin=0.1, least=0.002),
         figure("own_share", "its own goodput over an equal share", "neither", own_share, bounds=POSITIVE),
+        figure("own_starved", "share of time that the worst of its own flows starves", "less", beside("starved.own", "max"), bounds=SHARE, least=0.05),
     )  # fmt: skip
     return Criterion(
         f"versus-{other}",
@@ -162,7 +163,8 @@ def versus(other: str, strength: str, about: str) -> Criterion:
         about,
         "One to one at 20 Mbit/s, 40 ms and one bandwidth-delay product, either beginning 5 s before the other "
         "(standard: one and four and sixteen to one, either way, buffers of 0.5 to 4; full: 0.25 to 4). "
-        f"Harm compares with {name} alone there; the columns of the references say what standard algorithms do to it.",
+        f"Harm compares with {name} alone there; the columns of the references say what standard algorithms do to it. "
+        "An algorithm that is starved harms nobody, which does not make it compatible: how long its own flows starve is a figure too.",
         partial(cells, other),
         figures,
         partial(starves, name),
@@ -402,6 +404,14 @@ CRITERIA = (
                 bounds=POSITIVE,
                 margin=0.1,
                 least=0.01,
+            ),
+            figure(
+                "own_long_bps",
+                "goodput of its long flows beside short CUBIC flows",
+                "more",
+                in_case("long", "goodput_bps.long"),
+                bounds=POSITIVE,
+                margin=0.05,
             ),
             figure(
                 "cubic_long_bps",
