@@ -91,9 +91,55 @@ def find(paths: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+@dataclass
+class Counts:
+    """What became of the scripts of a directory.
+
+    Attributes:
+        scripts: How many there are.
+        read: How many were read: everything in them is known.
+        passed: How many passed.
+        failed: How many found something else.
+        unsupported: How many could not be read, or ask for what the stack does not have.
+        broken: How many the system refused.
+        reasons: Why scripts were not supported or broken, each with how many.
+
+    """
+
+    scripts: int = 0
+    read: int = 0
+    passed: int = 0
+    failed: int = 0
+    unsupported: int = 0
+    broken: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    def add(self, verdict: dict[str, Any]) -> None:
+        """Count a verdict."""
+        self.scripts += 1
+        self.read += bool(verdict.get("read"))
+        kind = verdict["verdict"]
+        setattr(self, kind, getattr(self, kind) + 1)
+        if kind in ("unsupported", "broken"):
+            reason = verdict["message"]
+            self.reasons[reason] = self.reasons.get(reason, 0) + 1
+
+
+def count(paths: Sequence[Path], verdicts: Sequence[dict[str, Any]]) -> dict[Path, Counts]:
+    """Count verdicts for each directory, in the order of the paths."""
+    directories: dict[Path, Counts] = {}
+    for path, verdict in zip(paths, verdicts, strict=True):
+        directories.setdefault(path.parent, Counts()).add(verdict)
+    return directories
+
+
 def run(
     texts: Sequence[str],
     *,
+    paths: Sequence[Path] | None = None,
+    init: Path | None = None,
+    defines: Sequence[tuple[str, str]] = (),
+    strict_end: bool = False,
     kernel: bool = False,
     tolerance_ms: int = TOLERANCE_MS,
     jobs: int | None = None,
@@ -103,10 +149,16 @@ def run(
     """Run scripts on our stack or on the kernel, and return their verdicts.
 
     A verdict has `verdict`: `passed`; `failed`, with `line`, `column`, `expected`, `came` and `packets`; `unsupported`, with
-    `line`, `column`, `message` and `help`; or `broken`, with `message`.
+    `line`, `column`, `message` and `help`; or `broken`, with `message`. It also has `read`: whether the script was read and
+    everything in it is known; and `notes`, if shell files that it names have commands that are not run, or settings that
+    the stack does not have.
 
     Args:
         texts: The scripts.
+        paths: Their files; paths of shell files in a script count from its directory. Default: scripts name no files.
+        init: A shell file whose settings (lines `sysctl NAME=VALUE`) each script begins with.
+        defines: Words of the scripts, and what stands for them.
+        strict_end: What the stack sends before the last event and no event expects is a fault also at the end.
         kernel: Run on the kernel, in real time, in the sandbox, instead of our stack in virtual time.
         tolerance_ms: How early or late the kernel may be.
         jobs: Scripts at a time. Default: 16 on the kernel, 1 on our stack.
@@ -115,11 +167,16 @@ def run(
 
     Raises:
         RunError: The system does not permit it.
+        OSError: The file of `init` cannot be read.
 
     """
     verdicts: dict[int, dict[str, Any]] = {}
     request = {
         "texts": list(texts),
+        "directories": [str(p.resolve().parent) for p in paths] if paths else [None] * len(texts),
+        "init": [str(init), init.read_text(encoding="utf-8")] if init else None,
+        "defines": [list(pair) for pair in defines],
+        "strict_end": strict_end,
         "kernel": kernel,
         "tolerance_ms": tolerance_ms,
         "jobs": jobs or (JOBS if kernel else 1),

@@ -1,6 +1,8 @@
 //! The value of an expression.
 
-use crate::ast::{At, Expr, Op};
+use std::collections::BTreeSet;
+
+use crate::ast::{At, Expr, Op, Statement};
 use crate::fault::Fault;
 use crate::words::CONSTANTS;
 
@@ -65,26 +67,47 @@ pub(crate) const FIELDS: [(&str, usize, usize); 56] = [
     ("rcv_wscale", 6, 1),
 ];
 
-/// Checks that all names of an expression are known.
-pub(crate) fn check(e: &Expr) -> Result<(), Fault> {
-    match e {
-        Expr::Int(_) => Ok(()),
-        Expr::Name(at, name) => known(*at, name),
-        Expr::Not(e) | Expr::Minus(e) => check(e),
-        Expr::Binary(_, a, b) => check(a).and_then(|()| check(b)),
+/// Checks that all names of a statement are known; `variables` are those that were assigned before.
+pub(crate) fn check(s: &Statement, variables: &mut BTreeSet<String>) -> Result<(), Fault> {
+    match s {
+        Statement::Assert(e) => check_value(e, variables),
+        Statement::Assign(name, e) => {
+            check_value(e, variables)?;
+            variables.insert(name.clone());
+            Ok(())
+        }
+        Statement::Print(list) => {
+            let mut names = Vec::new();
+            list.iter().for_each(|e| names_of(e, &mut names));
+            let mut names = names.into_iter();
+            names.try_for_each(|(at, name)| known(at, &name, variables))
+        }
     }
 }
 
-fn known(at: At, name: &str) -> Result<(), Fault> {
+fn check_value(e: &Expr, variables: &BTreeSet<String>) -> Result<(), Fault> {
+    match e {
+        Expr::Int(_) => Ok(()),
+        Expr::Name(at, name) => known(*at, name, variables),
+        Expr::Not(e) | Expr::Minus(e) => check_value(e, variables),
+        Expr::Binary(_, a, b) => check_value(a, variables).and_then(|()| check_value(b, variables)),
+        Expr::Text(_) | Expr::Tuple(_) => {
+            let fault = Fault::new(At::default(), format!("{e} is not a number"));
+            Err(fault.help("texts are for print and behind the comma of assert"))
+        }
+    }
+}
+
+fn known(at: At, name: &str, variables: &BTreeSet<String>) -> Result<(), Fault> {
     let fields = FIELDS.iter().map(|(field, ..)| *field);
-    if CONSTANTS.iter().any(|(n, _)| *n == name) {
+    if CONSTANTS.iter().any(|(n, _)| *n == name) || variables.contains(name) {
         return Ok(());
     }
     let Some(field) = name.strip_prefix("tcpi_") else {
         let fault = Fault::new(at, format!("the name {name} is not known in assertions"));
-        return Err(
-            fault.help("names are tcpi_ fields of TCP_INFO, and constants such as TCP_CA_Open")
-        );
+        return Err(fault.help(
+            "names are tcpi_ fields of TCP_INFO, constants such as TCP_CA_Open, and what was assigned before",
+        ));
     };
     if fields.clone().any(|f| f == field) {
         return Ok(());
@@ -98,29 +121,28 @@ fn known(at: At, name: &str) -> Result<(), Fault> {
     })
 }
 
-/// The value; `field` gives that of a `tcpi_` field, by its name without the prefix.
+/// The value; `named` gives that of a field or a variable.
 pub(crate) fn value(
     e: &Expr,
-    field: &mut dyn FnMut(At, &str) -> Result<i64, Fault>,
+    named: &mut dyn FnMut(At, &str) -> Result<i64, Fault>,
 ) -> Result<i64, Fault> {
     Ok(match e {
         Expr::Int(n) => *n,
-        Expr::Name(at, name) => match CONSTANTS.iter().find(|(n, _)| n == name) {
-            Some((_, n)) => *n,
-            None => field(*at, name.trim_start_matches("tcpi_"))?,
-        },
-        Expr::Not(e) => i64::from(value(e, field)? == 0),
-        Expr::Minus(e) => value(e, field)?.saturating_neg(),
-        Expr::Binary(Op::And, a, b) => match value(a, field)? {
+        Expr::Name(at, name) => named(*at, name)?,
+        // These were refused before.
+        Expr::Text(_) | Expr::Tuple(_) => 0,
+        Expr::Not(e) => i64::from(value(e, named)? == 0),
+        Expr::Minus(e) => value(e, named)?.saturating_neg(),
+        Expr::Binary(Op::And, a, b) => match value(a, named)? {
             0 => 0,
-            _ => value(b, field)?,
+            _ => value(b, named)?,
         },
-        Expr::Binary(Op::Or, a, b) => match value(a, field)? {
-            0 => value(b, field)?,
+        Expr::Binary(Op::Or, a, b) => match value(a, named)? {
+            0 => value(b, named)?,
             n => n,
         },
         Expr::Binary(op, a, b) => {
-            let (a, b) = (value(a, field)?, value(b, field)?);
+            let (a, b) = (value(a, named)?, value(b, named)?);
             let help = "the event before may have left the divisor 0";
             binary(*op, a, b)
                 .ok_or_else(|| Fault::new(At::default(), format!("{e} divides by 0")).help(help))?
@@ -153,19 +175,26 @@ fn floor(a: i64, b: i64) -> Option<i64> {
     Some(quotient - i64::from(is_above))
 }
 
-/// The fields that occur.
-pub(crate) fn fields(e: &Expr, out: &mut Vec<String>) {
+/// The constant of this name.
+pub(crate) fn constant(name: &str) -> Option<i64> {
+    let found = CONSTANTS.iter().find(|(n, _)| *n == name);
+    found.map(|(_, n)| *n)
+}
+
+/// The names that occur, each once.
+pub(crate) fn names_of(e: &Expr, out: &mut Vec<(At, String)>) {
     match e {
-        Expr::Int(_) => {}
-        Expr::Name(_, name) => {
-            if name.starts_with("tcpi_") && !out.contains(name) {
-                out.push(name.clone());
+        Expr::Int(_) | Expr::Text(_) => {}
+        Expr::Name(at, name) => {
+            if !out.iter().any(|(_, n)| n == name) {
+                out.push((*at, name.clone()));
             }
         }
-        Expr::Not(e) | Expr::Minus(e) => fields(e, out),
+        Expr::Tuple(list) => list.iter().for_each(|e| names_of(e, out)),
+        Expr::Not(e) | Expr::Minus(e) => names_of(e, out),
         Expr::Binary(_, a, b) => {
-            fields(a, out);
-            fields(b, out);
+            names_of(a, out);
+            names_of(b, out);
         }
     }
 }

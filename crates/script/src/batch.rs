@@ -6,26 +6,25 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::run::Verdict;
-use crate::setup::{Choices, run_text};
+use crate::setup::{Choices, Source, Told, run_source};
 
 /// How often the caller is asked whether to go on.
 const WATCH: Duration = Duration::from_millis(50);
 
 /// Runs scripts, at most `jobs` at a time: on the kernel they mostly wait. `done` is told the number of each script and
-/// its verdict, in the order in which they end; while `watch` gives `false`, no other script is started.
+/// what became of it, in the order in which they end; while `watch` gives `false`, no other script is started.
 pub fn run_all(
-    texts: &[String],
+    sources: &[Source],
     choices: &Choices,
     jobs: usize,
-    done: &mut dyn FnMut(usize, Verdict),
+    done: &mut dyn FnMut(usize, Told),
     watch: &mut dyn FnMut() -> bool,
 ) {
-    let queue: Mutex<VecDeque<usize>> = Mutex::new((0..texts.len()).collect());
+    let queue: Mutex<VecDeque<usize>> = Mutex::new((0..sources.len()).collect());
     let stop = AtomicBool::new(false);
     let (tell, told) = channel();
     std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, texts.len().max(1)) {
+        for _ in 0..jobs.clamp(1, sources.len().max(1)) {
             let (tell, queue, stop) = (tell.clone(), &queue, &stop);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
@@ -33,10 +32,10 @@ pub fn run_all(
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
                         .pop_front();
-                    let Some((i, text)) = next.and_then(|i| Some((i, texts.get(i)?))) else {
+                    let Some((i, source)) = next.and_then(|i| Some((i, sources.get(i)?))) else {
                         return;
                     };
-                    if tell.send((i, run_text(text, choices))).is_err() {
+                    if tell.send((i, run_source(source, choices))).is_err() {
                         return;
                     }
                 }
@@ -45,7 +44,7 @@ pub fn run_all(
         drop(tell);
         loop {
             match told.recv_timeout(WATCH) {
-                Ok((i, verdict)) => done(i, verdict),
+                Ok((i, told)) => done(i, told),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }

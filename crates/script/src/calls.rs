@@ -68,6 +68,18 @@ pub(crate) enum Asked {
 
 /// Understands a call; the error says what is wrong with it, and the remedy.
 pub(crate) fn understand(call: &Call, v6: bool) -> Result<Asked, (String, String)> {
+    let mut asked = with_buffer(call, v6)?;
+    if let Asked::Op { op, .. } = &mut asked
+        && matches!(op, Op::Read(_) | Op::Write(_) | Op::FastOpen(_))
+        && call.args.get(1) == Some(&Arg::Null)
+    {
+        *op = Op::NoBuffer(Box::new(op.clone()));
+    }
+    Ok(asked)
+}
+
+/// The same, where buffers are `...`.
+fn with_buffer(call: &Call, v6: bool) -> Result<Asked, (String, String)> {
     let a = Args(&call.args, &call.name);
     match call.name.as_str() {
         "socket" => {
@@ -153,6 +165,21 @@ pub(crate) fn understand(call: &Call, v6: bool) -> Result<Asked, (String, String
         },
         _ => a.poll(),
     }
+}
+
+/// A value of `IP_MTU_DISCOVER` (linux/in.h).
+fn constant(names: &[String]) -> Option<Value> {
+    let all = [
+        "IP_PMTUDISC_DONT",
+        "IP_PMTUDISC_WANT",
+        "IP_PMTUDISC_DO",
+        "IP_PMTUDISC_PROBE",
+    ];
+    let [name] = names else {
+        return None;
+    };
+    let at = all.iter().position(|n| n == name)?;
+    Some(Value::Int(at as i64))
 }
 
 struct Args<'a>(&'a [Arg], &'a str);
@@ -253,6 +280,7 @@ impl Args<'_> {
             Some(Arg::Text(text)) => Ok(Value::Text(text.clone())),
             Some(Arg::Symbols(names)) => self
                 .error_number(names)
+                .or_else(|| constant(names))
                 .map_or_else(|| self.wrong("values are numbers, in brackets"), Ok),
             Some(Arg::Fields(f)) => {
                 let on = number(f, "onoff").or(number(f, "l_onoff"));

@@ -26,6 +26,13 @@ impl Fault {
             help: String::new(),
         }
     }
+    /// The same, here if it does not say where.
+    pub(crate) fn or_at(mut self, at: At) -> Self {
+        if self.at.line == 0 {
+            self.at = at;
+        }
+        self
+    }
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = help.into();
         self

@@ -10,6 +10,7 @@ mod batch;
 mod calls;
 mod cookies;
 mod fault;
+mod files;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod multipath;
@@ -27,4 +28,4 @@ pub use batch::run_all;
 pub use fault::Fault;
 pub use reader::{OPTIONS, read};
 pub use run::{Mismatch, Verdict};
-pub use setup::{Choices, run_text};
+pub use setup::{Choices, Source, Told, run_source, run_text};

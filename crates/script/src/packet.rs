@@ -1,7 +1,7 @@
 //! Packets as bytes, and back in the terms of the script.
 //!
-//! Our side of the stack is `local`. Sequence numbers of the other end are those of the script; the stack's own count
-//! from the sequence number of its SYN.
+//! Our side of the stack is `local`. As in packetdrill, sequence numbers of packets with SYN are as written, and those
+//! of all others count from the initial sequence number of their sender.
 
 use std::net::IpAddr;
 
@@ -14,9 +14,11 @@ use gargalo_wire::{Checksum, tcp};
 use crate::ast::{Body, EcnField, Icmp, Packet, Segment, TcpOption};
 use crate::multipath::{Flow, decoded};
 
+const FIN: u16 = 0x001;
 const SYN: u16 = 0x002;
-const ACK: u16 = 0x010;
 const PSH: u16 = 0x008;
+const ACK: u16 = 0x010;
+const CWR: u16 = 0x080;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
@@ -42,6 +44,8 @@ pub(crate) fn icmp_is_known(icmp: &Icmp) -> bool {
 
 fn icmp_type(icmp: &Icmp, v6: bool) -> Option<(u8, u8)> {
     match (icmp.kind.as_str(), icmp.code.as_deref(), v6) {
+        ("unreachable", None, false) => Some((3, 0)),
+        ("unreachable", None, true) => Some((1, 0)),
         ("unreachable", Some(code), _) => {
             let (_, v4_code, v6_code) = ICMP_CODES.iter().find(|(name, ..)| *name == code)?;
             if v6 {
@@ -67,8 +71,10 @@ pub(crate) struct Connection {
     pub(crate) remote_port: u16,
     /// Its part in a Multipath TCP connection, and its addresses.
     pub(crate) flow: Flow,
-    /// Sequence number of the stack minus that of the script.
-    offset: Option<u32>,
+    /// Initial sequence number of the stack: live, of the script.
+    initial: Option<(u32, u32)>,
+    /// Initial sequence number of the other end, which is that of the script.
+    remote_initial: Option<u32>,
     /// The other end has sent a SYN since the stack did.
     is_open_to_syn: bool,
     /// Timestamps of the stack: (script, live).
@@ -82,7 +88,8 @@ impl Connection {
             local_port,
             remote_port,
             flow: Flow::new(addresses),
-            offset: None,
+            initial: None,
+            remote_initial: None,
             is_open_to_syn: true,
             timestamps: Vec::new(),
         }
@@ -91,7 +98,7 @@ impl Connection {
     /// Learns the initial sequence number and the clock of the stack from a packet that a script expected.
     pub(crate) fn learn(&mut self, expected: &Segment, live: &Live) {
         if live.flags & SYN != 0 && expected.flags & SYN != 0 && self.is_open_to_syn {
-            self.offset = Some(live.seq.wrapping_sub(expected.seq));
+            self.initial = Some((live.seq, expected.seq));
             self.is_open_to_syn = false;
         }
         let stated = expected.options.iter().flatten().find_map(|o| match o {
@@ -103,6 +110,20 @@ impl Connection {
         {
             self.timestamps.push((script, live));
         }
+    }
+
+    /// Sequence numbers of the stack minus those of the script, in packets with or without SYN.
+    fn offset(&self, flags: u16) -> u32 {
+        let (live, script) = self.initial.unwrap_or_default();
+        live.wrapping_sub(if flags & SYN != 0 { script } else { 0 })
+    }
+
+    /// The same for sequence numbers of the other end.
+    fn remote_offset(&self, flags: u16) -> u32 {
+        if flags & SYN != 0 {
+            return 0;
+        }
+        self.remote_initial.unwrap_or(0)
     }
 
     /// The stack's value of a timestamp of the script.
@@ -123,34 +144,33 @@ impl Connection {
 
     /// A packet to the stack, as an IP datagram; `between` leads from the other end to the stack.
     pub(crate) fn write(&mut self, packet: &Packet, between: Addresses) -> Option<Vec<u8>> {
-        let offset = self.offset.unwrap_or(0);
         match &packet.body {
             Body::Tcp(s) => {
-                if s.flags & SYN != 0 && s.flags & ACK == 0 {
-                    self.is_open_to_syn = true;
+                if s.flags & SYN != 0 {
+                    self.is_open_to_syn |= s.flags & ACK == 0;
+                    self.remote_initial.get_or_insert(s.seq);
                 }
-                let bytes = self.segment(s, offset, between);
+                let bytes = self.segment(s, between);
                 let ecn = match packet.ecn {
                     Some(EcnField::Is(ecn)) => ecn,
                     _ => Ecn::NotEct,
                 };
                 datagram(between, TCP, ecn, &bytes)
             }
-            Body::Icmp(icmp) => self.icmp(icmp, offset, between),
+            Body::Icmp(icmp) => self.icmp(icmp, self.offset(0), between),
         }
     }
 
-    fn segment(&self, s: &Segment, offset: u32, between: Addresses) -> Vec<u8> {
+    fn segment(&self, s: &Segment, between: Addresses) -> Vec<u8> {
+        let offset = self.offset(s.flags);
         let options = self.options(s.options.as_deref().unwrap_or_default(), offset);
-        let ack = match s.ack {
-            Some(ack) => ack.wrapping_add(offset),
-            None => 0,
-        };
+        let seq = s.seq.wrapping_add(self.remote_offset(s.flags));
+        let ack = s.acknowledges().map_or(0, |ack| ack.wrapping_add(offset));
         let words = ((20 + options.len()) / 4) as u16;
         let mut out = Vec::with_capacity(20 + options.len() + s.len as usize);
         out.extend_from_slice(&self.remote_port.to_be_bytes());
         out.extend_from_slice(&self.local_port.to_be_bytes());
-        out.extend_from_slice(&s.seq.to_be_bytes());
+        out.extend_from_slice(&seq.to_be_bytes());
         out.extend_from_slice(&ack.to_be_bytes());
         out.extend_from_slice(&(words << 12 | s.flags).to_be_bytes());
         out.extend_from_slice(&s.window.unwrap_or(0).to_be_bytes());
@@ -248,9 +268,14 @@ impl Connection {
         let offset = if begins {
             live.seq
         } else {
-            self.offset.unwrap_or(0)
+            self.offset(live.flags)
         };
+        let remote = |n: u32| n.wrapping_sub(self.remote_offset(live.flags));
         let options = live.options.iter().map(|o| match o {
+            TcpOption::Sack(blocks) => {
+                let blocks = blocks.iter().map(|(a, b)| (remote(*a), remote(*b)));
+                TcpOption::Sack(blocks.collect())
+            }
             TcpOption::Timestamps(val, ecr) => {
                 TcpOption::Timestamps(self.script_timestamp(*val), *ecr)
             }
@@ -265,7 +290,7 @@ impl Connection {
                 flags: live.flags,
                 seq: live.seq.wrapping_sub(offset),
                 len: live.len,
-                ack: (live.flags & ACK != 0).then_some(live.ack),
+                ack: (live.flags & ACK != 0).then(|| remote(live.ack)),
                 window: Some(live.window),
                 urgent: (live.urgent != 0).then_some(live.urgent),
                 options: Some(options.collect()),
@@ -317,7 +342,7 @@ pub(crate) struct Live {
     pub(crate) remote_port: u16,
     pub(crate) flags: u16,
     seq: u32,
-    len: u32,
+    pub(crate) len: u32,
     ack: u32,
     window: u16,
     urgent: u16,
@@ -348,6 +373,25 @@ impl Live {
             options: options(bytes.get(header + 20..header + packet.header_len())?),
             ecn: datagram.header.ecn,
         })
+    }
+
+    /// Takes the segment that follows: the two are one that was too long for the path.
+    pub(crate) fn join(&mut self, next: &Self) -> bool {
+        // A device that cuts a segment leaves these to the last one, or to the first.
+        let last = PSH | FIN;
+        let follows = (next.local, next.local_port) == (self.local, self.local_port)
+            && (next.remote, next.remote_port) == (self.remote, self.remote_port)
+            && next.seq == self.seq.wrapping_add(self.len)
+            && next.ack == self.ack
+            && next.len > 0
+            && self.flags & FIN == 0
+            && (next.flags | last | CWR) == (self.flags | last | CWR);
+        if follows {
+            self.len += next.len;
+            self.flags |= next.flags & last;
+            self.options.clone_from(&next.options);
+        }
+        follows
     }
 
     pub(crate) fn is_syn(&self) -> bool {
@@ -391,8 +435,13 @@ fn options(bytes: &[u8]) -> Vec<TcpOption> {
 }
 
 /// What differs between a packet that was expected and one that came; empty if nothing does. `ticks`: how far values of
-/// timestamps may differ, `None` if they are not compared.
-pub(crate) fn differences(expected: &Packet, came: &Packet, ticks: Option<u32>) -> Vec<String> {
+/// timestamps may differ, `None` if they are not compared. `several`: the packet came as several segments.
+pub(crate) fn differences(
+    expected: &Packet,
+    came: &Packet,
+    ticks: Option<u32>,
+    several: bool,
+) -> Vec<String> {
     let (Body::Tcp(e), Body::Tcp(c)) = (&expected.body, &came.body) else {
         return vec!["not a TCP segment".to_owned()];
     };
@@ -403,8 +452,11 @@ pub(crate) fn differences(expected: &Packet, came: &Packet, ticks: Option<u32>) 
         }
     };
     let flags = crate::print::flags_text;
-    // A sender may push any data (RFC 9293 §3.9.1.2).
-    let pushed = e.flags | if c.len > 0 { c.flags & PSH } else { 0 };
+    // A sender may push any data (RFC 9293 §3.9.1.2). Linux pushes each packet that it leaves to the device to cut.
+    let pushed = match several {
+        true => e.flags & !PSH | c.flags & PSH,
+        false => e.flags | if c.len > 0 { c.flags & PSH } else { 0 },
+    };
     tell(pushed == c.flags, "flags", flags(e.flags), flags(c.flags));
     tell(
         e.seq == c.seq,
@@ -419,7 +471,8 @@ pub(crate) fn differences(expected: &Packet, came: &Packet, ticks: Option<u32>) 
         c.len.to_string(),
     );
     let optional = |n: Option<u32>| n.map_or("none".to_owned(), |n| n.to_string());
-    tell(e.ack == c.ack, "ack", optional(e.ack), optional(c.ack));
+    let (a, b) = (e.acknowledges(), c.acknowledges());
+    tell(a == b, "ack", optional(a), optional(b));
     if let Some(window) = e.window {
         let came = c.window.unwrap_or(0);
         tell(window == came, "win", window.to_string(), came.to_string());

@@ -1,6 +1,6 @@
 //! A script on a stack.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gargalo_units::{Duration, Ecn, Instant};
 use gargalo_wire::ip::Addresses;
@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::assertion;
 use crate::ast::{
-    Action, At, Body, Call, Command, EcnField, Event, Only, Outcome, Packet, Script, Time,
+    Action, At, Body, Call, Command, EcnField, Event, Expr, Only, Outcome, Packet, Script,
+    Statement, Time,
 };
 use crate::calls;
 use crate::cookies::Cookies;
@@ -76,13 +77,19 @@ pub fn check(script: &Script, setup: &Setup) -> Result<(), Fault> {
         let fault = Fault::new(At { line: 1, column: 1 }, "the script has no events");
         return Err(fault.help("an event is a time and a packet, a call or an assertion"));
     }
+    let mut variables = BTreeSet::new();
     for event in &script.events {
         match &event.action {
             Action::Call(call) => {
                 let asked = calls::understand(call, setup.v6);
                 asked.map_err(|(message, help)| Fault::new(event.at, message).help(help))?;
             }
-            Action::Assert(list) => list.iter().try_for_each(assertion::check)?,
+            Action::Code(list) => {
+                let checked = list
+                    .iter()
+                    .try_for_each(|s| assertion::check(s, &mut variables));
+                checked.map_err(|fault| fault.or_at(event.at))?;
+            }
             Action::Packet(Packet {
                 inbound: true,
                 body: Body::Tcp(s),
@@ -104,8 +111,14 @@ pub fn check(script: &Script, setup: &Setup) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Runs a script that was checked.
-pub fn run(script: &Script, setup: &Setup, only: Only, stack: &mut dyn Stack) -> Verdict {
+/// Runs a script that was checked; `notes` gets the settings that are not set.
+pub fn run(
+    script: &Script,
+    setup: &Setup,
+    only: Only,
+    stack: &mut dyn Stack,
+    notes: &mut Vec<String>,
+) -> Verdict {
     let mut events: Vec<&Event> = script.events.iter().collect();
     events.retain(|e| e.only.is_none_or(|o| o == only));
     // Settings at the start belong to the system that the script finds.
@@ -117,7 +130,7 @@ pub fn run(script: &Script, setup: &Setup, only: Only, stack: &mut dyn Stack) ->
             break;
         };
         for command in list {
-            match command_of(stack, command).map_err(|e| stopped(e, event.at)) {
+            match command_of(stack, command, notes).map_err(|e| stopped(e, event.at)) {
                 Err(Stop::Broken(message)) => return Verdict::Broken { message },
                 Err(Stop::Fault(fault)) => return Verdict::Unsupported(fault),
                 _ => {}
@@ -139,8 +152,10 @@ pub fn run(script: &Script, setup: &Setup, only: Only, stack: &mut dyn Stack) ->
         slip: 0,
         log: Vec::new(),
         cookies: Cookies::default(),
-        multipath: Multipath::new(setup.v6),
+        multipath: Multipath::new(setup.bases()),
         ports: 0,
+        variables: BTreeMap::new(),
+        notes,
     };
     let ended = events
         .iter()
@@ -186,6 +201,9 @@ pub(crate) struct Runner<'a> {
     multipath: Multipath,
     /// Ports of the other end that were used.
     ports: u16,
+    /// Variables of code.
+    variables: BTreeMap<String, i64>,
+    notes: &'a mut Vec<String>,
 }
 
 impl Runner<'_> {
@@ -227,12 +245,12 @@ impl Runner<'_> {
                 Ok(())
             }
             Action::Commands(list) => list.iter().try_for_each(|command| {
-                let done = command_of(self.stack, command);
+                let done = command_of(self.stack, command, self.notes);
                 done.map_err(|e| stopped(e, event.at))
             }),
-            Action::Assert(list) => {
+            Action::Code(list) => {
                 self.settle(event)?;
-                list.iter().try_for_each(|e| self.assert(event, e))
+                list.iter().try_for_each(|s| self.code(event, s))
             }
         }
     }
@@ -357,8 +375,8 @@ impl Runner<'_> {
         })?;
         let [local, remote] = c.flow.addresses;
         let (local, remote) = (
-            Setup::address(self.setup.v6, false, local),
-            Setup::address(self.setup.v6, true, remote),
+            self.setup.address(false, local),
+            self.setup.address(true, remote),
         );
         let between = Addresses::new(remote, local);
         let datagram = between.and_then(|between| c.write(&live, between));
@@ -432,12 +450,7 @@ impl Runner<'_> {
         // An event that was late made the round trip longer, and the timeout three times that (RFC 6298 §2.2), which
         // back-off doubles.
         let latest = to.saturating_add(tolerance + 12 * self.slip);
-        if self.sent.is_empty() {
-            // With `*` a packet may take as long as a call of a user.
-            let most = latest.min(self.now() + 200_000_000);
-            self.go(most, true)?;
-        }
-        let Some((at, doubt, live)) = self.sent.pop_front() else {
+        let Some((at, doubt, live, several)) = self.next_packet(packet, latest)? else {
             return Err(mismatch("no packet".to_owned()));
         };
         let index = self.connection_of(&live);
@@ -462,7 +475,7 @@ impl Runner<'_> {
         self.cookies.name(packet, &mut came);
         let mut expected = packet.clone();
         let wrong = self.multipath.settle(&mut c.flow, &mut expected, &mut came);
-        let mut differences = differences(&expected, &came, ticks);
+        let mut differences = differences(&expected, &came, ticks, several);
         differences.extend(wrong);
         let [local, remote] = c.flow.addresses;
         for (name, there) in [(&packet.between.0, local), (&packet.between.1, remote)] {
@@ -493,55 +506,123 @@ impl Runner<'_> {
         Err(mismatch(format!("{line} ({})", differences.join("; "))))
     }
 
-    fn assert(&mut self, event: &Event, e: &crate::ast::Expr) -> Step {
-        let Some(socket) = self.sockets.latest() else {
-            let fault = Fault::new(event.at, "there is no connection to ask for TCP_INFO");
-            return Err(fault
-                .help("assert after accept or connect, and before close")
-                .into());
+    /// The next packet of the stack, with when the last part of it came. What is expected to be longer than a segment
+    /// may come as several, as Linux leaves it to the device to cut; then the last is `true`.
+    fn next_packet(
+        &mut self,
+        expected: &Packet,
+        latest: u64,
+    ) -> Step<Option<(Instant, Duration, Live, bool)>> {
+        // With `*` a packet may take as long as a call of a user.
+        let most = latest.min(self.now() + 200_000_000);
+        if self.sent.is_empty() {
+            self.go(most, true)?;
+        }
+        let Some((mut at, mut doubt, mut live)) = self.sent.pop_front() else {
+            return Ok(None);
         };
-        let stack = &mut self.stack;
-        let mut known: BTreeMap<String, i64> = BTreeMap::new();
-        let value = assertion::value(e, &mut |at, name| {
-            if let Some(n) = known.get(name) {
-                return Ok(*n);
+        let mut several = false;
+        let wanted = match &expected.body {
+            Body::Tcp(s) if self.may_be_several(s.len) && live.len > 0 => s.len,
+            _ => 0,
+        };
+        while live.len < wanted {
+            if self.sent.is_empty() {
+                self.go(most, true)?;
             }
-            let n = stack.info(socket, name).ok_or_else(|| {
-                let fault = Fault::new(at, format!("this stack does not have tcpi_{name}"));
+            match self.sent.front() {
+                Some((_, _, next)) if live.len + next.len <= wanted && live.join(next) => {}
+                _ => break,
+            }
+            several = true;
+            if let Some((later, more, _)) = self.sent.pop_front() {
+                (at, doubt) = (later, more);
+            }
+        }
+        Ok(Some((at, doubt, live, several)))
+    }
+
+    /// Whether so many bytes are more than a segment of the stack has.
+    fn may_be_several(&mut self, len: u32) -> bool {
+        if self.setup.strict_segments {
+            return false;
+        }
+        let socket = self.sockets.latest();
+        let mss = socket.and_then(|s| self.stack.info(s, "snd_mss"));
+        mss.is_none_or(|mss| i64::from(len) > mss)
+    }
+
+    /// Runs a statement of code.
+    fn code(&mut self, event: &Event, statement: &Statement) -> Step {
+        let mut known = BTreeMap::new();
+        match statement {
+            Statement::Assert(e) => {
+                if self.value(event, e, &mut known)? != 0 {
+                    return Ok(());
+                }
+                let values = known.iter().map(|(name, n)| format!("{name} = {n}"));
+                let came: Vec<String> = values.collect();
+                let expected = format!("assert {e}");
+                Err(Stop::Mismatch(event.at, expected, came.join(", ")))
+            }
+            Statement::Assign(name, e) => {
+                let value = self.value(event, e, &mut known)?;
+                self.variables.insert(name.clone(), value);
+                Ok(())
+            }
+            Statement::Print(list) => {
+                let mut names = Vec::new();
+                list.iter().for_each(|e| assertion::names_of(e, &mut names));
+                let mut shown = Vec::new();
+                for (at, name) in names {
+                    let e = Expr::Name(at, name.clone());
+                    let n = self.value(event, &e, &mut known)?;
+                    shown.push(format!("{name} = {n}"));
+                }
+                let now = self.stack.now();
+                self.note(now, &format!("print: {}", shown.join(", ")));
+                Ok(())
+            }
+        }
+    }
+
+    /// The value of an expression; `known` gets those of the fields and variables in it.
+    fn value(&mut self, event: &Event, e: &Expr, known: &mut BTreeMap<String, i64>) -> Step<i64> {
+        let socket = self.sockets.latest();
+        let (stack, variables) = (&mut self.stack, &self.variables);
+        let value = assertion::value(e, &mut |at, name| {
+            let found = known.get(name).or_else(|| variables.get(name)).copied();
+            if let Some(n) = found.or_else(|| assertion::constant(name)) {
+                if name.starts_with(|c: char| c.is_ascii_lowercase()) {
+                    known.insert(name.to_owned(), n);
+                }
+                return Ok(n);
+            }
+            let Some(socket) = socket else {
+                let fault = Fault::new(at, "there is no connection to ask for TCP_INFO");
+                return Err(fault.help("assert after accept or connect, and before close"));
+            };
+            let field = name.trim_start_matches("tcpi_");
+            let n = stack.info(socket, field).ok_or_else(|| {
+                let fault = Fault::new(at, format!("this stack does not have {name}"));
                 fault.help("put the assertion behind `kernel:` or `ours:`, or leave it out")
             })?;
             known.insert(name.to_owned(), n);
             Ok(n)
         });
-        let value = value.map_err(|mut fault| {
-            if fault.at.line == 0 {
-                fault.at = event.at;
-            }
-            fault
-        })?;
-        if value != 0 {
-            return Ok(());
-        }
-        let mut names = Vec::new();
-        assertion::fields(e, &mut names);
-        let values = names.iter().map(|name| {
-            let value = known.get(name.trim_start_matches("tcpi_"));
-            format!("{name} = {}", value.map_or("?".to_owned(), i64::to_string))
-        });
-        let came: Vec<String> = values.collect();
-        Err(Stop::Mismatch(
-            event.at,
-            format!("assert {e}"),
-            came.join(", "),
-        ))
+        value.map_err(|fault| Stop::Fault(fault.or_at(event.at)))
     }
 
-    /// The end: no call is left, and the stack has sent nothing before the last event that no event expected.
+    /// The end: no call is left and, if that is asked for, the stack has sent nothing before the last event that no
+    /// event expected.
     fn finish(&mut self, last: Option<&Event>) -> Step {
         let Some(last) = last else {
             return Ok(());
         };
         self.settle(last)?;
+        if !self.setup.strict_end {
+            return Ok(());
+        }
         let end = self.base.saturating_sub(self.tolerance());
         let left = self.sent.iter().find(|(at, ..)| self.micros(*at) < end);
         let Some((at, _, live)) = left.cloned() else {
@@ -564,9 +645,22 @@ pub(crate) fn outcome_text(call: &Call, outcome: &Outcome) -> String {
     format!("{}(...) = {outcome}", call.name)
 }
 
-fn command_of(stack: &mut dyn Stack, command: &Command) -> Result<(), StackError> {
+fn command_of(
+    stack: &mut dyn Stack,
+    command: &Command,
+    notes: &mut Vec<String>,
+) -> Result<(), StackError> {
     match command {
         Command::Set(name, value) => stack.set(name, value),
+        Command::SetIfKnown(name, value) => match stack.set(name, value) {
+            Err(StackError::Unsupported(_)) => {
+                notes.push(format!("this stack does not take {name}={value}"));
+                Ok(())
+            }
+            other => other,
+        },
+        // These were replaced by what is in them.
+        Command::File(_) => Ok(()),
         Command::Manage(manage) => stack.manage(manage),
     }
 }

@@ -1,9 +1,14 @@
 //! From the text of a script to a verdict.
 
-use gargalo_units::Duration;
+use std::net::IpAddr;
+use std::path::PathBuf;
 
-use crate::ast::{Action, Choice, Command, Only, Script};
+use gargalo_units::Duration;
+use serde::Serialize;
+
+use crate::ast::{Action, At, Choice, Command, Event, Only, Script, Time};
 use crate::fault::Fault;
+use crate::files;
 use crate::ours::Ours;
 use crate::reader::read;
 use crate::run::{Verdict, check, run};
@@ -21,30 +26,125 @@ pub struct Choices {
     pub tolerance: Duration,
     /// Options of our stack, in addition to the script's.
     pub gargalo: Vec<(String, String)>,
+    /// A shell file whose settings each script begins with: its path, and its text.
+    pub init: Option<(PathBuf, String)>,
+    /// Words of scripts, and what stands for them.
+    pub defines: Vec<(String, String)>,
+    /// A packet of the stack that no event expects is a fault also if it is the last.
+    pub strict_end: bool,
+}
+
+impl Choices {
+    /// Scripts as they are, on this stack.
+    pub fn new(stack: Only) -> Self {
+        Self {
+            stack,
+            tolerance: Duration::from_millis(20),
+            gargalo: Vec::new(),
+            init: None,
+            defines: Vec::new(),
+            strict_end: false,
+        }
+    }
+}
+
+/// A script as it is found.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its text.
+    pub text: String,
+    /// The directory that paths in it count from.
+    pub directory: Option<PathBuf>,
+}
+
+/// What became of a script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// Whether it was read, and everything in it is known; what the stack cannot do comes to light when it runs.
+    pub read: bool,
+    /// How it ended.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// Commands that were not run, and settings that the stack does not have, of shell files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Reads a script and runs it.
 pub fn run_text(text: &str, choices: &Choices) -> Verdict {
-    match prepare(text, choices) {
-        Ok((script, setup)) => start(&script, &setup, choices.stack),
+    let source = Source {
+        text: text.to_owned(),
+        directory: None,
+    };
+    run_source(&source, choices).verdict
+}
+
+/// Reads a script and runs it; files that it names are read.
+pub fn run_source(source: &Source, choices: &Choices) -> Told {
+    let mut notes = Vec::new();
+    let prepared = prepare(source, choices, &mut notes);
+    let read = prepared.is_ok();
+    let verdict = match prepared {
+        Ok((script, setup)) => start(&script, &setup, choices.stack, &mut notes),
         Err(fault) => Verdict::Unsupported(fault),
+    };
+    Told {
+        read,
+        verdict,
+        notes,
     }
 }
 
-fn prepare(text: &str, choices: &Choices) -> Result<(Script, Setup), Fault> {
-    let script = read(text)?;
+fn prepare(
+    source: &Source,
+    choices: &Choices,
+    notes: &mut Vec<String>,
+) -> Result<(Script, Setup), Fault> {
+    let mut script = read(&defined(&source.text, &choices.defines))?;
+    let init = choices.init.as_ref();
+    files::replace(
+        &mut script,
+        source.directory.as_deref(),
+        init.is_some(),
+        notes,
+    )?;
+    if let Some((path, text)) = init {
+        let event = Event {
+            at: At { line: 1, column: 1 },
+            only: None,
+            time: Time::Relative(0),
+            action: Action::Commands(files::settings(path, text, 0, notes)?),
+        };
+        script.events.insert(0, event);
+    }
     let setup = setup(&script, choices)?;
     check(&script, &setup)?;
     Ok((script, setup))
 }
 
-fn start(script: &Script, setup: &Setup, stack: Only) -> Verdict {
+/// A text with words replaced.
+fn defined(text: &str, defines: &[(String, String)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let n = match rest.find(|x| is_word(x) != is_word(c)) {
+            Some(n) => n,
+            None => rest.len(),
+        };
+        let (word, after) = rest.split_at_checked(n).unwrap_or((rest, ""));
+        let found = defines.iter().find(|(name, _)| name == word);
+        out.push_str(found.map_or(word, |(_, value)| value));
+        rest = after;
+    }
+    out
+}
+
+fn start(script: &Script, setup: &Setup, stack: Only, notes: &mut Vec<String>) -> Verdict {
     let ended = match stack {
-        Only::Ours => Ours::new(setup).map(|mut s| run(script, setup, stack, &mut s)),
+        Only::Ours => Ours::new(setup).map(|mut s| run(script, setup, stack, &mut s, notes)),
         #[cfg(target_os = "linux")]
-        Only::Kernel => {
-            crate::kernel::Kernel::with(setup, |kernel| run(script, setup, stack, kernel))
-        }
+        Only::Kernel => crate::kernel::Kernel::with(setup, |k| run(script, setup, stack, k, notes)),
         #[cfg(not(target_os = "linux"))]
         Only::Kernel => Err(StackError::System(
             "the kernel's stack needs Linux".to_owned(),
@@ -68,6 +168,8 @@ fn setup(script: &Script, choices: &Choices) -> Result<Setup, Fault> {
         mtu: 1500,
         bind_port: None,
         connect_port: 8080,
+        local_ip: None,
+        remote_ip: None,
         congestion: "reno".to_owned(),
         gargalo: Vec::new(),
         mptcp: Vec::new(),
@@ -77,6 +179,8 @@ fn setup(script: &Script, choices: &Choices) -> Result<Setup, Fault> {
             };
             list.iter().any(|c| matches!(c, Command::Manage(_)))
         }),
+        strict_segments: false,
+        strict_end: choices.strict_end,
     };
     if choices.stack == Only::Kernel {
         setup.tolerance = choices.tolerance;
@@ -125,6 +229,19 @@ fn apply(option: &Choice, setup: &mut Setup) -> Result<(), Fault> {
             }
             _ => return wrong("write a port, 1 to 65535"),
         },
+        "local_ip" | "remote_ip" => match value.parse::<IpAddr>() {
+            Ok(ip) if !ip.is_unspecified() && !ip.is_multicast() && !ip.is_loopback() => {
+                if option.name == "local_ip" {
+                    setup.local_ip = Some(ip);
+                } else {
+                    setup.remote_ip = Some(ip);
+                }
+            }
+            _ => return wrong("write an address such as 192.0.2.1"),
+        },
+        "strict_segments" => setup.strict_segments = true,
+        // Scripts say what the other end sends, and any value of a timestamp may be echoed.
+        "mss" | "tcp_ts_ecr_scaled" => {}
         "congestion" => value.clone_into(&mut setup.congestion),
         name => {
             for pair in value.split_whitespace() {

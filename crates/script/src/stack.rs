@@ -22,6 +22,10 @@ pub struct Setup {
     pub bind_port: Option<u16>,
     /// Port of the other end.
     pub connect_port: u16,
+    /// First address of the stack, if the script gives one.
+    pub local_ip: Option<IpAddr>,
+    /// First address of the other end, if the script gives one.
+    pub remote_ip: Option<IpAddr>,
     /// Congestion control.
     pub congestion: String,
     /// Options of our stack: key and value.
@@ -30,40 +34,72 @@ pub struct Setup {
     pub mptcp: Vec<(String, String)>,
     /// The script configures the path manager.
     pub manages: bool,
+    /// A segment that is expected is one segment of the stack, however long it is.
+    pub strict_segments: bool,
+    /// What the stack sends before the last event and no event expects is a fault also at the end.
+    pub strict_end: bool,
 }
 
 /// Addresses of either end.
 pub const ADDRESSES: u8 = 4;
 
 impl Setup {
-    /// Address number `n`, from 0, of the stack (RFC 1918, RFC 4193) or of the other end (RFC 5737, RFC 4193).
-    pub fn address(v6: bool, of_other_end: bool, n: u8) -> IpAddr {
-        match (v6, of_other_end) {
-            (false, false) => IpAddr::from([192, 168, 0, 1 + n]),
-            (false, true) => IpAddr::from([192, 0, 2, 1 + n]),
-            (true, false) => IpAddr::from([0xfd3d, 0x0a0b, 0x17d6, 0, 0, 0, 0, 1 + u16::from(n)]),
-            (true, true) => IpAddr::from([0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1 + u16::from(n)]),
-        }
+    /// Address number `n`, from 0, of the stack or of the other end.
+    pub fn address(&self, of_other_end: bool, n: u8) -> IpAddr {
+        nth(self.bases()[usize::from(of_other_end)], n)
+    }
+    /// The first addresses of the stack and of the other end: those of the script, or RFC 1918's, RFC 5737's and RFC
+    /// 4193's.
+    pub fn bases(&self) -> [IpAddr; 2] {
+        let usual = if self.v6 {
+            [
+                IpAddr::from([0xfd3d, 0x0a0b, 0x17d6, 0, 0, 0, 0, 1]),
+                IpAddr::from([0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1]),
+            ]
+        } else {
+            [IpAddr::from([192, 168, 0, 1]), IpAddr::from([192, 0, 2, 1])]
+        };
+        let given = [self.local_ip, self.remote_ip];
+        [0, 1].map(|i| {
+            given[i]
+                .filter(|ip| ip.is_ipv6() == self.v6)
+                .unwrap_or(usual[i])
+        })
     }
     /// The first address of the stack.
     pub fn local(&self) -> IpAddr {
-        Self::address(self.v6, false, 0)
+        self.address(false, 0)
     }
     /// The first address of the other end.
     pub fn remote(&self) -> IpAddr {
-        Self::address(self.v6, true, 0)
+        self.address(true, 0)
     }
     /// The number of an address of the other end.
     pub fn number_of_remote(&self, address: IpAddr) -> Option<u8> {
-        (0..ADDRESSES).find(|n| Self::address(self.v6, true, *n) == address)
+        (0..ADDRESSES).find(|n| self.address(true, *n) == address)
     }
     /// The number of an address of the stack.
     pub fn number_of_local(&self, address: IpAddr) -> Option<u8> {
-        (0..ADDRESSES).find(|n| Self::address(self.v6, false, *n) == address)
+        (0..ADDRESSES).find(|n| self.address(false, *n) == address)
     }
     /// Port that a socket is bound to.
     pub fn local_port(&self) -> u16 {
         self.bind_port.unwrap_or(8080)
+    }
+}
+
+/// The address that is `n` above another in its last octet.
+pub fn nth(base: IpAddr, n: u8) -> IpAddr {
+    match base {
+        IpAddr::V4(ip) => {
+            let [a, b, c, d] = ip.octets();
+            IpAddr::from([a, b, c, d.wrapping_add(n)])
+        }
+        IpAddr::V6(ip) => {
+            let mut octets = ip.octets();
+            octets[15] = octets[15].wrapping_add(n);
+            IpAddr::from(octets)
+        }
     }
 }
 
@@ -87,6 +123,8 @@ pub enum Op {
     Write(usize),
     /// Opens with so many bytes (MSG_FASTOPEN, RFC 7413).
     FastOpen(usize),
+    /// One of these three with NULL instead of a buffer.
+    NoBuffer(Box<Op>),
     /// Gives the socket back.
     Close,
     /// Ends reading, writing.

@@ -45,7 +45,7 @@ pub(crate) const CAPABLE_FLAGS: [(&str, u8); 8] = [
 ];
 
 /// Constants of assertions: `enum` of linux/tcp_states.h, `tcp_ca_state`, and bits of `tcpi_options`.
-pub(crate) const CONSTANTS: [(&str, i64); 24] = [
+pub(crate) const CONSTANTS: [(&str, i64); 26] = [
     ("TCP_ESTABLISHED", 1),
     ("TCP_SYN_SENT", 2),
     ("TCP_SYN_RECV", 3),
@@ -68,6 +68,8 @@ pub(crate) const CONSTANTS: [(&str, i64); 24] = [
     ("TCPI_OPT_ECN", 8),
     ("TCPI_OPT_ECN_SEEN", 16),
     ("TCPI_OPT_SYN_DATA", 32),
+    ("TCPI_OPT_USEC_TS", 64),
+    ("TCPI_OPT_TFO_CHILD", 128),
     ("True", 1),
     ("False", 0),
 ];

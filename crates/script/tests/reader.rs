@@ -254,8 +254,21 @@ fn expr() -> impl Strategy<Value = Expr> {
     })
 }
 
+fn statement() -> impl Strategy<Value = Statement> {
+    let told = prop_oneof![
+        expr(),
+        "[a-z =%']{0,6}".prop_map(Expr::Text),
+        prop::collection::vec(expr(), 0..3).prop_map(Expr::Tuple),
+    ];
+    prop_oneof![
+        expr().prop_map(Statement::Assert),
+        ("v[a-z]{1,6}", expr()).prop_map(|(name, e)| Statement::Assign(name, e)),
+        prop::collection::vec(told, 0..3).prop_map(Statement::Print),
+    ]
+}
+
 fn command() -> impl Strategy<Value = Command> {
-    let sysctl = ("net[.]ipv4[.]tcp_[a-z]{1,6}", "[a-z0-9]{1,4}( [0-9]{1,3})?");
+    let sysctl = || ("net[.]ipv4[.]tcp_[a-z]{1,6}", "[a-z0-9]{1,4}( [0-9]{1,3})?");
     let address = prop_oneof![
         any::<[u8; 4]>().prop_map(std::net::IpAddr::from),
         any::<[u8; 16]>().prop_map(std::net::IpAddr::from)
@@ -271,7 +284,9 @@ fn command() -> impl Strategy<Value = Command> {
         },
     );
     prop_oneof![
-        sysctl.prop_map(|(name, value)| Command::Set(name, value)),
+        sysctl().prop_map(|(name, value)| Command::Set(name, value)),
+        sysctl().prop_map(|(name, value)| Command::SetIfKnown(name, value)),
+        "[.][.]/[a-z/]{1,6}[.]sh".prop_map(Command::File),
         endpoint.prop_map(|e| Command::Manage(Manage::Add(e))),
         any::<u8>().prop_map(|id| Command::Manage(Manage::Delete(id))),
         any::<(u8, bool)>().prop_map(|(id, on)| Command::Manage(Manage::Change(id, on))),
@@ -285,7 +300,7 @@ fn event() -> impl Strategy<Value = Event> {
         packet().prop_map(Action::Packet),
         call(),
         prop::collection::vec(command(), 1..3).prop_map(Action::Commands),
-        prop::collection::vec(expr(), 0..3).prop_map(Action::Assert),
+        prop::collection::vec(statement(), 0..3).prop_map(Action::Code),
     ];
     let only = prop_oneof![Just(None), Just(Some(Only::Ours)), Just(Some(Only::Kernel))];
     (only, time(), action, prop::option::of(0..1_000_u64)).prop_map(
@@ -395,7 +410,7 @@ fn times_are_absolute_relative_ranges_and_any() {
 
 #[test]
 fn operators_bind_as_in_python() {
-    let Action::Assert(list) = one(
+    let Action::Code(list) = one(
         "0 %{ assert not 1 + 2 * 3 == 7 and 1 < 2 <= 3 or 5 & 4 | 1, 'x'\n }%"
             .replace(", 'x'", ", tcpi_rtt")
             .as_str(),
@@ -407,6 +422,152 @@ fn operators_bind_as_in_python() {
     let printed = list[0].to_string();
     assert_eq!(
         printed,
-        "(((not ((1 + (2 * 3)) == 7)) and ((1 < 2) and (2 <= 3))) or ((5 & 4) | 1))"
+        "assert (((not ((1 + (2 * 3)) == 7)) and ((1 < 2) and (2 <= 3))) or ((5 & 4) | 1))"
     );
+}
+
+fn commands(text: &str) -> Vec<Command> {
+    let Action::Commands(list) = one(text).action else {
+        panic!("not a command");
+    };
+    list
+}
+
+/// What public suites set: by sysctl with dots or slashes, by a program that saves the values, by echo.
+#[test]
+fn settings_of_shell_commands_are_read() {
+    let set = |name: &str, value: &str| Command::Set(name.to_owned(), value.to_owned());
+    for (text, expected) in [
+        (
+            "`../common/defaults.sh\n ../common/set_sysctls.py /proc/sys/net/ipv4/tcp_sack=0 \\\n\t/proc/sys/net/ipv4/tcp_wmem=\"1 2 3\"`",
+            vec![
+                Command::File("../common/defaults.sh".to_owned()),
+                set("net.ipv4.tcp_sack", "0"),
+                set("net.ipv4.tcp_wmem", "1 2 3"),
+            ],
+        ),
+        (
+            "`sysctl -q net/ipv4/tcp_ecn=2 # accepts\necho 1 > /proc/sys/net/ipv4/tcp_frto`",
+            vec![set("net.ipv4.tcp_ecn", "2"), set("net.ipv4.tcp_frto", "1")],
+        ),
+        (
+            "`sysctl -w net.ipv4.tcp_rmem=\"4096 $((2*1024)) 3\" > /dev/null 2>&1; ethtool -K tun0 gso off tso off`",
+            vec![set("net.ipv4.tcp_rmem", "4096 2048 3")],
+        ),
+        (
+            "`sysctl -e -q net.ipv4.tcp_sack=1`",
+            vec![Command::SetIfKnown(
+                "net.ipv4.tcp_sack".to_owned(),
+                "1".to_owned(),
+            )],
+        ),
+        (
+            "`/tmp/sysctl_restore_${PPID}.sh; ip tcp_metrics flush all &> /dev/null; tc qdisc add dev tun0 root pfifo`",
+            vec![],
+        ),
+    ] {
+        assert_eq!(commands(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_command_that_is_not_run_is_named_with_its_own_line() {
+    for (text, line, column) in [
+        ("0 `sleep 1`", 1, 4),
+        (
+            "0 `sysctl -q net.ipv4.tcp_sack=0\n  tc qdisc replace dev tun0 root fq`",
+            2,
+            3,
+        ),
+        ("0 `\\\n cat /proc/net/tcp`", 1, 4),
+    ] {
+        let fault = read(text).unwrap_err();
+        assert_eq!((fault.at.line, fault.at.column), (line, column), "{fault}");
+        assert!(fault.message.contains("is not run"), "{fault}");
+        assert!(fault.help.contains("sysctl NAME=VALUE"), "{fault}");
+    }
+}
+
+#[test]
+fn times_may_have_blanks() {
+    for text in ["+.1 ... 0.2", "+.1 ...0.2", "+.1...+.2"] {
+        let event = one(&format!("{text} connect(3, ..., ...) = 0"));
+        let Action::Call(call) = event.action else {
+            panic!("not a call");
+        };
+        assert_eq!(
+            (event.time, call.until),
+            (Time::Relative(100_000), Some(200_000))
+        );
+    }
+    let event = one("+1 ~ +2 > . 1:1(0) ack 1");
+    assert_eq!(event.time, Time::RelativeBetween(1_000_000, 2_000_000));
+}
+
+/// As packetdrill has them: the segment in question stands last, and is the SYN if it is left out.
+#[test]
+fn an_icmp_error_may_begin_with_its_type() {
+    for (text, about, code, mtu) in [
+        (
+            "icmp unreachable frag_needed mtu 1200 [1:1001(1000)]",
+            (1, 1000),
+            Some("frag_needed"),
+            Some(1200),
+        ),
+        ("icmp unreachable [5:5(0)]", (5, 0), None, None),
+        (
+            "icmp unreachable host_unreachable",
+            (0, 0),
+            Some("host_unreachable"),
+            None,
+        ),
+    ] {
+        let Action::Packet(Packet {
+            body: Body::Icmp(icmp),
+            ..
+        }) = one(&format!("+0 < {text}")).action
+        else {
+            panic!("not an ICMP error");
+        };
+        assert_eq!(icmp.about, about);
+        assert_eq!((icmp.code.as_deref(), icmp.mtu), (code, mtu));
+    }
+}
+
+#[test]
+fn null_is_not_any_buffer() {
+    let Action::Call(call) = one("0 read(4, NULL, 10) = -1 EFAULT (Bad address)").action else {
+        panic!("not a call");
+    };
+    assert_eq!(call.args, [Arg::Int(4), Arg::Null, Arg::Int(10)]);
+    assert_eq!(call.result, Outcome::Error("EFAULT".to_owned()));
+}
+
+#[test]
+fn code_has_variables_messages_and_lines_that_go_on() {
+    let text = "0 %{\n# comment\ncwnd = 10; cwnd += 2\nprint(tcpi_snd_cwnd)\nassert 1 < cwnd <= 12, 'cwnd %d of %d' % (cwnd, \
+        12) # why\nassert tcpi_probes == 0, tcpi_probes; \\\n assert True }%";
+    let Action::Code(list) = one(text).action else {
+        panic!("not code");
+    };
+    let told: Vec<String> = list.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "cwnd = 10",
+            "cwnd = (cwnd + 2)",
+            "print(tcpi_snd_cwnd)",
+            "assert ((1 < cwnd) and (cwnd <= 12))",
+            "assert (tcpi_probes == 0)",
+            "assert True",
+        ]
+    );
+    for wrong in [
+        "0 %{ import os }%",
+        "0 %{ print 1 }%",
+        "0 %{ 3 = 4 }%",
+        "0 %{ assert 'a }%",
+    ] {
+        assert!(read(wrong).is_err(), "{wrong}");
+    }
 }

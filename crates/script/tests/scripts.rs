@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gargalo_script::ast::Only;
-use gargalo_script::{Choices, Verdict, read, run_text};
+use gargalo_script::{Choices, Source, Told, Verdict, read, run_source, run_text};
 use gargalo_units::Duration;
 
 fn scripts() -> Vec<PathBuf> {
@@ -27,9 +27,9 @@ fn scripts() -> Vec<PathBuf> {
 
 fn ours(text: &str) -> Verdict {
     let choices = Choices {
-        stack: Only::Ours,
         tolerance: Duration::ZERO,
-        gargalo: Vec::new(),
+        strict_end: true,
+        ..Choices::new(Only::Ours)
     };
     run_text(text, &choices)
 }
@@ -174,7 +174,24 @@ fn what_is_not_supported_is_named_with_line_and_remedy() {
         ),
         ("0 < udp (10)", "`udp` are no control bits"),
         ("0 < S 0:5(0) win 5", "0:5(0) contradicts itself"),
-        ("0 %{ print(1) }%", "`print` is not supported in %{ }%"),
+        ("0 %{ import os }%", "`import` is not supported in %{ }%"),
+        ("0 %{ assert 'a' }%", "'a' is not a number"),
+        (
+            "0 `../common/defaults.sh`",
+            "the file ../common/defaults.sh",
+        ),
+        (
+            "0 `nstat > /dev/null`",
+            "the command `nstat > /dev/null` is not run",
+        ),
+        (
+            "--remote_ip=127.0.0.1\n0 close(3) = 0",
+            "--remote_ip=127.0.0.1 is not valid",
+        ),
+        (
+            "0 `sysctl -q net.ipv4.tcp_fastopen=0x4`",
+            "our stack has nothing for net.ipv4.tcp_fastopen=0x4",
+        ),
         (
             "0 %{ assert tcpi_snd_cwn == 1 }%",
             "TCP_INFO has no field tcpi_snd_cwn; did you mean tcpi_snd_cwnd?",
@@ -305,5 +322,158 @@ fn events_of_the_other_stack_do_not_happen() {
     let text = format!(
         "{OPEN}kernel: +0 > P. 1:9(8) ack 1\nours: +0 %{{ assert tcpi_snd_mss == 1000 }}%\n"
     );
+    assert_eq!(ours(&text), Verdict::Passed);
+}
+
+/// Runs a script as the command does without `--strict-end`.
+fn as_they_are(text: &str) -> Verdict {
+    run_text(text, &Choices::new(Only::Ours))
+}
+
+/// With ACK and no number a packet acknowledges the initial sequence number, as in packetdrill: its data is taken.
+#[test]
+fn data_without_an_acknowledgement_number_is_taken() {
+    let text = "+0 write(4, ..., 10) = 10\n+0 > P. 1:11(10) ack 1\n+.1 < . 1:1(0) ack 11 win 9\n\
+        +0 < P. 1:101(100) win 65535\n+0 > . 11:11(0) ack 101\n+0 read(4, ..., 200) = 100\n";
+    assert_eq!(ours(&format!("{OPEN}{text}")), Verdict::Passed);
+}
+
+/// As in packetdrill: numbers of packets with SYN are as written, all others count from the initial one.
+#[test]
+fn sequence_numbers_count_from_the_initial_ones() {
+    let text = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 700:700(0) win 65535 <mss 1000,sackOK>
++0 > S. 90:90(0) ack 701 <mss 1460,nop,nop,sackOK>
++.1 < . 1:1(0) ack 1 win 65535
++0 accept(3, ..., ...) = 4
++0 < P. 101:201(100) ack 1 win 65535
++0 > . 1:1(0) ack 1 <nop,nop,sack 101:201>
++0 write(4, ..., 500) = 500
++0 > P. 1:501(500) ack 1 <nop,nop,sack 101:201>
++0 < P. 1:101(100) ack 501 win 65535
++0 > . 501:501(0) ack 201
+";
+    assert_eq!(ours(text), Verdict::Passed);
+}
+
+/// A script ends with its last event, as in packetdrill; `strict_end` wants everything to be expected.
+#[test]
+fn packets_after_the_last_expected_one_are_no_fault() {
+    let text = format!("{OPEN}+0 write(4, ..., 500) = 500\n+.1 fcntl(4, F_GETFL) = 2\n");
+    assert_eq!(as_they_are(&text), Verdict::Passed);
+    assert!(matches!(ours(&text), Verdict::Failed(_)));
+}
+
+/// Linux leaves it to the device to cut long segments, and scripts expect what it hands to the device.
+#[test]
+fn a_segment_longer_than_the_mss_may_come_as_several() {
+    let long = format!(
+        "{OPEN}+0 write(4, ..., 4000) = 4000\n+0 > P. 1:3001(3000) ack 1\n+0 > P. 3001:4001(1000) ack 1\n"
+    );
+    assert_eq!(ours(&long), Verdict::Passed);
+    assert!(matches!(
+        ours(&format!("--strict_segments\n{long}")),
+        Verdict::Failed(_)
+    ));
+    for (expected, came) in [
+        ("1:3501(3500)", "payload: expected 3500, came 3000"),
+        ("1:5001(5000)", "payload: expected 5000, came 4000"),
+        ("1:501(500)", "payload: expected 500, came 1000"),
+    ] {
+        let text = format!("+0 write(4, ..., 4000) = 4000\n+0 > P. {expected} ack 1\n");
+        let (_, told) = failure(&text);
+        assert!(told.contains(came), "{told}");
+    }
+    // Two that make up no more than the MSS are two.
+    let short = "+0 setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = 0";
+    let text = OPEN.replace(
+        "+0 bind",
+        &format!("{}\n+0 bind", short.replace("(4", "(3")),
+    );
+    let text = format!(
+        "{text}+0 write(4, ..., 400) = 400\n+0 write(4, ..., 400) = 400\n+0 > P. 1:801(800) ack 1\n"
+    );
+    assert!(matches!(ours(&text), Verdict::Failed(_)));
+}
+
+#[test]
+fn code_has_variables() {
+    let good = "+0 %{ cwnd = tcpi_snd_cwnd; print(cwnd) }%\n+0 %{ cwnd += 1; assert tcpi_snd_cwnd == cwnd - 1 }%\n";
+    assert_eq!(ours(&format!("{OPEN}{good}")), Verdict::Passed);
+    let (_, came) = failure("+0 %{ wanted = 3\nassert tcpi_snd_cwnd == wanted, 'cwnd' }%\n");
+    assert_eq!(came, "tcpi_snd_cwnd = 10, wanted = 3");
+}
+
+#[test]
+fn null_and_any_error() {
+    let text = "+0 write(4, NULL, 10) = -1 EFAULT (Bad address)\n+0 send(4, NULL, 10, 0) = -1\n\
+        +0 fcntl(4, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n+0 read(4, ..., 10) = -1 (nothing there)\n";
+    assert_eq!(ours(&format!("{OPEN}{text}")), Verdict::Passed);
+    let (_, came) = failure("+0 write(4, ..., 10) = -1\n");
+    assert_eq!(came, "write(...) = 10");
+}
+
+/// The settings of a shell file that a script names are set; what else is in it is told.
+#[test]
+fn settings_of_a_shell_file_are_set() {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("settings_of_a_shell_file");
+    for directory in ["common", "subject"] {
+        fs::create_dir_all(root.join(directory)).unwrap();
+    }
+    let file = "#!/bin/bash\n# comment\nsysctl -q net.ipv4.tcp_sack=0 net.ipv4.tcp_nonsense=1\n\
+        sysctl -q net.ipv4.tcp_rmem=\"4096 540000 $((15*1024*1024))\"\n\
+        tc qdisc add dev tun0 root pfifo\nif true; then sleep 9\n";
+    fs::write(root.join("common/defaults.sh"), file).unwrap();
+    let syn = "+0 < S 0:0(0) win 65535 <mss 1000,sackOK,nop,wscale 7>\n\
+        +0 > S. 0:0(0) ack 1 <mss 1460,nop,wscale 8>\n";
+    let open = OPEN.split_inclusive('\n').take(3).collect::<String>() + syn;
+    let run = |text: String, init: Option<(std::path::PathBuf, String)>| {
+        let source = Source {
+            text,
+            directory: Some(root.join("subject")),
+        };
+        let choices = Choices {
+            init,
+            ..Choices::new(Only::Ours)
+        };
+        run_source(&source, &choices)
+    };
+    let notes = [
+        "defaults.sh:6: `if true` is not run",
+        "defaults.sh:6: `then sleep 9` is not run",
+        "this stack does not take net.ipv4.tcp_nonsense=1",
+    ];
+    let told = run(format!("`../common/defaults.sh`\n{open}"), None);
+    let expected = Told {
+        read: true,
+        verdict: Verdict::Passed,
+        notes: notes.map(str::to_owned).to_vec(),
+    };
+    assert_eq!(told, expected);
+    let init = Some((root.join("common/defaults.sh"), file.to_owned()));
+    assert_eq!(run(open.clone(), init.clone()), expected);
+    // A file that is not there is one that `--init` stands for.
+    let text = format!("`../../missing/defaults.sh`\n{open}");
+    assert_eq!(run(text.clone(), init).verdict, Verdict::Passed);
+    let told = run(text, None);
+    assert!(!told.read);
+    assert!(matches!(told.verdict, Verdict::Unsupported(f) if f.help.contains("--init")));
+}
+
+#[test]
+fn words_can_be_defined() {
+    let text = OPEN.replace("mss 1000", "mss SIZE");
+    let choices = Choices {
+        defines: vec![("SIZE".to_owned(), "1000".to_owned())],
+        ..Choices::new(Only::Ours)
+    };
+    assert_eq!(run_text(&text, &choices), Verdict::Passed);
+}
+
+#[test]
+fn addresses_are_those_of_the_script() {
+    let text = format!("--local_ip=10.0.0.9\n--remote_ip=10.1.0.7\n{OPEN}");
     assert_eq!(ours(&text), Verdict::Passed);
 }

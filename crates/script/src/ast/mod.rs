@@ -87,8 +87,8 @@ pub enum Action {
     Call(Call),
     /// Commands in backticks.
     Commands(Vec<Command>),
-    /// Assertions over `tcpi_` fields.
-    Assert(Vec<Expr>),
+    /// Assertions over `tcpi_` fields, and variables.
+    Code(Vec<Statement>),
 }
 
 /// A command.
@@ -96,6 +96,10 @@ pub enum Action {
 pub enum Command {
     /// A setting of the system: name with dots, value.
     Set(String, String),
+    /// The same, where the stack has the setting.
+    SetIfKnown(String, String),
+    /// A shell file, whose settings are read: its path from the directory of the script.
+    File(String),
     /// Configuration of the path manager of Multipath TCP.
     Manage(mptcp::Manage),
 }
@@ -151,6 +155,13 @@ pub struct Segment {
     pub urgent: Option<u16>,
     /// Options; `None`: any (`<...>`).
     pub options: Option<Vec<TcpOption>>,
+}
+
+impl Segment {
+    /// The acknowledgement number that it has; with ACK and without a number it is 0, the initial sequence number.
+    pub(crate) fn acknowledges(&self) -> Option<u32> {
+        self.ack.or((self.flags & 0x010 != 0).then_some(0))
+    }
 }
 
 /// A TCP option.
@@ -221,6 +232,8 @@ pub enum Arg {
     Fields(Vec<(String, Arg)>),
     /// `"reno"`
     Text(String),
+    /// `NULL`
+    Null,
 }
 
 /// The result of a call.
@@ -234,13 +247,28 @@ pub enum Outcome {
     Error(String),
 }
 
-/// An expression over `tcpi_` fields.
+/// A statement of code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statement {
+    /// `assert a`
+    Assert(Expr),
+    /// `a = b`; `a += b` is `a = a + b`.
+    Assign(String, Expr),
+    /// `print(a, b)`
+    Print(Vec<Expr>),
+}
+
+/// An expression over `tcpi_` fields and variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expr {
     /// A number.
     Int(i64),
-    /// A field or a constant.
+    /// A field, a variable or a constant.
     Name(At, String),
+    /// `'a'`, for what Python would print.
+    Text(String),
+    /// `(a, b)`, for what Python would print.
+    Tuple(Vec<Expr>),
     /// `not a`
     Not(Box<Expr>),
     /// `-a`

@@ -162,6 +162,21 @@ pub(super) fn call(fd: BorrowedFd<'_>, op: &Op, setup: &Setup) -> Reply {
             // SAFETY: pointer and length are those of `to`.
             value_of(unsafe { libc::connect(raw, (&raw const to).cast(), length) } as isize)
         }
+        Op::NoBuffer(op) => {
+            let none = std::ptr::null_mut();
+            // SAFETY: without memory the kernel refuses what needs some.
+            value_of(match **op {
+                Op::Read(n) => unsafe { libc::recv(raw, none, n, quiet) },
+                Op::FastOpen(n) => {
+                    let (to, length) = address(setup.remote(), setup.connect_port);
+                    let flags = quiet | libc::MSG_FASTOPEN;
+                    // SAFETY: pointer and length are those of `to`.
+                    unsafe { libc::sendto(raw, none, n, flags, (&raw const to).cast(), length) }
+                }
+                Op::Write(n) => unsafe { libc::send(raw, none, n, quiet) },
+                _ => return Reply::Error("EFAULT".to_owned()),
+            })
+        }
         Op::Read(n) => {
             let mut buffer = vec![0_u8; *n];
             // SAFETY: pointer and length are those of the buffer.

@@ -91,7 +91,7 @@ impl Kernel {
         let prefix = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
         let mut netlink = Netlink::open()?;
         for n in 0..ADDRESSES {
-            let [own, remote] = [false, true].map(|other| Setup::address(setup.v6, other, n));
+            let [own, remote] = [false, true].map(|other| setup.address(other, n));
             netlink.add_address(index, own, prefix(own))?;
             netlink.add_route(index, remote, prefix(remote), Some(local))?;
         }

@@ -14,7 +14,7 @@ use gargalo_wire::mptcp::{
 
 use crate::ast::mptcp::{self, Address, Checksum, Code, Mptcp, Token};
 use crate::ast::{Body, Packet, TcpOption};
-use crate::stack::{ADDRESSES, Setup};
+use crate::stack::{ADDRESSES, nth};
 
 /// Who sends a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +56,10 @@ impl Flow {
 type Keys = [Option<Key>; 2];
 
 /// The Multipath TCP connections of a script, and its variables.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Multipath {
-    v6: bool,
+    /// First addresses of the stack and of the other end.
+    bases: [IpAddr; 2],
     names: BTreeMap<String, u64>,
     addresses: BTreeMap<String, IpAddr>,
     groups: Vec<Keys>,
@@ -105,10 +106,12 @@ fn to_u64(bytes: &[u8]) -> Result<u64, String> {
 }
 
 impl Multipath {
-    pub(crate) fn new(v6: bool) -> Self {
+    pub(crate) fn new(bases: [IpAddr; 2]) -> Self {
         Self {
-            v6,
-            ..Self::default()
+            bases,
+            names: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            groups: Vec::new(),
         }
     }
 
@@ -408,7 +411,10 @@ impl Multipath {
             .or_else(|| self.addresses.get(&address.name).copied())
         {
             Some(ip) => ip,
-            None => Setup::address(self.v6, whose == Side::Other, number_of(&address.name)?),
+            None => {
+                let base = self.bases[usize::from(whose == Side::Other)];
+                nth(base, number_of(&address.name)?)
+            }
         };
         if address.value.is_some() {
             self.addresses.insert(address.name.clone(), ip);

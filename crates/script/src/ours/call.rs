@@ -9,10 +9,17 @@ use gargalo_settings::Json;
 use std::collections::VecDeque;
 
 use super::{Kind, Ours, Socket, size};
-use crate::stack::{Handle, Reply, Value};
+use crate::stack::{Handle, Op, Reply, Value};
 
 impl Ours {
     pub(super) fn listen(&mut self, handle: Handle) -> Reply {
+        let (accepts_ecn, all_fast) = (self.accepts_ecn, self.all_listen_fast());
+        if let Some(socket) = self.sockets.get_mut(handle) {
+            socket.fast_open |= all_fast;
+            if accepts_ecn {
+                socket.options.insert("ecn".to_owned(), true.into());
+            }
+        }
         let Some(socket) = self.sockets.get(handle) else {
             return Reply::Error("EBADF".to_owned());
         };
@@ -72,7 +79,7 @@ impl Ours {
 
     /// Opens with data in the SYN if the other end has granted a cookie; otherwise the data follows the handshake.
     pub(super) fn connect_with(&mut self, handle: Handle, n: usize) -> Reply {
-        let may = self.fast_open & 1 != 0;
+        let may = self.may_connect_fast();
         let Some(socket) = self.sockets.get_mut(handle) else {
             return Reply::Error("EBADF".to_owned());
         };
@@ -162,6 +169,18 @@ impl Ours {
         }
     }
 
+    /// A call with NULL: the fault comes when there is something to copy.
+    pub(super) fn without_buffer(&mut self, handle: Handle, op: &Op) -> Reply {
+        let readable = self
+            .connection(handle)
+            .map_or(0, |id| self.host.readable(id));
+        match op {
+            Op::Read(n) if *n == 0 || readable == 0 => self.read(handle, *n),
+            Op::Write(0) => self.write(handle, 0),
+            _ => Reply::Error("EFAULT".to_owned()),
+        }
+    }
+
     pub(super) fn close(&mut self, handle: Handle) -> Reply {
         let Some(socket) = self.sockets.get_mut(handle) else {
             return Reply::Error("EBADF".to_owned());
@@ -200,6 +219,7 @@ impl Ours {
     }
 
     pub(super) fn set_option(&mut self, handle: Handle, name: &str, value: &Value) -> Reply {
+        let may = self.may_listen_fast();
         let Some(socket) = self.sockets.get_mut(handle) else {
             return Reply::Error("EBADF".to_owned());
         };
@@ -231,7 +251,7 @@ impl Ours {
                 return self.after_set(handle, name);
             }
             "TCP_FASTOPEN" => {
-                socket.fast_open = n > 0 && self.fast_open & 2 != 0;
+                socket.fast_open = may && n > 0;
                 return self.after_set(handle, name);
             }
             "TCP_SYNCNT" => ("syn_retries", n.into()),

@@ -3,6 +3,7 @@
 mod call;
 mod info;
 mod multipath;
+mod settings;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -37,8 +38,10 @@ pub struct Ours {
     /// Options of new sockets: those of the script, changed by settings.
     options: Map<String, Json>,
     congestion: String,
-    /// Fast Open: bits of `tcp_fastopen`, 1 for connecting, 2 for listening.
+    /// Fast Open: bits of `tcp_fastopen`.
     fast_open: i64,
+    /// Sockets that listen accept ECN, and those that connect do not offer it.
+    accepts_ecn: bool,
     sockets: Vec<Socket>,
     accepted: HashMap<ListenerId, VecDeque<ConnectionId>>,
     by_connection: BTreeMap<ConnectionId, Handle>,
@@ -100,6 +103,7 @@ impl Ours {
             options,
             congestion: setup.congestion.clone(),
             fast_open: 1,
+            accepts_ecn: false,
             sockets: Vec::new(),
             accepted: HashMap::new(),
             by_connection: BTreeMap::new(),
@@ -188,7 +192,7 @@ fn host(setup: &Setup, syn_cookies: SynCookies) -> Result<Host, StackError> {
         mtu: setup.mtu,
         seed: 1,
         syn_cookies,
-        ..HostConfig::new((0..ADDRESSES).map(|n| Setup::address(setup.v6, false, n)))
+        ..HostConfig::new((0..ADDRESSES).map(|n| setup.address(false, n)))
     };
     Host::new(config, Instant::ZERO).map_err(|e| StackError::Unsupported(e.to_string()))
 }
@@ -276,6 +280,7 @@ impl Stack for Ours {
             Op::Read(n) => self.read(socket, *n),
             Op::Write(n) => self.write(socket, *n),
             Op::FastOpen(n) => self.connect_with(socket, *n),
+            Op::NoBuffer(op) => self.without_buffer(socket, op),
             Op::Close => self.close(socket),
             Op::Shutdown(read, write) => self.shutdown(socket, *read, *write),
             Op::Set(name, value) => self.set_option(socket, name, value),
@@ -328,15 +333,10 @@ impl Stack for Ours {
             ))
         };
         let short = name.trim_start_matches("net.ipv4.");
+        if self.set_special(short, value) {
+            return Ok(());
+        }
         let (key, json): (&str, Json) = match (short, value) {
-            ("tcp_congestion_control", _) => {
-                value.clone_into(&mut self.congestion);
-                return Ok(());
-            }
-            ("tcp_fastopen", "0" | "1" | "2" | "3") => {
-                self.fast_open = value.parse().unwrap_or(0);
-                return Ok(());
-            }
             ("tcp_syncookies", "0" | "1" | "2") if self.sockets.is_empty() => {
                 let when = match value {
                     "0" => SynCookies::Off,
@@ -358,8 +358,7 @@ impl Stack for Ours {
             ("tcp_sack", "1") => ("sack", true.into()),
             ("tcp_dsack", "0" | "1") => ("dsack", (value == "1").into()),
             ("tcp_window_scaling", "0" | "1") => ("window_scaling", (value == "1").into()),
-            ("tcp_ecn", "0" | "1") => ("ecn", (value == "1").into()),
-            ("tcp_early_retrans", "0" | "3") => ("tail_loss_probe", (value == "3").into()),
+            ("tcp_early_retrans", "0" | "3" | "4") => ("tail_loss_probe", (value != "0").into()),
             ("tcp_frto", "0" | "2") => ("frto", (value == "2").into()),
             ("tcp_slow_start_after_idle", "0" | "1") => {
                 ("slow_start_after_idle", (value == "1").into())

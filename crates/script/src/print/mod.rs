@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use crate::ast::{
     Action, Arg, Body, Call, Command, EcnField, Event, Expr, Icmp, Only, Outcome, Packet, Script,
-    Segment, TcpOption, Time,
+    Segment, Statement, TcpOption, Time,
 };
 use crate::words::{FLAGS, ecn_word};
 
@@ -21,7 +21,10 @@ impl Display for Seconds {
 impl Display for Script {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for o in &self.options {
-            writeln!(f, "--{}={}", o.name, o.value)?;
+            f.write_str("--")?;
+            f.write_str(&o.name)?;
+            f.write_str(if o.value.is_empty() { "" } else { "=" })?;
+            writeln!(f, "{}", o.value)?;
         }
         self.events.iter().try_for_each(|e| writeln!(f, "{e}"))
     }
@@ -63,11 +66,9 @@ impl Display for Action {
                 let list: Vec<String> = list.iter().map(ToString::to_string).collect();
                 write!(f, "`{}`", list.join("; "))
             }
-            Self::Assert(list) => {
+            Self::Code(list) => {
                 f.write_str("%{ ")?;
-                for e in list {
-                    write!(f, "assert {e}; ")?;
-                }
+                list.iter().try_for_each(|s| write!(f, "{s}; "))?;
                 f.write_str("}%")
             }
         }
@@ -78,6 +79,8 @@ impl Display for Command {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Set(name, value) => write!(f, "sysctl -q {name}=\"{value}\""),
+            Self::SetIfKnown(name, value) => write!(f, "sysctl -e -q {name}=\"{value}\""),
+            Self::File(path) => f.write_str(path),
             Self::Manage(m) => write!(f, "{m}"),
         }
     }
@@ -209,7 +212,7 @@ impl Display for Outcome {
     }
 }
 
-fn comma_separated(f: &mut Formatter<'_>, list: &[Arg]) -> fmt::Result {
+fn comma_separated<T: Display>(f: &mut Formatter<'_>, list: &[T]) -> fmt::Result {
     for (i, arg) in list.iter().enumerate() {
         f.write_str(if i > 0 { ", " } else { "" })?;
         write!(f, "{arg}")?;
@@ -237,6 +240,21 @@ impl Display for Arg {
                 f.write_str("}")
             }
             Self::Text(text) => write!(f, "\"{text}\""),
+            Self::Null => f.write_str("NULL"),
+        }
+    }
+}
+
+impl Display for Statement {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Assert(e) => write!(f, "assert {e}"),
+            Self::Assign(name, e) => write!(f, "{name} = {e}"),
+            Self::Print(list) => {
+                f.write_str("print(")?;
+                comma_separated(f, list)?;
+                f.write_str(")")
+            }
         }
     }
 }
@@ -247,6 +265,13 @@ impl Display for Expr {
         match self {
             Self::Int(n) => write!(f, "{n}"),
             Self::Name(_, name) => f.write_str(name),
+            Self::Text(text) if text.contains('\'') => write!(f, "\"{text}\""),
+            Self::Text(text) => write!(f, "'{text}'"),
+            Self::Tuple(list) => {
+                f.write_str("(")?;
+                list.iter().try_for_each(|e| write!(f, "{e}, "))?;
+                f.write_str(")")
+            }
             Self::Not(e) => write!(f, "(not {e})"),
             Self::Minus(e) => write!(f, "(-{e})"),
             Self::Binary(op, a, b) => write!(f, "({a} {} {b})", op.text()),

@@ -79,6 +79,9 @@ fn arg(c: &mut Cursor<'_>, depth: u32) -> Read<Arg> {
     match c.peek() {
         Some(x) if x.is_ascii_digit() || x == '-' => Ok(Arg::Int(c.number("an argument")?)),
         Some(x) if x.is_ascii_alphabetic() => {
+            if c.eat_word("NULL") {
+                return Ok(Arg::Null);
+            }
             let mut names = vec![c.word().to_owned()];
             while c.eat("|") {
                 let name = c.word();

@@ -1,7 +1,8 @@
-//! Assertions: the part of Python's expressions that compares and computes with numbers.
+//! Code: assertions, variables and `print`, with the part of Python's expressions that compares and computes with
+//! numbers.
 
 use super::cursor::{Cursor, Read, is_word};
-use crate::ast::{Expr, Op};
+use crate::ast::{Expr, Op, Statement};
 use crate::fault::Fault;
 
 /// Levels of nesting.
@@ -10,7 +11,7 @@ const DEEPEST: u32 = 64;
 const NOT: u8 = 2;
 const HIGHEST: u8 = 7;
 
-pub(super) fn block(c: &mut Cursor<'_>) -> Read<Vec<Expr>> {
+pub(super) fn block(c: &mut Cursor<'_>) -> Read<Vec<Statement>> {
     let at = c.at();
     if !c.eat_here("%{") {
         return Err(c.wrong("`%{` is missing before an assertion"));
@@ -27,28 +28,7 @@ pub(super) fn block(c: &mut Cursor<'_>) -> Read<Vec<Expr>> {
         if c.is_at_end() {
             return Err(Fault::new(at, "the assertion has no end").help("close it with }%"));
         }
-        let start = c.at();
-        let word = c.take_while(is_word);
-        if word != "assert" {
-            let fault = Fault::new(start, format!("`{word}` is not supported in %{{ }}%"));
-            return Err(fault.help(
-                "the only statement is assert, with comparisons, and, or, not and arithmetic over tcpi_ fields; it \
-                 is not Python",
-            ));
-        }
-        let mut reader = Reader {
-            open: 0,
-            depth: DEEPEST,
-        };
-        list.push(reader.level(c, 0)?);
-        // What Python would print is shown anyway.
-        spaces(c, false);
-        if c.eat_here(",") {
-            spaces(c, false);
-            if c.quoted()?.is_none() {
-                reader.level(c, 0)?;
-            }
-        }
+        list.push(statement(c)?);
         spaces(c, false);
         let ends = c.is_at_end()
             || ["\n", ";", "}%", "#"]
@@ -61,11 +41,63 @@ pub(super) fn block(c: &mut Cursor<'_>) -> Read<Vec<Expr>> {
     }
 }
 
+fn statement(c: &mut Cursor<'_>) -> Read<Statement> {
+    let start = c.at();
+    let word = c.take_while(is_word).to_owned();
+    let mut reader = Reader {
+        open: 0,
+        depth: DEEPEST,
+    };
+    if word == "assert" {
+        let told = reader.level(c, 0)?;
+        spaces(c, false);
+        if c.eat_here(",") {
+            // What Python would print: values are shown anyway.
+            reader.level(c, 0)?;
+        }
+        return Ok(Statement::Assert(told));
+    }
+    spaces(c, false);
+    if word == "print" {
+        if !c.eat_here("(") {
+            return Err(c.wrong("`(` is missing after print"));
+        }
+        return Ok(Statement::Print(reader.list(c)?.0));
+    }
+    let compound = |c: &mut Cursor<'_>| {
+        let all = [("+=", Op::Add), ("-=", Op::Sub), ("*=", Op::Mul)];
+        let found = all.into_iter().find(|(text, _)| c.eat_here(text));
+        found.map(|(_, op)| op)
+    };
+    let is_name = word.starts_with(|x: char| !x.is_ascii_digit());
+    let op = compound(c);
+    if is_name && (op.is_some() || c.eat_here("=")) {
+        let value = reader.level(c, 0)?;
+        let value = match op {
+            Some(op) => {
+                let before = Expr::Name(start, word.clone());
+                Expr::Binary(op, Box::new(before), Box::new(value))
+            }
+            None => value,
+        };
+        return Ok(Statement::Assign(word, value));
+    }
+    let fault = Fault::new(start, format!("`{word}` is not supported in %{{ }}%"));
+    Err(fault.help(
+        "statements are assert, NAME = VALUE, NAME += VALUE and print(...), with comparisons, and, or, not and \
+         arithmetic over tcpi_ fields and variables; it is not Python",
+    ))
+}
+
+/// Skips spaces, lines that go on behind a backslash and, with `lines`, ends of lines and comments.
 fn spaces(c: &mut Cursor<'_>, lines: bool) {
-    c.take_while(|x| x.is_whitespace() && (lines || x != '\n'));
-    while lines && c.peek() == Some('#') {
-        c.take_while(|x| x != '\n');
-        c.take_while(char::is_whitespace);
+    loop {
+        c.take_while(|x| x.is_whitespace() && (lines || x != '\n'));
+        if lines && c.peek() == Some('#') {
+            c.take_while(|x| x != '\n');
+        } else if !c.eat_here("\\\n") {
+            return;
+        }
     }
 }
 
@@ -143,14 +175,22 @@ impl Reader {
             return Ok(Expr::Minus(Box::new(self.level(c, HIGHEST + 1)?)));
         }
         if c.eat_here("(") {
-            self.open += 1;
-            let inner = self.level(c, 0)?;
-            spaces(c, true);
-            self.open -= 1;
-            if !c.eat_here(")") {
-                return Err(c.wrong("`)` is missing"));
+            let (mut list, is_tuple) = self.list(c)?;
+            return match list.pop() {
+                Some(only) if list.is_empty() && !is_tuple => Ok(only),
+                last => {
+                    list.extend(last);
+                    Ok(Expr::Tuple(list))
+                }
+            };
+        }
+        if let Some(quote) = c.peek().filter(|x| matches!(x, '"' | '\'')) {
+            c.bump();
+            let text = c.take_while(|x| x != quote && x != '\n').to_owned();
+            if c.bump() != Some(quote) {
+                return Err(c.wrong("a text has no end"));
             }
-            return Ok(inner);
+            return Ok(Expr::Text(text));
         }
         match c.peek() {
             Some(x) if x.is_ascii_digit() => Ok(Expr::Int(c.number("a number")?)),
@@ -163,6 +203,26 @@ impl Reader {
                 Err(fault.help(
                     "names are fields such as tcpi_snd_cwnd, and constants such as TCP_CA_Open",
                 ))
+            }
+        }
+    }
+
+    /// Expressions up to `)`, and whether a comma stood among them.
+    fn list(&mut self, c: &mut Cursor<'_>) -> Read<(Vec<Expr>, bool)> {
+        self.open += 1;
+        let (mut list, mut is_tuple) = (Vec::new(), false);
+        loop {
+            spaces(c, true);
+            if c.eat_here(")") {
+                self.open -= 1;
+                return Ok((list, is_tuple));
+            }
+            list.push(self.level(c, 0)?);
+            spaces(c, true);
+            if c.eat_here(",") {
+                is_tuple = true;
+            } else if !c.rest().starts_with(')') {
+                return Err(c.wrong("`)` is missing"));
             }
         }
     }

@@ -5,13 +5,14 @@ mod cursor;
 mod expr;
 mod mptcp;
 mod packet;
+pub(crate) mod shell;
 
 use crate::ast::{Action, At, Choice, Command, Event, Only, Script, Time};
 use crate::fault::Fault;
 use cursor::{Cursor, Read};
 
 /// Options of a script, with their meaning.
-pub const OPTIONS: [(&str, &str); 9] = [
+pub const OPTIONS: [(&str, &str); 14] = [
     ("ip_version", "ipv4 (the default) or ipv6"),
     (
         "tolerance_usecs",
@@ -28,8 +29,28 @@ pub const OPTIONS: [(&str, &str); 9] = [
     ),
     ("connect_port", "port of the other end; default 8080"),
     (
+        "local_ip",
+        "first address of the stack; default 192.168.0.1 or fd3d:a0b:17d6::1",
+    ),
+    (
+        "remote_ip",
+        "first address of the other end; default 192.0.2.1 or fd3d:fa7b:d17d::1",
+    ),
+    (
         "congestion",
         "congestion control of the stack; default reno",
+    ),
+    (
+        "mss",
+        "most payload of the other end's segments; has no effect here, where scripts say what the other end sends",
+    ),
+    (
+        "strict_segments",
+        "a segment that is expected is one segment of the stack, also if it is longer than the MSS",
+    ),
+    (
+        "tcp_ts_ecr_scaled",
+        "values of timestamps may be echoed that the stack has not sent: always so here",
     ),
     (
         "gargalo",
@@ -40,6 +61,9 @@ pub const OPTIONS: [(&str, &str); 9] = [
         "options of our Multipath TCP as KEY=VALUE with spaces between, such as data_numbers=short",
     ),
 ];
+
+/// Options without a value.
+const FLAGS: [&str; 2] = ["strict_segments", "tcp_ts_ecr_scaled"];
 
 /// Reads a script.
 ///
@@ -80,7 +104,7 @@ fn option(c: &mut Cursor<'_>) -> Read<Choice> {
             None => fault.help(format!("options are --{}", names.join(", --"))),
         });
     }
-    if value.is_empty() {
+    if value.is_empty() && !FLAGS.contains(&name.as_str()) {
         let fault = Fault::new(at, format!("the option --{name} has no value"));
         return Err(fault.help(format!("write --{name}=VALUE")));
     }
@@ -112,7 +136,7 @@ fn event(c: &mut Cursor<'_>) -> Read<Event> {
     let action = match c.peek() {
         Some('<' | '>') => Action::Packet(packet::packet(c)?),
         Some('`') => Action::Commands(command(c)?),
-        Some('%') => Action::Assert(expr::block(c)?),
+        Some('%') => Action::Code(expr::block(c)?),
         Some(x) if x.is_ascii_alphabetic() => Action::Call(call::call(c, until)?),
         _ => {
             let fault = c.wrong("a packet, a call, a command or an assertion is missing");
@@ -148,8 +172,8 @@ fn time(c: &mut Cursor<'_>) -> Read<(Time, Option<u64>)> {
             "an event begins with its time: 1.5 since the start, +1.5 since the event before, or *",
         )
     })?;
-    if c.eat_here("...") {
-        c.eat_here("+");
+    if c.eat("...") {
+        c.eat("+");
         let until = c.seconds()?;
         if until < start {
             return Err(Fault::new(at, "the call returns before it begins"));
@@ -161,8 +185,8 @@ fn time(c: &mut Cursor<'_>) -> Read<(Time, Option<u64>)> {
         };
         return Ok((time, Some(until)));
     }
-    if c.eat_here("~") {
-        c.eat_here("+");
+    if c.eat("~") {
+        c.eat("+");
         let end = c.seconds()?;
         if end < start {
             return Err(Fault::new(at, "the range of time ends before it begins"));
@@ -181,60 +205,14 @@ fn time(c: &mut Cursor<'_>) -> Read<(Time, Option<u64>)> {
     })
 }
 
-/// Commands in backticks: sysctl and ip mptcp.
+/// Commands in backticks.
 fn command(c: &mut Cursor<'_>) -> Read<Vec<Command>> {
     let at = c.at();
     c.eat_here("`");
-    let text = c.take_while(|c| c != '`').replace("\\\n", " ");
+    let inside = c.at();
+    let text = c.take_while(|c| c != '`').to_owned();
     if !c.eat_here("`") {
         return Err(Fault::new(at, "the command has no end").help("close it with a backtick"));
     }
-    let mut list = Vec::new();
-    for line in text.split(['\n', ';']).map(str::trim) {
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        if line.split_whitespace().take(2).eq(["ip", "mptcp"]) {
-            list.push(Command::Manage(mptcp::manage(line, at)?));
-            continue;
-        }
-        let Some(rest) = line.strip_prefix("sysctl ") else {
-            let fault = Fault::new(at, format!("the command `{line}` is not run"));
-            return Err(fault.help(
-                "of shell commands only `sysctl NAME=VALUE` and `ip mptcp` are supported; what others set up are options of the \
-                 script, such as --congestion",
-            ));
-        };
-        settings(rest, at, &mut list)?;
-    }
-    Ok(list)
-}
-
-fn settings(rest: &str, at: At, list: &mut Vec<Command>) -> Read<()> {
-    let mut rest = rest.trim();
-    while !rest.is_empty() {
-        if let Some(after) = rest.strip_prefix('-') {
-            rest = after.trim_start_matches(char::is_alphanumeric).trim_start();
-            continue;
-        }
-        let Some((name, after)) = rest.split_once('=') else {
-            let fault = Fault::new(at, format!("`{rest}` sets nothing"));
-            return Err(fault.help("write NAME=VALUE, such as net.ipv4.tcp_sack=0"));
-        };
-        let (value, after) = match after.trim_start().strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
-            None => {
-                let after = after.trim_start();
-                after.split_once(char::is_whitespace).unwrap_or((after, ""))
-            }
-        };
-        let name = name.trim();
-        if !name.starts_with("net.") || name.contains(|c: char| c.is_whitespace() || c == '/') {
-            let fault = Fault::new(at, format!("{name} is not a setting of the network"));
-            return Err(fault.help("names begin with net.ipv4. or net.ipv6."));
-        }
-        list.push(Command::Set(name.to_owned(), value.trim().to_owned()));
-        rest = after.trim();
-    }
-    Ok(())
+    shell::commands(&text, inside)
 }

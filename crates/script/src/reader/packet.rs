@@ -23,8 +23,11 @@ pub(super) fn packet(c: &mut Cursor<'_>) -> Read<Packet> {
             break;
         }
     }
+    c.skip();
+    let is_icmp = c.rest().starts_with("icmp ");
     let body = match about {
-        Some(about) => Body::Icmp(icmp(c, about)?),
+        Some(_) => Body::Icmp(icmp(c, about)?),
+        None if is_icmp => Body::Icmp(icmp(c, None)?),
         None => Body::Tcp(segment(c)?),
     };
     if matches!(body, Body::Icmp(_)) && !inbound {
@@ -189,6 +192,7 @@ fn option(c: &mut Cursor<'_>) -> Read<TcpOption> {
         }
         "FO" => TcpOption::FastOpen(cookie(c)?),
         "FOEXP" => TcpOption::FastOpenExperimental(cookie(c)?),
+        "md5" => TcpOption::Other(19, cookie(c)?),
         "kind" => {
             let kind: u8 = c.number("the kind of an option")?;
             if kind < 6 || kind == 8 || kind == 34 {
@@ -231,10 +235,11 @@ fn cookie(c: &mut Cursor<'_>) -> Read<Vec<u8>> {
     })
 }
 
-fn icmp(c: &mut Cursor<'_>, about: (u32, u32)) -> Read<Icmp> {
+/// An ICMP error; the segment in question stands before it, behind it, or is the SYN.
+fn icmp(c: &mut Cursor<'_>, about: Option<(u32, u32)>) -> Read<Icmp> {
     if !c.eat_word("icmp") {
         let fault = c.wrong("`icmp` is missing after the segment in question");
-        return Err(fault.help("write < [1:1001(1000)] icmp unreachable frag_needed mtu 1200"));
+        return Err(fault.help("write < icmp unreachable frag_needed mtu 1200 [1:1001(1000)]"));
     }
     c.skip();
     let at = c.at();
@@ -250,6 +255,15 @@ fn icmp(c: &mut Cursor<'_>, about: (u32, u32)) -> Read<Icmp> {
         Some(c.number("the MTU")?)
     } else {
         None
+    };
+    let about = match about {
+        Some(about) => about,
+        None if c.eat("[") => {
+            let about = range(c)?;
+            c.expect("]", "after the segment in question")?;
+            about
+        }
+        None => (0, 0),
     };
     let icmp = Icmp {
         about,
