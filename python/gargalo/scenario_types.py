@@ -581,8 +581,10 @@ class Mptcp:
     """Clock granularity G of the retransmission timeout: the least of four times the variance (RFC 6298 §2)."""
     congestion: str | Mapping[str, Any] | None = None
     """Congestion control of both ends: a name, or a table of one name and its parameters, like `{ cubic = { beta = 0.7 } }`."""
+    data_acks: str | None = None
+    """Length of DATA_ACKs on the wire. They are `long` in any case once the peer's data sequence numbers are (RFC 8684 §3.3.2), as in Linux."""
     data_numbers: str | None = None
-    """Length of data sequence numbers on the wire."""
+    """Length of data sequence numbers on the wire; Linux has `long`."""
     data_retries: int | None = None
     """Timeouts in a row before the connection is given up (Linux: 15)."""
     delayed_ack: bool | DelayedAck | Mapping[str, Any] | None = None
@@ -614,7 +616,7 @@ class Mptcp:
     min_rto_above_srtt: bool | None = None
     """Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
-    """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller."""
+    """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller. Where the profile's fills a packet of 1500 bytes, it is 1460 without timestamps and 1448 with them."""
     mtu_probing: str | None = None
     """Search of the path MTU with data segments (RFC 4821), for paths that drop long packets without an ICMP error. Linux's default is `off` too. The segments of Multipath TCP's subflows only become smaller."""
     nagle: bool | str | None = None
@@ -1083,7 +1085,7 @@ class Tcp:
     min_rto_above_srtt: bool | None = None
     """Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time plus `min_rto`. Otherwise it bounds the sum (RFC 6298 §2.4)."""
     mss: str | None = None
-    """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller."""
+    """Payload of a full segment. The MSS option announces that much plus the length of the timestamps option when timestamps are on, so that 1448 fills a packet of 1500 bytes; with a peer that has none, segments are that much longer (RFC 9293 §3.7.1). Default: the profile's, or less if the route's MTU is smaller. Where the profile's fills a packet of 1500 bytes, it is 1460 without timestamps and 1448 with them."""
     mtu_probing: str | None = None
     """Search of the path MTU with data segments (RFC 4821), for paths that drop long packets without an ICMP error. Linux's default is `off` too. The segments of Multipath TCP's subflows only become smaller."""
     nagle: bool | str | None = None

@@ -24,8 +24,9 @@ pub(super) struct PathSettings {
 impl PathSettings {
     pub(super) fn new(setup: &Setup) -> Self {
         let mut options = Map::new();
-        // As Linux does.
+        // As Linux does, whose DATA_ACKs are short only until the other end has sent data.
         options.insert("data_numbers".to_owned(), "long".into());
+        options.insert("data_acks".to_owned(), "long".into());
         for (key, value) in &setup.mptcp {
             options.insert(key.clone(), json(value));
         }
