@@ -178,13 +178,14 @@ def test_frame_table_and_summary(tmp_path):
     assert rows["rate"].to_list() == ["2Mbit/s"] * 2
 
     from gargalo.metrics import mean_interval
-    from gargalo.metrics.declared import bounds_of
+    from gargalo.metrics.declared import bounds_in
 
     summary = done.summary(metrics=["goodput_bps", "delivered_mb"])
     assert summary["metric"].to_list() == ["goodput_bps", "delivered_mb"] * 2
     for r in summary.iter_rows(named=True):
-        values = frame.filter(pl.col("rate") == r["rate"])[r["metric"]]
-        same = mean_interval(values.to_list(), bounds=bounds_of(r["metric"]))
+        own = frame.filter(pl.col("rate") == r["rate"])
+        values = own[r["metric"]]
+        same = mean_interval(values.to_list(), bounds=bounds_in(r["metric"], own))
         assert (r["n"], r["mean"]) == (3, pytest.approx(same.mean))
         assert (r["low"], r["high"]) == (pytest.approx(same.low), pytest.approx(same.high))
         assert r["sd"] == pytest.approx(values.std())
