@@ -74,7 +74,7 @@ def test_json_has_a_verdict_for_each_script(tmp_path: Path):
     assert done.returncode == 1
     assert told["stack"] == "gargalo"
     a, b = told["scripts"]
-    assert a == {"file": f"{tmp_path}/a.pkt", "verdict": "passed"}
+    assert a == {"file": f"{tmp_path}/a.pkt", "read": True, "verdict": "passed"}
     assert (b["verdict"], b["line"], b["came"]) == ("failed", 9, "write(...) = 10")
     assert len(b["packets"]) >= 3
 
@@ -91,6 +91,67 @@ def test_options_change_our_stack(tmp_path: Path):
     assert gargalo("script", "--option", "sack=maybe", file).returncode == 2
 
 
+def suite(root: Path) -> Path:
+    """Make scripts as public suites have them: directories of subjects, and shell files beside them."""
+    for directory in ("common", "a", "b"):
+        (root / directory).mkdir()
+    (root / "common" / "defaults.sh").write_text(
+        'sysctl -q net.ipv4.tcp_rmem="4096 540000 $((15*1024*1024))"\nsleep 1\n'
+    )
+    text = OPEN.replace("<mss 1000>", "<mss 1000,nop,wscale 7>").replace(
+        "<mss 1460>", "<mss 1460,nop,wscale 8>"
+    )
+    (root / "a" / "open.pkt").write_text("`../common/defaults.sh`\n" + text)
+    (root / "a" / "wrong.pkt").write_text(OPEN + "+0 write(4, ..., 10) = 11\n")
+    (root / "b" / "splice.pkt").write_text(OPEN + "+0 splice(4) = 0\n")
+    (root / "b" / "option.pkt").write_text(OPEN.replace("listen(3, 1)", "ioctl(3, SIOCINQ, [0])"))
+    return root
+
+
+def test_a_suite_ends_with_a_table_of_its_directories(tmp_path: Path):
+    root = suite(tmp_path)
+    done = gargalo("script", root)
+    assert done.returncode == 2
+    lines = done.stdout.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.lstrip().startswith("scripts  read"))
+    rows = {line.split()[0]: line.split()[1:] for line in lines[start + 1 : start + 4]}
+    assert rows[f"{root}/a"] == ["2", "2", "1", "1", "0", "0"]
+    assert rows[f"{root}/b"][:2] == ["2", "1"]
+    assert rows["all"][:2] == ["4", "3"]
+    assert "    1  the call splice is not supported" in lines
+    assert "note: defaults.sh:2: `sleep 1` is not run" in done.stderr
+
+
+def test_json_counts_the_scripts_of_each_directory(tmp_path: Path):
+    told = json.loads(gargalo("script", "--json", suite(tmp_path)).stdout)
+    a, b = told["directories"]
+    assert (a["directory"], a["scripts"], a["read"], a["passed"]) == (f"{tmp_path}/a", 2, 2, 1)
+    assert b["reasons"]["the call splice is not supported"] == 1
+    assert told["scripts"][0]["notes"] == ["defaults.sh:2: `sleep 1` is not run"]
+
+
+def test_settings_of_a_file_and_words_are_given(tmp_path: Path):
+    root = suite(tmp_path)
+    file = root / "open.pkt"
+    text = (root / "a" / "open.pkt").read_text()
+    file.write_text(text.replace("mss 1000", "mss SIZE"))
+    given = ("--init", root / "common" / "defaults.sh", "--define", "SIZE=1000")
+    assert gargalo("script", *given, file).returncode == 0
+    assert gargalo("script", file).returncode == 2
+    done = gargalo("script", "--init", root / "none.sh", file)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error: {root}/none.sh: No such file or directory\n",
+    )
+
+
+def test_packets_before_the_end_are_a_fault_if_that_is_asked_for(tmp_path: Path):
+    file = tmp_path / "open.pkt"
+    file.write_text(OPEN + "+0 write(4, ..., 10) = 10\n+.1 fcntl(4, F_GETFL) = 2\n")
+    assert gargalo("script", file).returncode == 0
+    assert gargalo("script", "--strict-end", file).returncode == 1
+
+
 def test_every_script_says_what_it_shows():
     for path in SCRIPTS:
         head = scripts.Head.of(path.read_text(encoding="utf-8"))
@@ -102,7 +163,7 @@ def test_every_script_says_what_it_shows():
 
 def run_on_kernel(paths: list[Path]) -> None:
     texts = [path.read_text(encoding="utf-8") for path in paths]
-    verdicts = scripts.run(texts, kernel=True, tolerance_ms=100, jobs=32)
+    verdicts = scripts.run(texts, kernel=True, strict_end=True, tolerance_ms=100, jobs=32)
     failed = {
         str(path.relative_to(ROOT)): verdict
         for path, verdict in zip(paths, verdicts, strict=True)

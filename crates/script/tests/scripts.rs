@@ -351,7 +351,7 @@ fn sequence_numbers_count_from_the_initial_ones() {
 +0 < P. 101:201(100) ack 1 win 65535
 +0 > . 1:1(0) ack 1 <nop,nop,sack 101:201>
 +0 write(4, ..., 500) = 500
-+0 > P. 1:501(500) ack 1 <nop,nop,sack 101:201>
++0 > P. 1:501(500) ack 1
 +0 < P. 1:101(100) ack 501 win 65535
 +0 > . 501:501(0) ack 201
 ";
