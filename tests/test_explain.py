@@ -467,10 +467,10 @@ PAGES = {
     "docs/reports.md": r"^gargalo explain .*$",
     "docs/tutorials/race.md": r"^gargalo (?:explain|plot) .*[^\\]$",
     "docs/cookbook.md": r"^gargalo explain .*$",
-    "README.md": r"^\.venv/bin/gargalo (?:explain|plot) .*$",
+    "README.md": r"^gargalo (?:explain|plot) .*$",
 }
 COMMANDS = [
-    line.removeprefix(".venv/bin/")
+    line
     for page, pattern in PAGES.items()
     for line in re.findall(pattern, (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
 ]

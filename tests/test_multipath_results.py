@@ -300,7 +300,7 @@ COMMANDS = [
     line
     for block in blocks("sh")
     for line in block.replace("\\\n", " ").splitlines()
-    if line.startswith(".venv/bin/gargalo")
+    if line.startswith("gargalo")
 ]
 
 
