@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 
+import numpy as np
 import polars as pl
 import pytest
 from gargalo.metrics import (
@@ -259,6 +260,16 @@ def test_rank_interval_is_what_the_test_accepts():
             assert difference([x - inside for x in a], b, test="mann-whitney").p_value >= 0.05
         for outside in (found.low - 1e-9, found.high + 1e-9):
             assert difference([x - outside for x in a], b, test="mann-whitney").p_value < 0.05
+
+
+def test_the_interval_of_many_pairs_is_that_of_the_normal_distribution():
+    # The signed ranks of 240 differences: mean n(n+1)/4 = 14460, variance n(n+1)(2n+1)/24 = 1159210.
+    n = rank.EXACT_PAIRED + 40
+    values = np.sqrt(np.arange(1.0, n + 1))
+    averages = np.sort([(a + b) / 2 for i, a in enumerate(values) for b in values[i:]])
+    depth = math.floor(14_460 - 1.959964 * math.sqrt(1_159_210))
+    _, low, high = rank.paired_shift(values, 0.95)
+    assert (low, high) == (averages[depth - 1], averages[-depth])
 
 
 def test_rank_interval_needs_enough_runs():

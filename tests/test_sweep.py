@@ -106,6 +106,17 @@ def test_identifiers_are_of_what_matters():
     assert len({run(), run(seed=2), run(duration="2s")}) == 3
 
 
+def test_points_of_a_zip_without_names_are_called_by_their_values():
+    axes = {"z": {"zip": {"duration": ["1s", "2s"], "flows.0.start": ["0s", "1s"]}}}
+    assert labels(axes) == [{"z": "1s 0s"}, {"z": "2s 1s"}]
+
+
+def test_two_ends_below_a_key_are_a_range():
+    rates = {"from": "1Mbit/s", "to": "3Mbit/s"}
+    with pytest.raises(sweeps.SweepError, match="a range needs numbers"):
+        sweeps.plan(MINI, {"topology": {"simple": {"link": {"rate": rates}}}})
+
+
 BAD = [
     ({"topology.simple.link.rat": ["1Mbit/s"]}, ["rat", "topology.simple.link.rat", "`rate`"]),
     ({"flows.*.transport.tcp.congestion": ["reno", "cubik"]}, ["congestion", "cubik", "`cubic`"]),
