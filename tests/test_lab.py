@@ -313,10 +313,11 @@ def test_nothing_is_left_after_a_kill(tmp_path: Path, whom: str) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text(LONG)
     before = devices()
+    (temporary := tmp_path / "temporary").mkdir()
     process = subprocess.Popen(
         command("run", scenario, "--world", "lab", "--json"),
         cwd=tmp_path,
-        env=environment(),
+        env={**environment(), "TMPDIR": str(temporary)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -338,6 +339,9 @@ def test_nothing_is_left_after_a_kill(tmp_path: Path, whom: str) -> None:
     # Another process may get a number that has become free.
     assert gone(lambda: not (there & namespaces().keys()))
     assert devices() == before
+    # The next run removes what this one had written; with an output there is nothing.
+    gargalo._core.recover(temporary)
+    assert list(temporary.iterdir()) == []
 
 
 @needs_namespaces

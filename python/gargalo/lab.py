@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,13 +76,12 @@ def run(
         RunError: The system refused something.
 
     """
-    with tempfile.TemporaryDirectory(prefix="gargalo-") as scratch:
-        target = (output or Path(scratch) / "run").absolute()
+    with _place(output) as target:
         request = {
             "text": text,
             "path": None if path is None else str(path),
             "overrides": list(overrides),
-            "output": str(target),
+            "output": str(target.absolute()),
             "replace": replace,
             "memory_limit": memory_limit,
             "plugins": native.packed(classes or registry.registered()),
@@ -102,6 +102,22 @@ def run(
             _json=facts,
         )
     return done, interrupted
+
+
+@contextmanager
+def _place(output: Path | None) -> Iterator[Path]:
+    """Yield where results are written: without `output` a temporary directory, of which a killed run leaves what the next removes."""
+    if output is not None:
+        yield output
+        return
+    folder = Path(tempfile.gettempdir())
+    with suppress(_core.RunError):
+        _core.recover(folder)
+    place = folder / f"gargalo-lab-{os.urandom(8).hex()}"
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _in_memory(run: Run) -> Callable[[str], Any]:
