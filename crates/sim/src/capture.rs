@@ -35,11 +35,12 @@ pub struct Capture {
 
 impl Capture {
     pub(crate) fn open(spec: &CaptureSpec, topology: &Topology) -> Result<Self, BuildError> {
-        let failed = |e| BuildError::Capture {
+        let failed = |reason| BuildError::Capture {
             path: shown(&spec.path).display().to_string(),
-            reason: why_not(&spec.path, &e),
+            reason,
         };
-        let mut writer = pcapng::Writer::create(&spec.path, &spec.comment).map_err(failed)?;
+        let mut writer =
+            pcapng::Writer::create(&spec.path, &spec.comment).map_err(|e| failed(e.to_string()))?;
         for name in &spec.links {
             if !topology.links.iter().any(|l| l.name == *name) {
                 let known: Vec<_> = topology.links.iter().map(|l| l.name.as_str()).collect();
@@ -49,7 +50,8 @@ impl Capture {
                 });
             }
         }
-        let interfaces = CaptureInterfaces::declare(spec, topology, &mut writer).map_err(failed)?;
+        let interfaces = CaptureInterfaces::declare(spec, topology, &mut writer)
+            .map_err(|e| failed(why_not(&spec.path, &e)))?;
         Ok(Self {
             path: spec.path.clone(),
             writer,

@@ -100,10 +100,10 @@ impl Server {
     }
 
     fn listen(&mut self, host: &mut Host, options: &SocketOptions) {
-        for local in &self.listen {
-            match host.listen(*local, options.clone()) {
+        for local in self.listen.clone() {
+            match host.listen(local, options.clone()) {
                 Ok(id) => self.listeners.push(id),
-                Err(e) => self.cannot_listen(*local, &e),
+                Err(e) => self.cannot_listen(local, &e),
             }
         }
     }
