@@ -171,3 +171,71 @@ def limited(folder: Path, *args: str, shell: bool = False) -> subprocess.Complet
         timeout=60,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
     )
+
+
+RAISES = """\
+import gargalo
+
+
+@gargalo.congestion("mine")
+class Mine(gargalo.WindowBased):
+    def on_ack(self, acked, path):
+        raise KeyError("lost")
+"""
+
+
+def test_errors_of_a_plug_in_begin_with_the_users_line(gargalo, tmp_path, tiny):
+    (tmp_path / "mine.py").write_text(RAISES)
+    chosen = ["--set", "flows.0.transport.tcp.congestion=mine"]
+    done = gargalo("run", tiny, "--plugin", "mine.py", *chosen, "--output", "out", "--quiet")
+    assert done.returncode == 1
+    assert "mine.py:7: on_ack(): KeyError: 'lost'" in done.stderr.splitlines()[-1]
+    assert [line for line in done.stderr.splitlines() if line.startswith("  File")] == [
+        f'  File "{tmp_path}/mine.py", line 7, in on_ack'
+    ]
+
+
+def test_a_built_in_name_is_refused(gargalo, tmp_path, tiny):
+    (tmp_path / "mine.py").write_text(RAISES.replace('"mine"', '"cubic"'))
+    done = gargalo("run", tiny, "--plugin", "mine.py")
+    assert done.returncode == 2
+    told = 'mine.py:4: ValueError: "cubic" is the name of a built-in congestion control; choose another'
+    assert told in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["run", "explain", "resolve"])
+def test_another_text_is_told_in_a_sentence(gargalo, tmp_path, command):
+    (tmp_path / "README.md").write_text("# A title\n\nSome *text*, and more.\n" * 9)
+    done = gargalo(command, "README.md")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    told = "README.md is not a scenario: it is a text, but not TOML; give a scenario in TOML"
+    assert told in done.stderr
+
+
+def test_options_of_a_shell_are_named(gargalo):
+    options = {
+        "--rate": "5bogus",
+        "--up-rate": "5bogus",
+        "--down-queue": "nope",
+        "--trace": "nowhere",
+        "--mtu": "5",
+        "--busy-poll": "x",
+    }
+    for option, value in options.items():
+        done = gargalo("shell", option, value, "true")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: {option}: "), done.stderr
+        assert "topology" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", ["run tiny.toml --no-plots", "list congestion", "run tiny.toml --json"]
+)
+def test_a_reader_that_leaves_is_no_failure(tmp_path, tiny, words):
+    assert tiny.parent == tmp_path
+    script = f"set -o pipefail; {shlex.join(command_of(*words.split()))} | true"
+    done = limited(tmp_path, "-c", script, shell=True)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "error" not in done.stderr

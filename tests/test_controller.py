@@ -182,7 +182,7 @@ def test_a_class_cannot_end_the_process(gargalo, tmp_path):
     (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
     done = gargalo("run", path, "--plugin", "leaves.py", "--output", "out")
     assert done.returncode == 2, done.stderr
-    assert "--plugin leaves.py: SystemExit: 0" in done.stderr
+    assert "leaves.py:2: SystemExit: 0" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

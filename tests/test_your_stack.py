@@ -135,7 +135,7 @@ def test_a_stack_that_is_not_loaded_is_the_one_thing_that_is_wrong(
         assert found.message == 'there is no QUIC stack "installed-on"'
         assert found.help.startswith("did you mean `installed-one`? here are ")
         assert "noq" in found.help
-        assert "`gargalo stacks` lists them, `make stacks` installs others" in found.help
+        assert "`make stacks` in a clone of the repository installs others" in found.help
     with pytest.raises(gargalo.ScenarioError, match="installed-one"):
         gargalo.resolve(scenario(flow("bulk = {}", '"installed-on"')))
 

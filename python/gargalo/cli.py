@@ -2,7 +2,8 @@
 
 Exit codes: 0 done; 1 the run failed, ended early at its memory limit (what it had is kept), or its
 results contradict themselves (a finding of severity error; they are kept); 2 bad usage or bad input,
-nothing written; 130 interrupted, finished work kept. Results go to standard output, everything else
+nothing written; 130 interrupted, finished work kept. A reader that closes its pipe (`| head`) ends a
+command quietly, with 0. Results go to standard output, everything else
 to standard error; with --json, standard output is JSON in any case: an object with `error` where there
 are no results.
 """

@@ -278,15 +278,38 @@ def load_plugin(path: Path) -> None:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as e:
-        from gargalo.screen import err
-
-        err.print_exception(max_frames=8)
-        fail(f"--plugin {path}: {type(e).__name__}: {e}")
+        trace, place = of_user(e)
+        say(trace)
+        fail(f"--plugin {place or f'{path}: '}{type(e).__name__}: {e}")
     if registered() == before:
         say(
             f'warning: {path} registers no class; decorate it with @gargalo.congestion("name"), '
             '@gargalo.scheduler("name") or @gargalo.path_manager("name")'
         )
+
+
+def of_user(error: BaseException) -> tuple[str, str]:
+    """Return the traceback of an error without the frames of this package, and the user's line to put before its text."""
+    import traceback
+
+    here = str(Path(__file__).parent)
+    examples = str(Path(__file__).parent / "examples")
+    frames = [
+        f
+        for f in traceback.extract_tb(error.__traceback__)
+        if not f.filename.startswith("<frozen ")
+        and (f.filename.startswith(examples) or not f.filename.startswith(here))
+    ]
+    head = ["Traceback (most recent call last):\n"] if frames else []
+    lines = [*head, *traceback.format_list(frames), *traceback.format_exception_only(error)]
+    place = ""
+    if frames:
+        place = f"{frames[-1].filename}:{frames[-1].lineno}: "
+        if frames[-1].name != "<module>":
+            place += f"{frames[-1].name}(): "
+    elif isinstance(error, SyntaxError):
+        place = f"{error.filename}:{error.lineno}: "
+    return "".join(lines).rstrip("\n"), place
 
 
 def memory(limit: str | None) -> int | None:
@@ -385,7 +408,9 @@ def _output_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # The reader has closed the pipe.
+        raise SystemExit(
+            0
+        ) from None  # The reader has closed the pipe: no failure, whatever is written then.
     except OSError as e:
         raise OutputError(e.errno, e.strerror) from None
 

@@ -27,6 +27,7 @@ from gargalo.cli_common import (
     load_plugin,
     memory,
     memory_limit_option,
+    of_user,
     plugin_option,
     quiet_option,
     recover,
@@ -184,11 +185,10 @@ def end_with(done: Run, *, interrupted: bool) -> None:
 
 
 def class_failed(e: Exception) -> NoReturn:
-    """Show what a class written in Python raised."""
-    import traceback
-
-    say("".join(traceback.format_exception(e)).rstrip("\n"))
-    fail(f"a class written in Python failed: {type(e).__name__}: {e}", FAILED)
+    """Show what a class written in Python raised, and where."""
+    trace, place = of_user(e)
+    say(trace)
+    fail(f"{place or 'a class written in Python failed: '}{type(e).__name__}: {e}", FAILED)
 
 
 def checked(file: Path | Text, settings: dict[str, Any]) -> Setup:

@@ -11,7 +11,7 @@ import click
 from click.exceptions import Exit
 
 from gargalo import _core
-from gargalo.cli_common import BAD_INPUT, FAILED, PATH, fail, refuse, say
+from gargalo.cli_common import BAD_INPUT, FAILED, PATH, fail, say
 from gargalo.cli_help import command
 from gargalo.scenario import to_toml
 
@@ -208,7 +208,18 @@ def check(text: str) -> None:
     try:
         resolve(text)
     except _core.ScenarioError as e:
-        refuse(e)
+        told = [f"{option_of(d.path or '')}{d.sentence()}" for d in e.diagnostics]
+        fail("\nerror: ".join(told) or str(e))
+
+
+def option_of(path: str) -> str:
+    """Return the option that a key of the scenario is from, to put before a message; nothing of others."""
+    parts = path.replace("_", "-").split(".")
+    if parts[:3] == ["topology", "simple", "link"]:
+        way = [parts.pop(3)] if parts[3:4] in (["up"], ["down"]) else []
+        key = "trace" if parts[3:5] == ["rate", "trace"] else "".join(parts[3:4])
+        return f"--{'-'.join([*way, key])}: "
+    return f"--{parts[-1]}: " if parts[0] in ("lab", "seed") else ""
 
 
 def execute(request: dict[str, Any], *, graph: bool) -> int:

@@ -110,8 +110,10 @@ def instead(path: Path, *wanted: Kind, text: str | None = None) -> str | None:
         remedy = kind.remedy.replace("{}", "-")
         return f"standard input has {kind.what}, not {wanted[0].what}: {remedy}"
     found = find(path)
+    if found is None and path.is_dir():
+        return inside(path)
     if found is None:
-        return inside(path) if path.is_dir() else None if path.exists() else similar(path)
+        return unknown(path, wanted[0]) if path.exists() else similar(path)
     if found.kind in wanted:
         return None
     if not path.exists():
@@ -124,6 +126,26 @@ def instead(path: Path, *wanted: Kind, text: str | None = None) -> str | None:
     verb = "has" if path.is_dir() else "is"
     form = f"; {wanted[0].form}" if wanted[0].form else ""
     return f"{path} {verb} {found.kind.what}, not {wanted[0].what}: {found.remedy}{form}"
+
+
+def unknown(path: Path, wanted: Kind) -> str | None:
+    """Say what a file is that is of no kind and is not called as a scenario or a sweep; None of others."""
+    if wanted not in (SCENARIO, SWEEP) or path.suffix == ".toml" or not path.is_file():
+        return None
+    try:
+        loads(reading.text(path))
+    except OSError:
+        return None
+    except UnicodeDecodeError:
+        what = "it is not a text"
+    except TOMLDecodeError:
+        what = "it is a text, but not TOML"
+    else:
+        return None
+    remedy = f"give {wanted.what}, a file in TOML"
+    if wanted is SCENARIO:
+        remedy = "give a scenario in TOML (`gargalo new FILE.toml` writes a first one), or for explain, report and plot the directory of a run"
+    return f"{path} is not {wanted.what}: {what}; {remedy}"
 
 
 def told(path: Path) -> str:

@@ -131,5 +131,8 @@ def load_plugin(file: str | Path) -> tuple[list[NativeCongestion], NativeStack |
     for control in controls:
         register(control.name, control)
     if stack is not None:
-        adopt_stack(stack)
+        try:
+            adopt_stack(stack)
+        except ValueError as e:
+            raise PluginError(str(e)) from None
     return controls, stack

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
+from gargalo import _core
 from gargalo._core import NativeCongestion
 
 if TYPE_CHECKING:
@@ -16,6 +18,14 @@ Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager", "stack"]
 Classes: TypeAlias = dict[Kind, dict[str, Any]]
 """Classes by kind and name."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+WORDS: dict[Kind, str] = {
+    "congestion": "congestion control",
+    "scheduler": "scheduler",
+    "path_manager": "path manager",
+    "stack": "QUIC stack",
+}
+"""Kinds in words."""
 
 _bases: dict[type, Kind] = {}
 _registered: Classes = {kind: {} for kind in KINDS}
@@ -51,7 +61,7 @@ def register(name: str, class_: type | NativeCongestion) -> None:
 
     Raises:
         TypeError: It does not derive from one of these classes.
-        ValueError: This cannot be a name.
+        ValueError: This cannot be a name, or is that of something built in.
 
     """
     kind = kind_of(class_)
@@ -62,7 +72,24 @@ def register(name: str, class_: type | NativeCongestion) -> None:
     if not is_name(name):
         msg = f"{name!r} cannot be a name; use letters, digits and hyphens"
         raise ValueError(msg)
+    if name in _built_in(kind):
+        what = WORDS[kind]
+        msg = f'"{name}" is the name of a built-in {what}; choose another, as "my-{name}"'
+        raise ValueError(msg)
     _registered[kind][name] = class_
+
+
+@functools.cache
+def _built_in(kind: Kind) -> frozenset[str]:
+    """Return the names of a kind that the engine has itself."""
+    if kind == "stack":
+        return frozenset({"noq"})
+    listed = {
+        "congestion": _core.congestion,
+        "scheduler": _core.schedulers,
+        "path_manager": _core.path_managers,
+    }[kind]()
+    return frozenset(name for one in listed for name in (one["name"], *one["aliases"]))
 
 
 def is_name(name: str) -> bool:
@@ -71,7 +98,15 @@ def is_name(name: str) -> bool:
 
 
 def adopt_stack(stack: NativeStack) -> None:
-    """Make the QUIC stack of a shared library known to scenarios of this process, by its own name."""
+    """Make the QUIC stack of a shared library known to scenarios of this process, by its own name.
+
+    Raises:
+        ValueError: That is the name of a built-in one.
+
+    """
+    if stack.name in _built_in("stack"):
+        msg = f'{stack.file}: "{stack.name}" is the name of a built-in QUIC stack; choose another'
+        raise ValueError(msg)
     _registered["stack"][stack.name] = stack
 
 

@@ -188,7 +188,9 @@ pub fn run(
     }
 
     let stopped = matches!(outcome, Err(build::RunError::Stopped));
-    let stopped_by_user = match faults.take().or_else(|| taken(&raised)) {
+    let from_class = faults.take();
+    let in_class = from_class.is_some();
+    let stopped_by_user = match from_class.or_else(|| taken(&raised)) {
         // No class may end the process, least of all as if all were well.
         Some(e) if e.is_instance_of::<PySystemExit>(py) => {
             let code = e.value(py).getattr("code").and_then(|c| c.repr());
@@ -213,6 +215,10 @@ pub fn run(
     })?;
     outcome.json["run"]["version"] = env!("CARGO_PKG_VERSION").into();
     outcome.json["run"]["wall_s"] = json!(wall.as_secs_f64());
+    if in_class && let Some(warnings) = outcome.json["run"]["warnings"].as_array_mut() {
+        let told = "the interrupt came while a function of a class written in Python was running";
+        warnings.push(told.into());
+    }
     let mut result = RunResult {
         json: outcome.json.to_string(),
         scenario: scenario.document.to_string(),
@@ -225,6 +231,12 @@ pub fn run(
     };
     if let Some(dir) = dir {
         let end = Instant::ZERO + scenario.duration;
+        // What a class raised has stopped the run, not the writing of what it has.
+        let stop = Stop {
+            faults: Arc::default(),
+            native: gargalo_native::Faults::new(),
+            asked: stop.asked,
+        };
         let mut tell = watch(progress, stop, Arc::clone(&raised), false);
         let mut go_on = |fraction: f64| {
             let progress = Progress {

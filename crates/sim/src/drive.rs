@@ -113,7 +113,7 @@ impl World {
         if self.flows.len() >= MOST_FLOWS {
             return Err(BuildError::TooManyFlows {
                 flow: spec.label.to_string(),
-                at_s: self.now.as_secs_f64(),
+                at_s: self.now.decimal_secs(),
             });
         }
         let mut rng = rng::stream(self.settings.seed, path);

@@ -135,7 +135,7 @@ fn stands_still(now: Instant, flow: &Flow, (topology, net, _): Network<'_>) -> B
         flow: flow.spec.label.to_string(),
         id: flow.id,
         links: links.collect::<Vec<_>>().join(", "),
-        at_s: now.as_secs_f64(),
+        at_s: now.decimal_secs(),
     }
 }
 

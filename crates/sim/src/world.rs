@@ -392,8 +392,8 @@ impl World {
     #[cold]
     fn time_reversed(&self, entry: crate::event::Entry) -> BuildError {
         BuildError::TimeReversed {
-            now_s: self.now.as_secs_f64(),
-            event_s: entry.time().as_secs_f64(),
+            now_s: self.now.decimal_secs(),
+            event_s: entry.time().decimal_secs(),
             target: entry.target(),
         }
     }

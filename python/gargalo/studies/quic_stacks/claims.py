@@ -39,7 +39,7 @@ def present(context: Context, experiment: str) -> Sequence[str]:
     rows = context.experiment(experiment)
     names = rows["stack"].unique(maintain_order=True).to_list() if "stack" in rows.columns else []
     if len(names) < 2:
-        why = "there is one stack only: `make stacks` installs others"
+        why = "there is one stack only: `make stacks` in a clone of the repository installs others"
         raise Unmeasured(why)
     return names
 
