@@ -225,3 +225,63 @@ fn add(sum: &mut Option<u64>, known: bool, part: u64) {
         .filter(|_| known)
         .map(|so_far| so_far.saturating_add(part));
 }
+
+#[cfg(test)]
+mod tests {
+    use gargalo_quic::Known;
+    use gargalo_units::Bytes;
+
+    use super::*;
+    use crate::window::Counts;
+
+    /// A flow that sent ten packets, three of them again.
+    fn result(completion: Option<Duration>) -> FlowResult {
+        FlowResult {
+            id: 0,
+            template: 0,
+            hosts: (0, 1),
+            label: "g".into(),
+            transport: "tcp",
+            congestion: "reno".into(),
+            start: Instant::ZERO,
+            end: Instant::ZERO,
+            handshake: None,
+            first_byte: None,
+            completion,
+            delivered: Bytes::new(700),
+            sent_packets: 10,
+            sent: Bytes::new(1000),
+            retransmitted_packets: 3,
+            lost_packets: 2,
+            timeouts: 1,
+            spurious_losses: 0,
+            known: Known::default(),
+            ce_marks: 4,
+            rtt: Quantiles::new(),
+            inside: Counts::default(),
+            corrupted: false,
+            failure: None,
+            wire: WireBytes::default(),
+            application: None,
+            multipath: None,
+        }
+    }
+
+    #[test]
+    fn flows_are_counted_while_they_live_and_added_up_when_they_end() {
+        let mut group = Group::new("g".into(), (Instant::ZERO, Instant::MAX));
+        group.start(Some(700));
+        group.start(None);
+        group.fold(&result(Some(Duration::from_secs(1))), true);
+        group.start(Some(700));
+        assert_eq!((group.flows, group.peak, group.completed), (3, 2, 1));
+        group.fold(&result(None), false);
+        group.fold(&result(None), true);
+        assert_eq!((group.flows, group.peak, group.alive), (3, 2, 0));
+        // An unlimited flow offers what it sent.
+        assert_eq!(group.offered, 700 + 1000 + 700);
+        assert_eq!((group.sent_packets, group.retransmitted_packets), (Some(30), Some(9)));
+        assert_eq!((group.lost_packets, group.timeouts), (Some(6), Some(3)));
+        assert_eq!((group.ce_marks, group.delivered), (12, 2100));
+    }
+}

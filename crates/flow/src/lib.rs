@@ -40,7 +40,7 @@ pub use samples::{
     SubflowSample,
 };
 pub use slab::Slab;
-pub use source::{Arrivals, GeneratorSpec, NewFlow, Next, PageId, Source, wire_model};
+pub use source::{Arrival, Arrivals, GeneratorSpec, NewFlow, Next, PageId, Source, wire_model};
 pub use spec::{AddressChange, FlowSpec, MptcpSpec, QuicSpec, TcpSpec, TransportSpec};
 pub use strip::Stripper;
 pub use topology::{LinkSpec, Node, Topology, Unreachable};

@@ -35,6 +35,8 @@ pub struct GeneratorSpec {
     pub id: u64,
     /// Label of its flows.
     pub label: Arc<str>,
+    /// Name of its random streams. It does not depend on the place of the source among others.
+    pub stream: Arc<str>,
     /// Pairs of hosts: the one that has the data, and the one that receives it. Each session, or file, is between one
     /// of these pairs, drawn at random.
     pub pairs: Vec<(NodeId, NodeId)>,
@@ -60,6 +62,7 @@ impl GeneratorSpec {
         FlowSpec {
             id: self.id,
             label: Arc::clone(&self.label),
+            stream: Arc::clone(&self.stream),
             from,
             to,
             start: self.start,
@@ -146,7 +149,7 @@ impl Source {
     pub fn new(spec: GeneratorSpec, seed: u64, end: Instant) -> Result<(Self, Offer), f64> {
         let end = spec.stop.unwrap_or(Instant::MAX).min(end);
         let wire = wire_model(&spec.transport.config).inside(spec.transport.tls);
-        let streams = |what: &str| rng::stream(seed, &format!("generator/{}/{what}", spec.id));
+        let streams = |what: &str| rng::stream(seed, &format!("generator/{}/{what}", spec.stream));
         let pairs = u32::try_from(spec.pairs.len()).unwrap_or(u32::MAX);
         let (mut plan, offer) = Plan::new(
             spec.model.clone(),
@@ -295,7 +298,7 @@ impl Source {
             Model::Web(_) => (receiver, sender),
         };
         let flow = Arc::new(spec.flow(from, to, workload));
-        let stream = format!("generator/{}/flow/{}", spec.id, self.made);
+        let stream = format!("generator/{}/flow/{}", spec.stream, self.made);
         self.made += 1;
         Some(NewFlow {
             spec: flow,
@@ -311,18 +314,32 @@ pub struct Arrivals {
     spec: Arc<FlowSpec>,
     mean: Duration,
     rng: Pcg64,
-    first: bool,
+    /// Number of flows created so far.
+    made: u64,
+}
+
+/// A flow of a template that must start now.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// Its template, with whose identifier the first flow starts.
+    pub spec: Arc<FlowSpec>,
+    /// The name of its random streams.
+    pub stream: String,
+    /// It is the first flow of the template.
+    pub is_first: bool,
+    /// When the next flow starts; `None`: it was the last.
+    pub next: Option<Instant>,
 }
 
 impl Arrivals {
     /// Creates the arrivals of a flow with this mean time between them, in a run with this seed.
     pub fn new(spec: Arc<FlowSpec>, mean: Duration, seed: u64) -> Self {
-        let rng = rng::stream(seed, &format!("arrivals/{}", spec.id));
+        let rng = rng::stream(seed, &format!("arrivals/{}", spec.stream));
         Self {
             spec,
             mean,
             rng,
-            first: true,
+            made: 0,
         }
     }
 
@@ -331,11 +348,20 @@ impl Arrivals {
         self.spec.start + exponential(self.mean, &mut self.rng)
     }
 
-    /// Starts a flow now: returns its template, whether it is the first, and when the next one starts.
-    pub fn next(&mut self, now: Instant) -> (Arc<FlowSpec>, bool, Option<Instant>) {
+    /// Starts a flow now.
+    pub fn next(&mut self, now: Instant) -> Arrival {
         let next = now + exponential(self.mean, &mut self.rng);
         let goes_on = self.spec.stop.is_none_or(|stop| next < stop);
-        let first = std::mem::take(&mut self.first);
-        (Arc::clone(&self.spec), first, goes_on.then_some(next))
+        let stream = match self.made {
+            0 => self.spec.stream_name(),
+            n => format!("{}/{n}", self.spec.stream_name()),
+        };
+        self.made += 1;
+        Arrival {
+            spec: Arc::clone(&self.spec),
+            stream,
+            is_first: self.made == 1,
+            next: goes_on.then_some(next),
+        }
     }
 }

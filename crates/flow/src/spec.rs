@@ -21,6 +21,8 @@ pub struct FlowSpec {
     pub id: u64,
     /// Label shown in results and pictures.
     pub label: Arc<str>,
+    /// Name of its random streams. It does not depend on the place of the flow among others.
+    pub stream: Arc<str>,
     /// The host that opens the connection.
     pub from: NodeId,
     /// The other host.
@@ -39,6 +41,13 @@ pub struct FlowSpec {
     pub group: Option<GroupId>,
     /// It has its own row in the results, and samples and events.
     pub rows: bool,
+}
+
+impl FlowSpec {
+    /// The path of its random streams; see [`crate::rng`].
+    pub fn stream_name(&self) -> String {
+        format!("flow/{}", self.stream)
+    }
 }
 
 /// The transport of a flow.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gargalo_flow::{
     CaptureSpec, FlowSpec, GeneratorSpec, Outcome as SimOutcome, Phase, Progress, QuicSpec,
-    TcpSpec, Topology, TransportSpec, Watch as SimWatch,
+    Topology, TransportSpec, Watch as SimWatch,
 };
 use gargalo_quic::{Congestion, Implementation, NOQ, Noq};
 use gargalo_sim::{Recording, Settings, World};
@@ -14,7 +14,6 @@ use gargalo_trace::Tables;
 use gargalo_units::Instant;
 use gargalo_workload::Workload;
 use gargalo_workload::plan::Model;
-use gargalo_workload::tls::TlsVersion;
 use serde_json::Value as Json;
 
 use crate::audit;
@@ -150,7 +149,8 @@ fn world(
     }
     let mut factories = Factories::new(scenario, options);
     let total = scenario.flows.len() as f64;
-    for (i, f) in scenario.flows.iter().enumerate() {
+    let order = std::mem::take(&mut factories.streams.order);
+    for (i, f) in order.iter().map(|i| &scenario.flows[*i]).enumerate() {
         let progress = Progress {
             fraction: i as f64 / total,
             ..Progress::begin(Phase::Building, end)
@@ -206,6 +206,7 @@ pub(crate) fn flow(
     Ok(Some(FlowSpec {
         id: f.id,
         label: Arc::clone(&f.label),
+        stream: factories.stream(f),
         from: from as u32,
         to: to as u32,
         start: f.start + factories.later(f),
@@ -239,6 +240,7 @@ pub(crate) fn generator(
     Ok(Some(GeneratorSpec {
         id: f.id,
         label: Arc::clone(&f.label),
+        stream: factories.stream(f),
         pairs: source.pairs.iter().map(pair).collect(),
         start: f.start,
         stop: f.stop,
@@ -285,16 +287,8 @@ fn transport(
             TransportSpec::Mptcp(Box::new(multipath::spec(scenario, f, m, factories)?))
         }
         Transport::Tcp(t) => {
-            let config = gargalo_tcp::Config {
-                notices: (scenario.record.events || scenario.record.gauges) && f.rows,
-                ..t.config.clone()
-            };
-            TransportSpec::Tcp(TcpSpec {
-                config: config.into(),
-                congestion: factories.get(&t.congestion.name, &t.congestion.params)?,
-                tls: TlsVersion::chosen(t.tls),
-                misbehaviour: t.receiver,
-            })
+            let notices = (scenario.record.events || scenario.record.gauges) && f.rows;
+            TransportSpec::Tcp(factories.tcp(t, notices)?)
         }
     })
 }

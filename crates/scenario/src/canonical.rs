@@ -11,12 +11,29 @@ use gargalo_workload::plan::Demand;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::resolved::{Flow, Scenario};
+use crate::resolved::{Flow, Scenario, Transport};
 
 impl Scenario {
     /// The scenario as resolved: SI units, the unit in the name of each key.
     pub fn to_json(&self) -> Value {
-        let node = |n: usize| self.nodes.get(n).map_or("", |n| n.name.as_str());
+        let mut out = self.without_flows();
+        let node = |n: usize| self.node_name(n);
+        let flows = self.flows.iter().map(|f| {
+            let mut out = flow(f, &node);
+            out["transport"] = f.transport.write();
+            out
+        });
+        out["flows"] = flows.collect();
+        out
+    }
+
+    fn node_name(&self, n: usize) -> &str {
+        self.nodes.get(n).map_or("", |n| n.name.as_str())
+    }
+
+    /// All but the flows, which may be many: their list is empty.
+    fn without_flows(&self) -> Value {
+        let node = |n: usize| self.node_name(n);
         let mut out = json!({
             "name": self.name,
             "description": self.description,
@@ -28,7 +45,7 @@ impl Scenario {
                 "name": l.name, "from": node(l.a as usize), "to": node(l.b as usize),
                 "up": link(&l.up), "down": link(&l.down)
             })).collect::<Vec<_>>(),
-            "flows": self.flows.iter().map(|f| flow(f, &node)).collect::<Vec<_>>(),
+            "flows": [],
             "record": {
                 "interval_s": seconds(self.record.interval), "flows": self.record.flows,
                 "links": self.record.links, "events": self.record.events,
@@ -72,24 +89,60 @@ impl Scenario {
 
     /// [`to_json`](Self::to_json) as text with sorted keys and without spaces.
     pub fn canonical_json(&self) -> String {
-        let mut out = String::new();
-        write(&self.to_json(), &mut out);
-        out
+        text(&self.to_json())
     }
 
     /// SHA-256 of the canonical JSON, in hexadecimal: two scenarios with the same hash give the same results. The seed
     /// and the contents of traces are included, name and description are not.
     pub fn hash(&self) -> String {
-        let mut json = self.to_json();
+        let mut json = self.without_flows();
         if let Value::Object(map) = &mut json {
             map.remove("name");
             map.remove("description");
         }
-        let mut text = String::new();
-        write(&json, &mut text);
-        hex(&Sha256::digest(text.as_bytes()))
+        let text = text(&json);
+        // The text of one flow at a time: a scenario may have a hundred thousand.
+        let (head, tail) = text.split_once(NO_FLOWS).unwrap_or((&text, ""));
+        let mut hash = Sha256::new();
+        hash.update(head.as_bytes());
+        hash.update(b"\"flows\":[");
+        let mut transport = None;
+        for (i, f) in self.flows.iter().enumerate() {
+            let mut text = String::from(if i > 0 { "," } else { "" });
+            self.write_flow(f, &mut transport, &mut text);
+            hash.update(text.as_bytes());
+        }
+        hash.update(b"]");
+        hash.update(tail.as_bytes());
+        hex(&hash.finalize())
+    }
+
+    /// Writes a flow as it is in [`canonical_json`](Self::canonical_json). `known`: the last transport and its text, which
+    /// copies of a flow share.
+    fn write_flow<'a>(
+        &'a self,
+        f: &'a Flow,
+        known: &mut Option<(&'a Transport, String)>,
+        out: &mut String,
+    ) {
+        let flow = flow(f, &|n: usize| self.node_name(n));
+        let text = text(&flow);
+        let known = match known {
+            Some(known) if known.0.is_same(&f.transport) => known,
+            _ => {
+                let mut text = String::from("\"transport\":");
+                write(&f.transport.write(), &mut text);
+                known.insert((&f.transport, text))
+            }
+        };
+        let (head, tail) = text.split_once(NO_TRANSPORT).unwrap_or((&text, ""));
+        out.extend([head, known.1.as_str(), tail]);
     }
 }
+
+/// Where flows, and the transport of a flow, belong in a text. No string has it: quotes in strings are escaped.
+const NO_FLOWS: &str = "\"flows\":[]";
+const NO_TRANSPORT: &str = "\"transport\":null";
 
 fn ends(ends: CaptureEnds) -> &'static str {
     match ends {
@@ -156,6 +209,13 @@ pub(crate) fn results_hash(
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// JSON as text with sorted keys and without spaces.
+pub(crate) fn text(value: &Value) -> String {
+    let mut out = String::new();
+    write(value, &mut out);
+    out
 }
 
 /// Writes JSON with sorted keys and without spaces, whatever order the map keeps.
@@ -285,13 +345,13 @@ fn link(c: &LinkConfig) -> Value {
     out
 }
 
+/// A flow without its transport.
 fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
     let (from, to) = (name(f.from), name(f.to));
     let workload = f.workload.write();
-    let transport = f.transport.write();
     let mut out = json!({
         "id": f.id, "label": f.label.as_ref(), "from": from, "to": to, "start_s": at(f.start),
-        "stop_s": f.stop.map(at), "transport": transport, "workload": workload,
+        "stop_s": f.stop.map(at), "transport": null, "workload": workload,
         "arrivals_mean_s": f.arrivals.map(seconds)
     });
     if let Some(map) = out.as_object_mut() {

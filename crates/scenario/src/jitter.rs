@@ -6,6 +6,7 @@ use gargalo_units::Duration;
 use rand::Rng;
 
 use crate::resolved::{Flow, Scenario};
+use crate::streams::Streams;
 
 /// Whether the network changes over time, so that the start matters even for a flow that meets no other.
 fn varies(scenario: &Scenario) -> bool {
@@ -32,7 +33,7 @@ fn varies(scenario: &Scenario) -> bool {
 /// It is uniform between zero and [`Flow::start_jitter`], from a stream of its own for each flow. Where the network is
 /// constant, the least of them is subtracted: moving all flows alike would only shift the clock. Where it changes with
 /// time (traces, steps, outages), they are as drawn: a single flow meets it in another phase, too.
-pub(crate) fn later(scenario: &Scenario) -> Vec<Duration> {
+pub(crate) fn later(scenario: &Scenario, streams: &Streams) -> Vec<Duration> {
     let fixed = |f: &&Flow| f.arrivals.is_none() && f.source.is_none();
     let drawn: Vec<Duration> = scenario
         .flows
@@ -42,7 +43,8 @@ pub(crate) fn later(scenario: &Scenario) -> Vec<Duration> {
             if most == 0 {
                 return Duration::ZERO;
             }
-            let draw = rng::stream(scenario.seed, &format!("start/{}", f.id)).next_u64();
+            let name = &streams.names[f.id as usize];
+            let draw = rng::stream(scenario.seed, &format!("start/{name}")).next_u64();
             Duration::from_nanos(((u128::from(draw) * u128::from(most)) >> 64) as u64)
         })
         .collect();

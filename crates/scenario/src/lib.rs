@@ -51,6 +51,7 @@ mod reference;
 mod resolve;
 pub mod resolved;
 mod schema;
+mod streams;
 mod summary;
 mod tables;
 #[cfg(test)]

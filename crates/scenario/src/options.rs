@@ -6,18 +6,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gargalo_cc::Params;
-use gargalo_flow::{ControllerFactory, Progress, Registered};
+use gargalo_flow::{ControllerFactory, Progress, Registered, TcpSpec};
 use gargalo_mptcp::Factory;
 use gargalo_mptcp::path_manager::PathManager;
 use gargalo_mptcp::scheduler::Scheduler;
 use gargalo_quic::Implementation;
 use gargalo_sim::BuildError;
 use gargalo_units::{Bytes, Duration};
+use gargalo_workload::tls::TlsVersion;
 
 use crate::diagnostic::Diagnostics;
 use crate::jitter;
 use crate::memory::TooMuch;
-use crate::resolved::{Flow, Scenario};
+use crate::resolved::{Flow, Scenario, Tcp};
+use crate::streams::Streams;
 
 /// A callback that is told the progress of a run and may stop it: results until then are kept, except while they are
 /// being written.
@@ -87,22 +89,56 @@ pub enum RunError {
 pub(crate) struct Factories<'a> {
     pub(crate) options: &'a RunOptions,
     made: BTreeMap<String, Arc<dyn ControllerFactory>>,
+    /// Names of random streams.
+    pub(crate) streams: Streams,
     /// Start jitter of each flow, in their order.
     later: Vec<Duration>,
+    /// The last TCP transport as resolved, whether its ends give notices, and what was made of it.
+    last: Option<(Arc<Tcp>, bool, TcpSpec)>,
 }
 
 impl<'a> Factories<'a> {
     pub(crate) fn new(scenario: &Scenario, options: &'a RunOptions) -> Self {
+        let streams = Streams::of(scenario);
         Self {
             options,
             made: BTreeMap::new(),
-            later: jitter::later(scenario),
+            later: jitter::later(scenario, &streams),
+            streams,
+            last: None,
         }
     }
 
     /// How much later a flow starts.
     pub(crate) fn later(&self, f: &Flow) -> Duration {
         self.later[f.id as usize]
+    }
+
+    /// The name of a flow's random streams.
+    pub(crate) fn stream(&self, f: &Flow) -> Arc<str> {
+        Arc::clone(&self.streams.names[f.id as usize])
+    }
+
+    /// A TCP transport; copies of a flow share theirs.
+    pub(crate) fn tcp(&mut self, tcp: &Arc<Tcp>, notices: bool) -> Result<TcpSpec, RunError> {
+        if let Some((resolved, gave, made)) = &self.last
+            && Arc::ptr_eq(resolved, tcp)
+            && *gave == notices
+        {
+            return Ok(made.clone());
+        }
+        let config = gargalo_tcp::Config {
+            notices,
+            ..tcp.config.clone()
+        };
+        let made = TcpSpec {
+            config: config.into(),
+            congestion: self.get(&tcp.congestion.name, &tcp.congestion.params)?,
+            tls: TlsVersion::chosen(tcp.tls),
+            misbehaviour: tcp.receiver,
+        };
+        self.last = Some((Arc::clone(tcp), notices, made.clone()));
+        Ok(made)
     }
 
     pub(crate) fn get(

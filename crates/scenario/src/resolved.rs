@@ -175,6 +175,28 @@ impl Transport {
         }
     }
 
+    /// Whether two flows share this value, as copies do.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tcp(a), Self::Tcp(b)) => Arc::ptr_eq(a, b),
+            (Self::Mptcp(a), Self::Mptcp(b)) => Arc::ptr_eq(a, b),
+            (Self::Quic(a), Self::Quic(b)) => Arc::ptr_eq(a, b),
+            (Self::Udp, Self::Udp) => true,
+            _ => false,
+        }
+    }
+
+    /// The label of a flow that was given none.
+    pub fn label(&self) -> String {
+        let congestion = self.congestion();
+        match self {
+            Self::Tcp(_) => congestion.to_owned(),
+            Self::Mptcp(_) => format!("mptcp {congestion}"),
+            Self::Quic(_) => format!("quic {congestion}"),
+            Self::Udp => "udp".to_owned(),
+        }
+    }
+
     /// Name of the congestion control; empty over UDP.
     pub fn congestion(&self) -> &str {
         match self {

@@ -104,6 +104,7 @@ fn link(l: &LinkResult) -> Json {
         "capacity_bps": l.capacity.map(|c| c.as_bps()),
         "utilization": l.utilization,
         "offered_packets": l.offered_packets,
+        "duplicated_packets": l.duplicated_packets,
         "sent_packets": l.sent_packets,
         "sent_bytes": l.sent_bytes,
         "dropped_packets": dropped(l),

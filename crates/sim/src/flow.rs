@@ -279,7 +279,9 @@ impl Flow {
     /// The hash of the five-tuple of one direction, for fair queueing.
     #[inline]
     pub(crate) fn hash(&self, side: usize) -> u32 {
-        let x = (self.id * 2 + side as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Flows that start later have greater generations, whatever their places in the scenario.
+        let x = (u64::from(self.generation) * 2 + side as u64).wrapping_sub(1);
+        let x = x.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (x >> 32) as u32
     }
 }

@@ -107,6 +107,24 @@ pub enum BuildError {
         /// Virtual time in seconds.
         at_s: f64,
     },
+    /// A flow sends without end and nothing but its window limits its rate.
+    #[error(
+        "flow {flow} (number {id}) sends without end over links without a rate ({links}): at {at_s} s such flows had received {bytes} within {within_s} s, more than 10 Gbit/s, and every packet takes time to simulate; give one of these links a rate, or the flow an end (`workload.bulk.bytes`) or a smaller window (`receive_buffer`, over QUIC `connection_window`)"
+    )]
+    NoRate {
+        /// Label of the fastest flow.
+        flow: String,
+        /// Its identifier.
+        id: u64,
+        /// The links of its route.
+        links: String,
+        /// Bytes that unlimited flows over links without a rate have received.
+        bytes: gargalo_units::Bytes,
+        /// In this time, in seconds.
+        within_s: f64,
+        /// Virtual time in seconds.
+        at_s: f64,
+    },
     /// An event came before the one before it: a fault of the engine.
     #[error(
         "virtual time would run backwards, from {now_s} s to {event_s} s (event target {target}): this is a fault of the simulator; please report it with the scenario"

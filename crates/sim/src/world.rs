@@ -339,8 +339,8 @@ impl World {
                 let spec = self.waiting[target as usize].take();
                 pending_starts -= 1;
                 if let Some(spec) = spec {
-                    let id = spec.id;
-                    self.start_flow(spec, id, &format!("flow/{id}"), None, first_flow)?;
+                    let (id, stream) = (spec.id, spec.stream_name());
+                    self.start_flow(spec, id, &stream, None, first_flow)?;
                 }
             }
             if !self.finished.is_empty() {
@@ -493,17 +493,17 @@ impl World {
         target: Target,
         first_flow: Target,
     ) -> Result<(), BuildError> {
-        let (spec, is_first, next) = self.arrivals[i].next(self.now);
-        let id = if is_first {
-            spec.id
+        let arrival = self.arrivals[i].next(self.now);
+        let id = if arrival.is_first {
+            arrival.spec.id
         } else {
             self.next_generated += 1;
             self.next_generated - 1
         };
-        if let Some(next) = next {
+        if let Some(next) = arrival.next {
             self.net.queue.push(next, target);
         }
-        self.start_flow(spec, id, &format!("flow/{id}"), None, first_flow)
+        self.start_flow(arrival.spec, id, &arrival.stream, None, first_flow)
     }
 }
 

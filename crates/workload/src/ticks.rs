@@ -275,6 +275,20 @@ mod tests {
     }
 
     #[test]
+    fn steps_begin_at_zero_and_each_comes_after_the_one_before() {
+        use gargalo_settings::Setting;
+        let at = |s| Instant::ZERO + Duration::from_secs(s);
+        let steps = |times: &[u64]| {
+            let steps = times.iter().map(|s| (at(*s), Rate::from_mbps(1)));
+            CbrRate::Steps(steps.collect()).check()
+        };
+        assert!(steps(&[0, 1, 2]).is_ok());
+        for wrong in [&[0, 2, 1][..], &[0, 1, 1], &[0, 0], &[1, 2], &[]] {
+            assert!(steps(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
     fn on_off_keeps_its_mean_rate() {
         let workload = Workload::OnOff(OnOff {
             rate: Rate::from_mbps(1),

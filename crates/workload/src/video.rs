@@ -469,6 +469,22 @@ mod tests {
     }
 
     #[test]
+    fn the_last_segment_starts_a_video_shorter_than_its_start_buffer() {
+        let selection = Selection::Throughput(ByThroughput {
+            efficiency: 0.85,
+            window: 5,
+        });
+        let mut app = player(selection);
+        // Two segments of 4 s, where playing begins with 9 s.
+        app.spec.startup = Some(Duration::from_secs(9));
+        app.segments = Some(2);
+        let (_, r) = play(&mut app, |_| 2.2e6);
+        let startup = (0.94 + 7.0) / 2.2;
+        assert!((r.startup.unwrap().as_secs_f64() - startup).abs() < 1e-6);
+        assert_eq!((r.segments, r.played), (2, Duration::from_secs(8)));
+    }
+
+    #[test]
     fn the_buffer_based_player_follows_its_map() {
         let selection = Selection::Buffer(ByBuffer {
             reservoir: Duration::from_secs(10),

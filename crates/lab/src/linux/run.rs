@@ -346,7 +346,7 @@ fn make_flows(spec: &LabSpec, maker: &Maker) -> Result<Made> {
     let nodes = spec.topology.nodes.iter();
     let mut own_ends: Vec<Vec<station::End>> = nodes.map(|_| Vec::new()).collect();
     for f in &spec.flows {
-        let name = format!("flow/{}", f.id);
+        let name = f.stream_name();
         let (flow, ends) = maker.make(f.clone(), &name, maker.around.clone())?;
         for end in ends {
             match end {

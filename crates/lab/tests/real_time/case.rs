@@ -215,6 +215,7 @@ impl Case {
             flows: vec![FlowSpec {
                 id: 1,
                 label: "transfer".into(),
+                stream: "1".into(),
                 from: 0,
                 to: 1,
                 start: Instant::ZERO,

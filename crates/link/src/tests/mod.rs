@@ -104,9 +104,9 @@ fn a_busy_link_is_used_to_its_capacity_exactly() {
         (ms(5), Rate::from_bps(90_000_001)),
     ]);
     let red = QueueConfig::Red(RedConfig {
-        limit: 100,
-        min_threshold: 50.0,
-        max_threshold: 90.0,
+        limit: Some(100_u64.into()),
+        min_threshold: Some(50.0),
+        max_threshold: Some(90.0),
         ..RedConfig::default()
     });
     for (rate, queue) in [odd, steps]

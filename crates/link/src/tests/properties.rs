@@ -20,9 +20,9 @@ fn any_queue() -> impl Strategy<Value = QueueConfig> {
         (0u64..40_000).prop_map(|b| QueueConfig::DropTail(QueueLimit::Bytes(Bytes::new(b)))),
         (0u64..40).prop_map(|t| QueueConfig::DropTail(QueueLimit::Time(MS * t))),
         (1u64..60, ecn).prop_map(|(limit, ecn)| QueueConfig::Red(RedConfig {
-            limit,
+            limit: Some(limit.into()),
             ecn,
-            weight: 0.05,
+            weight: Some(0.05.into()),
             ..RedConfig::default()
         })),
         (1u64..60, ecn).prop_map(|(limit, ecn)| QueueConfig::CoDel(CoDelConfig {

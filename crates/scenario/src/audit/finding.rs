@@ -25,7 +25,7 @@ impl Severity {
 }
 
 /// Every code that a run's findings can have: stable, with its severity and meaning.
-pub const CODES: [(&str, Severity, &str); 9] = [
+pub const CODES: [(&str, Severity, &str); 10] = [
     (
         "link-above-capacity",
         Severity::Error,
@@ -60,6 +60,11 @@ pub const CODES: [(&str, Severity, &str); 9] = [
         "ends-in-slow-start",
         Severity::Warning,
         "an unlimited flow had not left slow start: its rate was still growing",
+    ),
+    (
+        "ends-before-data",
+        Severity::Warning,
+        "a flow delivered nothing, as its time is shorter than a handshake and the way of the first packet",
     ),
     (
         "few-packets",

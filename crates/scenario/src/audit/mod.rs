@@ -54,7 +54,7 @@ pub fn audit(
         routes: BTreeMap::new(),
         delays: BTreeMap::new(),
     };
-    let rules: [Vec<Finding>; 9] = [
+    let rules: [Vec<Finding>; 10] = [
         links::link_above_capacity(&case),
         links::link_not_conserved(&case),
         bytes::goodput_above_capacity(&mut case),
@@ -62,6 +62,7 @@ pub fn audit(
         times::rtt_below_path(&mut case),
         bytes::sum_not_conserved(&case, summary),
         start::ends_in_slow_start(&case),
+        start::ends_before_data(&mut case),
         links::few_packets(&case),
         times::late_packets(&mut case),
     ];

@@ -204,14 +204,10 @@ fn ways(
 
 /// The label of an entry in results.
 fn label(spec: &Spec, transport: &Transport) -> Arc<str> {
-    let congestion = transport.congestion();
-    match (&spec.label, transport) {
-        (Some(label), _) => label.as_str().into(),
-        _ if spec.workload.is_source() => sourced::label(spec).into(),
-        (None, Transport::Tcp(_)) => congestion.into(),
-        (None, Transport::Mptcp(_)) => format!("mptcp {congestion}").into(),
-        (None, Transport::Quic(_)) => format!("quic {congestion}").into(),
-        (None, Transport::Udp) => "udp".into(),
+    match &spec.label {
+        Some(label) => label.as_str().into(),
+        None if spec.workload.is_source() => sourced::label(spec).into(),
+        None => transport.label().into(),
     }
 }
 

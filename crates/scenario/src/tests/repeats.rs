@@ -4,7 +4,9 @@ use gargalo_units::{Duration, Instant};
 
 use super::ok;
 use crate::build::{self, RunOptions};
-use crate::jitter::later;
+use crate::jitter;
+use crate::resolved::Scenario;
+use crate::streams::Streams;
 
 const PAIR: &str = r#"
 duration = "2s"
@@ -26,6 +28,10 @@ arrivals = { rate = "5/s" }
 workload.bulk = { bytes = "10kB" }
 transport.tcp = { congestion = "reno" }
 "#;
+
+fn later(scenario: &Scenario) -> Vec<Duration> {
+    jitter::later(scenario, &Streams::of(scenario))
+}
 
 fn found(text: &str, seed: u64) -> String {
     let mut scenario = ok(text);
@@ -117,4 +123,21 @@ fn a_flow_alone_moves_where_the_network_changes_with_time() {
     // One step from the start on is a constant rate.
     let constant = with(r#"rate = { steps = [["0s", "10Mbit/s"]] }"#);
     assert_eq!(found(&constant, 1), found(&constant, 2));
+}
+
+/// The hash is made of one flow at a time.
+#[test]
+fn the_hash_is_that_of_the_canonical_text() {
+    use sha2::{Digest, Sha256};
+    let udp = "\n[[flows]]\nfrom = \"left0\"\nto = \"right0\"\ntransport.udp = {}\nworkload.cbr = { rate = \"1Mbit/s\" }";
+    for text in [PAIR.to_owned(), format!("{PAIR}{udp}")] {
+        let scenario = ok(&text);
+        let mut json = scenario.to_json();
+        let map = json.as_object_mut().unwrap();
+        map.remove("name");
+        map.remove("description");
+        let bytes = Sha256::digest(crate::canonical::text(&json).as_bytes());
+        let expected: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(scenario.hash(), expected);
+    }
 }

@@ -333,6 +333,54 @@ fn lateness_is_judged_by_the_shortest_round_trip() {
 }
 
 #[test]
+fn a_run_shorter_than_its_round_trip_says_so() {
+    let text = |duration: &str, transport: &str| {
+        format!(
+            "duration = \"{duration}\"\n[topology.simple.link]\nrate = \"10Mbit/s\"\ndelay = \"400ms\"\n\
+             [[flows]]\nfrom = \"client\"\nto = \"server\"\n{transport}"
+        )
+    };
+    let quic = "transport.quic = {}";
+    let udp = "transport.udp = {}\nworkload.cbr = { rate = \"1Mbit/s\" }";
+    let summary = "transport.tcp = {}\nrecord = \"summary\"";
+    for (duration, transport) in [
+        ("700ms", "transport.tcp = {}"),
+        ("700ms", quic),
+        ("300ms", udp),
+        ("1100ms", summary),
+    ] {
+        let out = run(&scenario(&text(duration, transport)), RunOptions::default()).unwrap();
+        let all = out.json["run"]["findings"].as_array().unwrap();
+        let found = all.iter().find(|f| f["code"] == "ends-before-data");
+        let found = found.unwrap_or_else(|| panic!("{transport}: {all:?}"));
+        let said = found["text"].as_str().unwrap();
+        let (time, delay) = (&found["figures"]["time_s"], &found["figures"]["delay_s"]);
+        assert!(said.contains(&time.to_string()), "{said}");
+        assert!(said.contains(&delay.to_string()), "{said}");
+    }
+    for (duration, transport) in [("1500ms", "transport.tcp = {}"), ("500ms", udp)] {
+        let codes = findings(&text(duration, transport)).1;
+        assert!(!codes.contains(&"ends-before-data".to_owned()), "{codes:?}");
+    }
+}
+
+/// A reader can account for every packet of a link that copies packets from the keys of the results alone.
+#[test]
+fn packets_of_a_link_that_copies_add_up() {
+    let text = "duration = \"3s\"\n[topology.simple.link]\nrate = \"10Mbit/s\"\ndelay = \"5ms\"\nduplicate = 0.2\n\
+                [[flows]]\nfrom = \"client\"\nto = \"server\"\ntransport.udp = {}\n\
+                workload.cbr = { rate = \"1Mbit/s\" }\nstop = \"2s\"";
+    let out = run(&scenario(text), RunOptions::default()).unwrap();
+    let up = &out.json["links"][0];
+    let n = |key: &str| up[key].as_u64().unwrap();
+    assert!(n("sent_packets") > n("offered_packets"));
+    assert_eq!(
+        n("offered_packets") + n("duplicated_packets"),
+        n("sent_packets") + n("dropped_packets")
+    );
+}
+
+#[test]
 fn codes_are_told_once_each() {
     let mut codes: Vec<_> = CODES.iter().map(|c| c.0).collect();
     codes.sort_unstable();

@@ -4,6 +4,7 @@ mod common;
 
 mod audited;
 mod background_load;
+mod exchange;
 mod measure;
 mod mptcp;
 mod quic;

@@ -65,6 +65,7 @@ fn source(model: Model, demand: Demand) -> GeneratorSpec {
     GeneratorSpec {
         id: 0,
         label: "background".into(),
+        stream: "0".into(),
         pairs: vec![(0, 1)],
         start: Instant::ZERO,
         stop: None,

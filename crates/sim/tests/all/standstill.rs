@@ -107,6 +107,35 @@ fn a_delay_on_the_way_back_is_enough() {
 }
 
 #[test]
+fn a_flow_that_only_its_window_limits_is_refused_above_any_simulated_rate() {
+    let there_and_back = |ms| {
+        let link = LinkConfig {
+            delay: Delay::Constant(Duration::from_millis(ms)),
+            ..LinkConfig::default()
+        };
+        simple(link.clone(), link)
+    };
+    // 64 MiB in 2 ms.
+    let fast = flow(3, 0, 1, tcp("cubic", Config::modern()), ENDLESS);
+    let refused = try_run(there_and_back(1), 10.0, fast).unwrap_err();
+    let BuildError::NoRate { id, at_s, .. } = &refused else {
+        panic!("{refused:?}");
+    };
+    assert!((*id, *at_s < 0.2) == (3, true), "{refused:?}");
+    let text = refused.to_string();
+    for part in ["flow3", "(link)", "a rate", "receive_buffer"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    // 1 MiB in 20 ms.
+    let done = try_run(there_and_back(10), 3.0, cubic(ENDLESS)).unwrap();
+    assert!(done.flows[0].delivered > Bytes::new(100_000_000));
+    // A transfer with an end may take all it can.
+    let whole = flow(0, 0, 1, tcp("cubic", Config::modern()), bulk(100 << 20));
+    let done = try_run(there_and_back(1), 10.0, whole).unwrap();
+    assert!(done.flows[0].completion.is_some());
+}
+
+#[test]
 fn the_caller_is_asked_by_work_and_not_by_time() {
     let mut world = World::new(network(Duration::ZERO), settings(1, 1.0)).unwrap();
     world.add_flow(cubic(bulk(64 << 20))).unwrap();

@@ -106,6 +106,20 @@ fn a_policer_passes_its_rate_and_its_burst() {
     assert!(out.links[0].dropped_aqm > 0);
 }
 
+/// Thresholds of 5 and 15 packets are a small part of the 3,300 packets in flight: with them the flow uses 8%.
+#[test]
+fn red_with_its_automatic_thresholds_leaves_a_fast_link_used() {
+    let down = pipe(Rate::from_mbps(1000), Duration::from_millis(20), 1000);
+    let up = gargalo_link::LinkConfig {
+        queue: gargalo_link::QueueConfig::Red(gargalo_link::queue::RedConfig::default()),
+        ..down.clone()
+    };
+    let flows = vec![flow(0, 0, 1, tcp("cubic", Config::modern()), ENDLESS)];
+    let out = run(simple(up, down), settings(1, 10.0), flows);
+    let used = out.links[0].utilization.unwrap();
+    assert!(used > 0.2, "{used}");
+}
+
 #[test]
 fn a_bottleneck_is_filled_and_never_overfilled() {
     let out = race(1, 3);

@@ -96,6 +96,7 @@ pub fn flow(id: u64, from: u32, to: u32, transport: TransportSpec, workload: Wor
     FlowSpec {
         id,
         label: format!("flow{id}").into(),
+        stream: id.to_string().into(),
         from,
         to,
         start: Instant::ZERO,

@@ -155,7 +155,7 @@ impl Sources {
         }
         while self.planned.last().is_some_and(|f| f.start <= now) {
             if let Some(spec) = self.planned.pop() {
-                let name = format!("flow/{}", spec.id);
+                let name = spec.stream_name();
                 self.start(&spec, (spec.id, spec.start), &name, None)?;
             }
         }
@@ -164,10 +164,13 @@ impl Sources {
                 && *at <= now
             {
                 let at = *at;
-                let (spec, is_first, next) = arrivals.next(at);
-                self.arrivals[i].1 = next;
-                let id = if is_first { spec.id } else { self.fresh() };
-                self.start(&spec, (id, at), &format!("flow/{id}"), None)?;
+                let arrival = arrivals.next(at);
+                self.arrivals[i].1 = arrival.next;
+                let id = match arrival.is_first {
+                    true => arrival.spec.id,
+                    false => self.fresh(),
+                };
+                self.start(&arrival.spec, (id, at), &arrival.stream, None)?;
             }
         }
         for i in 0..self.sources.len() {
