@@ -280,7 +280,10 @@ mod tests {
         assert_eq!((group.flows, group.peak, group.alive), (3, 2, 0));
         // An unlimited flow offers what it sent.
         assert_eq!(group.offered, 700 + 1000 + 700);
-        assert_eq!((group.sent_packets, group.retransmitted_packets), (Some(30), Some(9)));
+        assert_eq!(
+            (group.sent_packets, group.retransmitted_packets),
+            (Some(30), Some(9))
+        );
         assert_eq!((group.lost_packets, group.timeouts), (Some(6), Some(3)));
         assert_eq!((group.ce_marks, group.delivered), (12, 2100));
     }

@@ -3,9 +3,10 @@
 //! S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM ToN
 //! 1(4), 1993, with the gentle region of Floyd's note of 2000 and ECN as in RFC 3168 §7.
 //!
-//! Thresholds and weight follow from the rate of the link unless they are given: S. Floyd, R. Gummadi, S. Shenker,
-//! "Adaptive RED: An Algorithm for Increasing the Robustness of RED's Active Queue Management", 2001, §4. (Its
-//! adaptation of max_p is not part of this discipline.)
+//! Thresholds follow from the rate of the link unless they are given: S. Floyd, R. Gummadi, S. Shenker, "Adaptive RED:
+//! An Algorithm for Increasing the Robustness of RED's Active Queue Management", 2001, §4.3. The weight of its §4.2, a
+//! time constant of a second, is for its adaptation of max_p, which is not part of this discipline: without it, the
+//! average follows too late.
 
 use gargalo_settings::{Error, Packets, Probability, settings};
 use gargalo_units::Instant;
@@ -19,9 +20,8 @@ use crate::stats::DropReason;
 
 /// Queueing delay that automatic thresholds aim for (Floyd et al. 2001 §4.3).
 const TARGET_DELAY: f64 = 0.005;
-/// Least automatic minimum, in packets, and the weight where the link has no rate (Floyd and Jacobson 1993).
+/// Least automatic minimum, in packets (Floyd et al. 2001 §4.3).
 const LEAST_MINIMUM: f64 = 5.0;
-const USUAL_WEIGHT: f64 = 0.002;
 /// Least automatic limit, in packets.
 const LEAST_LIMIT: u64 = 1000;
 
@@ -38,9 +38,8 @@ settings! {
         max_threshold: Option<f64> = None, in Some(0.0)..;
         /// Drop probability at `max_threshold` (max_p).
         max_probability: f64 as Probability = 0.1;
-        /// Weight of a new sample in the average, a fraction (w_q). Default: 1 - exp(-1/C) at C packets of the MTU per
-        /// second, a time constant of a second; 0.002 on a link without a rate.
-        weight: Option<Probability> = None;
+        /// Weight of a new sample in the average, a fraction (w_q).
+        weight: f64 as Probability = 0.002;
         /// Grow to probability 1 between once and twice `max_threshold`.
         gentle: bool = true;
         /// Mark ECN-capable packets instead of dropping them, up to `max_threshold` (twice that if gentle).
@@ -88,19 +87,11 @@ impl Parameters {
             0.0
         };
         let usual = (TARGET_DELAY * per_second / 2.0).max(LEAST_MINIMUM);
-        let min = config.min_threshold.unwrap_or_else(|| {
-            let most = config.max_threshold.map_or(f64::INFINITY, |max| max / 3.0);
-            usual.min(most)
-        });
+        let most = config.max_threshold.map_or(f64::INFINITY, |max| max / 3.0);
+        let min = config.min_threshold.unwrap_or(usual.min(most));
         // A minimum of 0 needs a maximum above it.
-        let max = config
-            .max_threshold
-            .unwrap_or_else(|| 3.0 * if min > 0.0 { min } else { LEAST_MINIMUM });
-        let weight = if packet_time > 0.0 {
-            -libm::expm1(-packet_time)
-        } else {
-            USUAL_WEIGHT
-        };
+        let above = if min > 0.0 { min } else { LEAST_MINIMUM };
+        let max = config.max_threshold.unwrap_or(3.0 * above);
         // The cast saturates.
         let room = LEAST_LIMIT.max((4.0 * max) as u64);
         Self {
@@ -108,7 +99,7 @@ impl Parameters {
             min,
             max,
             max_probability: config.max_probability,
-            weight: config.weight.map_or(weight, |weight| weight.0),
+            weight: config.weight,
             gentle: config.gentle,
         }
     }
@@ -268,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_and_weight_follow_from_the_rate() {
+    fn thresholds_follow_from_the_rate() {
         let of = |config: &RedConfig, bps: f64| Parameters::new(config, 1500.0 * 8.0 / bps);
         let auto = RedConfig::default();
         // 1 Gbit/s: 83,333 packets a second, of which 208 wait 2.5 ms.
@@ -276,15 +267,13 @@ mod tests {
         assert!((fast.min - 208.333).abs() < 0.001, "{}", fast.min);
         assert!((fast.max - 625.0).abs() < 0.001, "{}", fast.max);
         assert_eq!(fast.limit, 2500);
-        let expected = 1.0 - (-1.0 / 83_333.333_f64).exp();
-        assert!((fast.weight - expected).abs() < 1e-12, "{}", fast.weight);
         // 10 Mbit/s: fewer than five packets.
         let slow = of(&auto, 1e7);
         assert_eq!((slow.min, slow.max, slow.limit), (5.0, 15.0, 1000));
         let given = RedConfig {
             limit: Some(Packets(7)),
             max_threshold: Some(9.0),
-            weight: Some(Probability(0.5)),
+            weight: 0.5,
             ..auto
         };
         let mixed = of(&given, 1e9);
@@ -302,7 +291,7 @@ mod tests {
         // Floyd and Jacobson §6, eq. 2: after a burst of L packets from empty the average is
         // L + 1 + ((1 - w)^(L+1) - 1) / w, with the packet itself counted.
         let config = RedConfig {
-            weight: Some(Probability(0.002)),
+            weight: 0.002,
             ..RedConfig::default()
         };
         let mut red = Red::new(config, context(), Pcg64::new(1, 1));
@@ -323,7 +312,7 @@ mod tests {
     #[test]
     fn idle_time_decays_the_average() {
         let config = RedConfig {
-            weight: Some(Probability(0.002)),
+            weight: 0.002,
             ..RedConfig::default()
         };
         let mut red = Red::<u32>::new(config, context(), Pcg64::new(1, 1));
@@ -340,7 +329,7 @@ mod tests {
         // With constant p_b the gap is uniform (§7); counting as in the paper's algorithm (Fig. 2),
         // from 1 to 1 / p_b - 1, mean 1 / (2 p_b).
         let config = RedConfig {
-            weight: Some(Probability(0.0)),
+            weight: 0.0,
             ..RedConfig::default()
         };
         let mut red = Red::<u32>::new(config, context(), Pcg64::new(1, 1));
@@ -362,7 +351,7 @@ mod tests {
     #[test]
     fn ecn_packets_are_marked_not_dropped() {
         let config = RedConfig {
-            weight: Some(Probability(0.0)),
+            weight: 0.0,
             ecn: true,
             ..RedConfig::default()
         };

@@ -22,7 +22,7 @@ fn any_queue() -> impl Strategy<Value = QueueConfig> {
         (1u64..60, ecn).prop_map(|(limit, ecn)| QueueConfig::Red(RedConfig {
             limit: Some(limit.into()),
             ecn,
-            weight: Some(0.05.into()),
+            weight: 0.05,
             ..RedConfig::default()
         })),
         (1u64..60, ecn).prop_map(|(limit, ecn)| QueueConfig::CoDel(CoDelConfig {
