@@ -884,22 +884,22 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class Red:
-    """Random Early Detection (Floyd and Jacobson 1993; gentle: Floyd 2000)."""
+    """Random Early Detection (Floyd and Jacobson 1993; gentle: Floyd 2000; automatic values: Floyd et al."""
 
     ecn: bool | None = None
     """Mark ECN-capable packets instead of dropping them, up to `max_threshold` (twice that if gentle)."""
     gentle: bool | None = None
     """Grow to probability 1 between once and twice `max_threshold`."""
     limit: str | None = None
-    """Packets that may wait."""
+    """Packets that may wait. Default: 1000, or four times the maximum threshold if that is more."""
     max_probability: str | float | None = None
     """Drop probability at `max_threshold` (max_p)."""
     max_threshold: float | None = None
-    """Average queue in packets from which the probability is `max_probability` (max_th)."""
+    """Average queue in packets from which the probability is `max_probability` (max_th). Default: three times the minimum threshold."""
     min_threshold: float | None = None
-    """Average queue in packets below which nothing is dropped (min_th)."""
+    """Average queue in packets below which nothing is dropped (min_th). Default: what waits 2.5 ms at the rate of the link, with packets of its MTU, at least 5; at most a third of `max_threshold` if that is given."""
     weight: str | float | None = None
-    """Weight of a new sample in the average (w_q)."""
+    """Weight of a new sample in the average, a fraction (w_q)."""
 
 
 @dataclass(frozen=True, kw_only=True)
