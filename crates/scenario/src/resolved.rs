@@ -63,6 +63,8 @@ pub struct Flow {
     pub id: u64,
     /// Name in results; copies share it.
     pub label: Arc<str>,
+    /// The label was given.
+    pub is_labelled: bool,
     /// Index of the node that opens the connection.
     pub from: usize,
     /// Index of the other node.

@@ -15,11 +15,12 @@ pub(crate) struct Streams {
     pub(crate) order: Vec<usize>,
 }
 
-/// The label that a flow was given; empty: it has the usual one.
+/// The label of a flow, if it does not follow from its transport.
 fn own_label(flow: &Flow) -> &str {
-    match flow.source.is_none() && *flow.label == *flow.transport.label() {
-        true => "",
-        false => &flow.label,
+    if flow.is_labelled || flow.source.is_some() {
+        &flow.label
+    } else {
+        ""
     }
 }
 

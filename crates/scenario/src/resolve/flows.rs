@@ -67,6 +67,7 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
         let common = Flow {
             id: 0,
             label: label(spec, &transport),
+            is_labelled: spec.label.is_some(),
             from: 0,
             to: 0,
             start,
