@@ -477,3 +477,22 @@ fn addresses_are_those_of_the_script() {
     let text = format!("--local_ip=10.0.0.9\n--remote_ip=10.1.0.7\n{OPEN}");
     assert_eq!(ours(&text), Verdict::Passed);
 }
+
+/// A second socket that listens has a connection of its own, and what the first one still sends is passed over.
+#[test]
+fn a_script_may_go_on_with_another_connection() {
+    let second = "+0 close(3) = 0
++0 close(4) = 0
++.1 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 setsockopt(3, SOL_SOCKET, SO_REUSEADDR, [1], 4) = 0
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 900:900(0) win 65535 <mss 1000>
++0 > S. 0:0(0) ack 901 <mss 1460>
++.3 < . 1:1(0) ack 1 win 65535
++0 accept(3, ..., ...) = 4
++0 write(4, ..., 10) = 10
++0 > P. 1:11(10) ack 1
+";
+    assert_eq!(as_they_are(&format!("{OPEN}{second}")), Verdict::Passed);
+}
