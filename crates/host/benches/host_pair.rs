@@ -43,6 +43,7 @@ impl Pair {
             congestion: Arc::new(Registered::new("cubic", Params::new()).expect("registered")),
             mptcp: None,
             fast_open: false,
+            dscp: 0,
         };
         let server = SocketAddr::new(address(2), 80);
         hosts[1].listen(server, options.clone()).expect("a port");

@@ -146,6 +146,8 @@ pub struct SocketOptions {
     /// those who show them. A connection asks for a cookie, or shows the one that the remote address granted
     /// before; then its SYN carries what is written before [`Host::poll_transmit`](crate::Host::poll_transmit).
     pub fast_open: bool,
+    /// Differentiated services codepoint of the packets, 0 to 63 (RFC 2474).
+    pub dscp: u8,
 }
 
 impl SocketOptions {
@@ -156,6 +158,7 @@ impl SocketOptions {
             congestion,
             mptcp: None,
             fast_open: false,
+            dscp: 0,
         }
     }
 }

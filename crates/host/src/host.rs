@@ -224,7 +224,7 @@ impl Host {
         self.timers.arm(slot, &mut c.armed, wanted);
     }
 
-    fn on_news(&mut self, slot: u32) {
+    pub(crate) fn on_news(&mut self, slot: u32) {
         let Some(c) = self.table.slot_mut(slot) else {
             return;
         };

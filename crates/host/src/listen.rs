@@ -191,7 +191,8 @@ impl Host {
         tuple: &Tuple,
         transport: Transport,
     ) -> Option<ConnectionId> {
-        let new = self.admit(tuple, transport, Origin::HalfOpen(id))?;
+        let dscp = self.listeners.get(id).map_or(0, |l| l.options.dscp);
+        let new = self.admit(tuple, transport, Origin::HalfOpen(id), dscp)?;
         self.listeners.change(id, 1, 0);
         self.on_changed(new.slot);
         Some(new)
@@ -206,6 +207,7 @@ impl Host {
         listener.cookies_until = now + COOKIE_LIFE;
         let config = fit(&listener.options.tcp, self.config.mtu, tuple.headers());
         let mptcp = listener.options.mptcp.clone();
+        let dscp = listener.options.dscp;
         let isn = cookie::make(self.secrets.cookie, tuple, syn, now);
         let init = self.init(tuple, isn);
         let mut answer = Endpoint::answer(&config, &init, now, syn);
@@ -220,7 +222,7 @@ impl Host {
         if let Some(mptcp) = mptcp.filter(|_| offers_multipath(syn)) {
             self.offer_in_cookie(tuple, &mptcp, &mut answer);
         }
-        if self.send_stray(tuple, &answer) {
+        if self.send_stray(tuple, &answer, dscp) {
             self.stats.cookies_sent += 1;
         }
     }
@@ -358,11 +360,14 @@ impl Host {
         tuple: &Tuple,
         transport: Transport,
         origin: Origin,
+        dscp: u8,
     ) -> Option<ConnectionId> {
+        let mut path = self.path(tuple);
+        path.header.dscp = dscp & 0x3f;
         let new = Connection {
             serial: 0,
             transport,
-            path: self.path(tuple),
+            path,
             origin,
             armed: Instant::MAX,
             orphaned_until: Instant::MAX,

@@ -77,6 +77,13 @@ impl Host {
             };
             let next = c.poll_transmit(self.now);
             c.is_ready = next.is_some();
+            if next.is_none() {
+                // What was sent may have made room for more.
+                c.transport.collect(&mut c.events);
+                if c.has_events() {
+                    self.on_news(slot);
+                }
+            }
             self.follow_subflows(slot);
             let Some((header, t)) = next else {
                 self.remove_if_done(slot);
@@ -110,12 +117,15 @@ impl Host {
     }
 
     /// Sends a segment that belongs to no connection.
-    pub(crate) fn send_stray(&mut self, tuple: &Tuple, segment: &Segment) -> bool {
+    pub(crate) fn send_stray(&mut self, tuple: &Tuple, segment: &Segment, dscp: u8) -> bool {
         if self.outgoing.is_full() {
             self.stats.outgoing_dropped += 1;
             return false;
         }
-        let header = self.header(tuple);
+        let header = ip::Header {
+            dscp: dscp & 0x3f,
+            ..self.header(tuple)
+        };
         let mut datagram = Vec::with_capacity(80);
         let sent = if self.config.checksum_offload {
             header.emit_tcp_offloaded(segment, &mut datagram)
@@ -173,7 +183,7 @@ impl Host {
             reset.flags = Flags::RST | Flags::ACK;
             reset.ack = segment.end();
         }
-        if self.send_stray(tuple, &reset) {
+        if self.send_stray(tuple, &reset, 0) {
             self.stats.resets_sent += 1;
         }
     }

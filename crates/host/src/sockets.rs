@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use gargalo_tcp::{Chunk, Endpoint, Error, State};
+use gargalo_tcp::{Chunk, Ending, Endpoint, Error, State};
 use gargalo_units::Instant;
 use gargalo_wire::ip::Addresses;
 
@@ -112,7 +112,7 @@ impl Host {
             }
         };
         let id = self
-            .admit(&tuple, transport, Origin::Active)
+            .admit(&tuple, transport, Origin::Active, options.dscp)
             .ok_or(SocketError::NoPortLeft)?;
         self.stats.opened += 1;
         self.on_changed(id.slot);
@@ -122,7 +122,12 @@ impl Host {
     /// Whether the SYN of a connection will show a Fast Open cookie, and so may carry data.
     pub fn shows_cookie(&self, id: ConnectionId) -> bool {
         let remote = self.table.get(id).map(|c| c.path.tuple.addresses.dst());
-        remote.is_some_and(|remote| self.cookies.contains_key(&remote))
+        remote.is_some_and(|remote| self.knows_cookie(remote))
+    }
+
+    /// Whether a host has granted a Fast Open cookie.
+    pub fn knows_cookie(&self, remote: IpAddr) -> bool {
+        self.cookies.contains_key(&remote)
     }
 
     fn choose(
@@ -189,10 +194,15 @@ impl Host {
     /// Writes content; returns how much the send buffer took: 0 when it is full or the connection accepts no data.
     /// If that is not all, [`HostEvent::Writable`](crate::HostEvent) follows.
     pub fn write(&mut self, id: ConnectionId, data: Bytes) -> usize {
+        self.write_with(id, data, Ending::Plain)
+    }
+
+    /// The same, with what follows the data; Multipath TCP does not use that.
+    pub fn write_with(&mut self, id: ConnectionId, data: Bytes, ending: Ending) -> usize {
         let Some(c) = self.table.get_mut(id) else {
             return 0;
         };
-        let taken = c.transport.write(data);
+        let taken = c.transport.write(data, ending);
         self.on_changed(id.slot);
         taken
     }
@@ -200,6 +210,32 @@ impl Host {
     /// How many bytes [`write`](Self::write) would take now.
     pub fn write_room(&self, id: ConnectionId) -> u64 {
         self.table.get(id).map_or(0, |c| c.transport.write_room())
+    }
+
+    /// Whether an application that waits for room should write: as [`Endpoint::is_writable`].
+    pub fn is_writable(&self, id: ConnectionId) -> bool {
+        let c = self.table.get(id);
+        c.is_some_and(|c| match &c.transport {
+            Transport::Tcp(e) => e.is_writable(),
+            Transport::Mptcp(m) => m.connection.write_room() > 0,
+        })
+    }
+
+    /// Differentiated services codepoint of the packets from now on, 0 to 63 (RFC 2474); of the first path only, if
+    /// there are several.
+    pub fn set_dscp(&mut self, id: ConnectionId, dscp: u8) {
+        if let Some(c) = self.table.get_mut(id) {
+            let tuple = c.path.tuple;
+            c.path.header.dscp = dscp & 0x3f;
+            if let Some(path) = c.path_mut(&tuple) {
+                path.header.dscp = dscp & 0x3f;
+            }
+        }
+    }
+
+    /// The same, now.
+    pub fn dscp(&self, id: ConnectionId) -> Option<u8> {
+        self.table.get(id).map(|c| c.path.header.dscp)
     }
 
     /// Reads at most `max` bytes, in order and each once; `None` when nothing is ready. Reading opens

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use gargalo_mptcp::Event;
-use gargalo_tcp::{Chunk, Endpoint, Error, State, Transmit};
+use gargalo_tcp::{Chunk, Ending, Endpoint, Error, State, Transmit};
 use gargalo_units::{Ecn, Instant, Seq};
 use gargalo_wire::ip;
 use gargalo_wire::tcp::Segment;
@@ -156,9 +156,9 @@ impl Transport {
         }
     }
 
-    pub(crate) fn write(&mut self, data: Bytes) -> usize {
+    pub(crate) fn write(&mut self, data: Bytes, ending: Ending) -> usize {
         match self {
-            Self::Tcp(e) => e.write(data),
+            Self::Tcp(e) => e.write_with(data, ending),
             Self::Mptcp(m) => m.connection.write(data),
         }
     }

@@ -479,6 +479,7 @@ fn silent(host: &mut Host, now: Instant) -> gargalo_host::ConnectionId {
         congestion: transport("cubic").congestion,
         mptcp: None,
         fast_open: false,
+        dscp: 0,
     };
     let server = "10.0.0.2:5201".parse().unwrap();
     host.connect(now, None, server, &options).unwrap()

@@ -349,6 +349,7 @@ pub fn wire_connect(py: Python<'_>, options: &str, write: Py<PyAny>) -> PyResult
         congestion: transport.congestion,
         mptcp: None,
         fast_open: false,
+        dscp: 0,
     };
     let mut app = Connect::new(opening, options, habits);
     let done = drive(

@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::words::CONSTANTS;
 
 /// Fields of `TCP_INFO`, as names without the prefix `tcpi_`, with offset and size in bytes (linux/tcp.h).
-pub(crate) const FIELDS: [(&str, usize, usize); 56] = [
+pub(crate) const FIELDS: [(&str, usize, usize); 57] = [
     ("state", 0, 1),
     ("ca_state", 1, 1),
     ("retransmits", 2, 1),
@@ -63,6 +63,7 @@ pub(crate) const FIELDS: [(&str, usize, usize); 56] = [
     ("rcv_wnd", 232, 4),
     ("rehash", 236, 4),
     // Parts of one byte.
+    ("delivery_rate_app_limited", 7, 1),
     ("snd_wscale", 6, 1),
     ("rcv_wscale", 6, 1),
 ];

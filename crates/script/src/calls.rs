@@ -4,7 +4,7 @@ use crate::ast::{Arg, Call};
 use crate::stack::{Op, Value};
 
 /// Functions that are supported.
-pub(crate) const NAMES: [&str; 19] = [
+pub(crate) const NAMES: [&str; 27] = [
     "socket",
     "bind",
     "listen",
@@ -24,6 +24,14 @@ pub(crate) const NAMES: [&str; 19] = [
     "fcntl",
     "ioctl",
     "poll",
+    "readv",
+    "writev",
+    "recvmsg",
+    "sendmsg",
+    "epoll_create",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_wait",
 ];
 
 /// O_NONBLOCK, and O_RDWR as F_GETFL gives it.
@@ -58,6 +66,16 @@ pub(crate) enum Asked {
     },
     /// F_GETFL, or F_SETFL with whether it shall block.
     Flags { fd: i64, set: Option<bool> },
+    /// A new epoll.
+    Epoll,
+    /// A change of what epoll watches, with the number of the socket.
+    Watch {
+        fd: i64,
+        how: i64,
+        target: i64,
+        events: i64,
+        data: i64,
+    },
     /// SIOCINQ and its kin, with the value that is expected.
     Poll {
         /// Socket, events, events that are expected.
@@ -122,17 +140,17 @@ fn with_buffer(call: &Call, v6: bool) -> Result<Asked, (String, String)> {
                 other => other,
             })
         }
-        "read" => a.op(Op::Read(a.size(2)?)),
-        "recv" | "recvfrom" => a.with_flags(Op::Read(a.size(2)?), &["MSG_DONTWAIT"]),
-        "write" => a.op(Op::Write(a.size(2)?)),
-        "send" | "sendto" => {
-            let op = if a.symbols(3).contains(&"MSG_FASTOPEN") {
-                Op::FastOpen(a.size(2)?)
-            } else {
-                Op::Write(a.size(2)?)
-            };
-            a.with_flags(op, &["MSG_DONTWAIT", "MSG_NOSIGNAL", "MSG_FASTOPEN"])
-        }
+        "read" => a.op(Op::Read(vec![a.size(2)?])),
+        "readv" => a.op(Op::Read(a.parts(a.get(1))?)),
+        "recv" | "recvfrom" => a.with_flags(Op::Read(vec![a.size(2)?]), 3, &["MSG_DONTWAIT"]),
+        "recvmsg" => a.with_flags(Op::Read(a.message(1)?), 2, &["MSG_DONTWAIT"]),
+        "write" => a.writes(vec![a.size(2)?], usize::MAX),
+        "writev" => a.writes(a.parts(a.get(1))?, usize::MAX),
+        "send" | "sendto" => a.writes(vec![a.size(2)?], 3),
+        "sendmsg" => a.writes(a.message(1)?, 2),
+        "epoll_create" | "epoll_create1" => Ok(Asked::Epoll),
+        "epoll_ctl" => a.watch(),
+        "epoll_wait" => a.wait(),
         "close" => a.op(Op::Close),
         "shutdown" => match a.symbols(1).as_slice() {
             ["SHUT_RD"] => a.op(Op::Shutdown(true, false)),
@@ -182,33 +200,61 @@ fn constant(names: &[String]) -> Option<Value> {
     Some(Value::Int(at as i64))
 }
 
-struct Args<'a>(&'a [Arg], &'a str);
+impl Asked {
+    /// The same call, which waits or returns at once.
+    pub(crate) fn waits(self, waits: bool) -> Self {
+        match self {
+            Self::Op {
+                fd,
+                op,
+                nonblocking,
+                expected,
+                ..
+            } => Self::Op {
+                fd,
+                op,
+                dont_wait: !waits,
+                nonblocking,
+                expected,
+            },
+            other => other,
+        }
+    }
+}
+
+/// The arguments of a call, and its name.
+pub(crate) struct Args<'a>(&'a [Arg], &'a str);
 
 impl Args<'_> {
-    fn get(&self, i: usize) -> Option<&Arg> {
+    pub(crate) fn get(&self, i: usize) -> Option<&Arg> {
         self.0.get(i)
     }
 
-    fn wrong<T>(&self, help: &str) -> Result<T, (String, String)> {
+    pub(crate) fn wrong<T>(&self, help: &str) -> Result<T, (String, String)> {
         let message = format!("these arguments of {} are not supported", self.1);
         Err((message, help.to_owned()))
     }
 
-    fn int(&self, i: usize) -> Result<i64, (String, String)> {
+    pub(crate) fn int(&self, i: usize) -> Result<i64, (String, String)> {
         match self.get(i) {
             Some(Arg::Int(n)) => Ok(*n),
             _ => self.wrong(&format!("argument {} is a number", i + 1)),
         }
     }
 
-    fn size(&self, i: usize) -> Result<usize, (String, String)> {
-        match usize::try_from(self.int(i)?) {
+    pub(crate) fn size(&self, i: usize) -> Result<usize, (String, String)> {
+        self.bounded(self.int(i)?)
+    }
+
+    /// A number of bytes.
+    pub(crate) fn bounded(&self, n: i64) -> Result<usize, (String, String)> {
+        match usize::try_from(n) {
             Ok(n) if n <= 1 << 26 => Ok(n),
             _ => self.wrong("sizes are 0 to 67108864 bytes"),
         }
     }
 
-    fn symbols(&self, i: usize) -> Vec<&str> {
+    pub(crate) fn symbols(&self, i: usize) -> Vec<&str> {
         match self.get(i) {
             Some(Arg::Symbols(names)) => names.iter().map(String::as_str).collect(),
             _ => Vec::new(),
@@ -222,7 +268,7 @@ impl Args<'_> {
         }
     }
 
-    fn op(&self, op: Op) -> Result<Asked, (String, String)> {
+    pub(crate) fn op(&self, op: Op) -> Result<Asked, (String, String)> {
         Ok(Asked::Op {
             fd: self.int(0)?,
             op,
@@ -232,7 +278,7 @@ impl Args<'_> {
         })
     }
 
-    fn expecting(&self, op: Op, expected: Value) -> Result<Asked, (String, String)> {
+    pub(crate) fn expecting(&self, op: Op, expected: Value) -> Result<Asked, (String, String)> {
         Ok(match self.op(op)? {
             Asked::Op { fd, op, .. } => Asked::Op {
                 fd,
@@ -245,8 +291,13 @@ impl Args<'_> {
         })
     }
 
-    fn with_flags(&self, op: Op, known: &[&str]) -> Result<Asked, (String, String)> {
-        let flags = self.symbols(3);
+    pub(crate) fn with_flags(
+        &self,
+        op: Op,
+        at: usize,
+        known: &[&str],
+    ) -> Result<Asked, (String, String)> {
+        let flags = self.symbols(at);
         if let Some(flag) = flags.iter().find(|f| !known.contains(f)) {
             let help = format!("{flag} is not supported; supported: {}", known.join(", "));
             return self.wrong(&help);
@@ -276,7 +327,11 @@ impl Args<'_> {
             })
         };
         match arg {
-            Some(Arg::Int(n)) => Ok(Value::Int(*n)),
+            // What the kernel gives is signed.
+            Some(Arg::Int(n)) => Ok(Value::Int(match u32::try_from(*n) {
+                Ok(n) => i64::from(n.cast_signed()),
+                Err(_) => *n,
+            })),
             Some(Arg::Text(text)) => Ok(Value::Text(text.clone())),
             Some(Arg::Symbols(names)) => self
                 .error_number(names)
@@ -330,6 +385,14 @@ impl Args<'_> {
     }
 
     fn bits(&self, arg: &Arg) -> Result<i64, (String, String)> {
+        self.bits_of(arg, &POLL_BITS)
+    }
+
+    pub(crate) fn bits_of(
+        &self,
+        arg: &Arg,
+        known: &[(&str, i64)],
+    ) -> Result<i64, (String, String)> {
         let names = match arg {
             Arg::Int(n) => return Ok(*n),
             Arg::Symbols(names) => names,
@@ -337,7 +400,7 @@ impl Args<'_> {
         };
         let mut bits = 0;
         for name in names {
-            match POLL_BITS.iter().find(|(n, _)| n == name) {
+            match known.iter().find(|(n, _)| n == name) {
                 Some((_, bit)) => bits |= bit,
                 None => return self.wrong(&format!("{name} is not supported")),
             }

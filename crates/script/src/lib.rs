@@ -13,6 +13,7 @@ mod fault;
 mod files;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod messages;
 mod multipath;
 mod ours;
 mod packet;

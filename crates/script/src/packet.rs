@@ -151,11 +151,8 @@ impl Connection {
                     self.remote_initial.get_or_insert(s.seq);
                 }
                 let bytes = self.segment(s, between);
-                let ecn = match packet.ecn {
-                    Some(EcnField::Is(ecn)) => ecn,
-                    _ => Ecn::NotEct,
-                };
-                datagram(between, TCP, ecn, &bytes)
+                let class = packet.ecn.and_then(EcnField::class).unwrap_or(0);
+                datagram(between, TCP, class, &bytes)
             }
             Body::Icmp(icmp) => self.icmp(icmp, self.offset(0), between),
         }
@@ -247,7 +244,7 @@ impl Connection {
         quoted.extend_from_slice(&(5 << 12 | ACK).to_be_bytes());
         quoted.extend_from_slice(&[0; 6]);
         quoted.resize(20 + len as usize, 0);
-        let mut quoted = datagram(between.reversed(), TCP, Ecn::NotEct, &quoted)?;
+        let mut quoted = datagram(between.reversed(), TCP, 0, &quoted)?;
         quoted.truncate(between.header_len() as usize + 20);
         let mut out = vec![kind, code, 0, 0];
         out.extend_from_slice(&icmp.mtu.unwrap_or(0).to_be_bytes());
@@ -259,7 +256,7 @@ impl Connection {
         };
         let sum = start.add_bytes(&out).finish();
         out[2..4].copy_from_slice(&sum.to_be_bytes());
-        datagram(between, protocol, Ecn::NotEct, &out)
+        datagram(between, protocol, 0, &out)
     }
 
     /// A packet of the stack in the terms of the script.
@@ -285,7 +282,11 @@ impl Connection {
             inbound: false,
             connection: Some(self.number),
             between: (None, None),
-            ecn: Some(EcnField::Is(live.ecn)),
+            ecn: Some(if live.dscp == 0 {
+                EcnField::Is(live.ecn)
+            } else {
+                EcnField::Class(live.dscp << 2 | live.ecn as u8)
+            }),
             body: Body::Tcp(Segment {
                 flags: live.flags,
                 seq: live.seq.wrapping_sub(offset),
@@ -310,7 +311,7 @@ pub(crate) fn echo_request(between: Addresses) -> Option<Vec<u8>> {
     };
     let sum = start.add_bytes(&out).finish();
     out[2..4].copy_from_slice(&sum.to_be_bytes());
-    datagram(between, protocol, Ecn::NotEct, &out)
+    datagram(between, protocol, 0, &out)
 }
 
 /// Whether a datagram of the stack answers an echo request.
@@ -321,9 +322,10 @@ pub(crate) fn is_echo_reply(bytes: &[u8]) -> bool {
 }
 
 /// An IP datagram; `None`: too long.
-fn datagram(between: Addresses, protocol: u8, ecn: Ecn, payload: &[u8]) -> Option<Vec<u8>> {
+fn datagram(between: Addresses, protocol: u8, class: u8, payload: &[u8]) -> Option<Vec<u8>> {
     let header = Header {
-        ecn,
+        dscp: class >> 2,
+        ecn: Ecn::from_bits(class & 3),
         ..Header::new(between)
     };
     let mut out = Vec::with_capacity(payload.len() + 40);
@@ -348,6 +350,7 @@ pub(crate) struct Live {
     urgent: u16,
     options: Vec<TcpOption>,
     ecn: Ecn,
+    dscp: u8,
 }
 
 impl Live {
@@ -372,6 +375,7 @@ impl Live {
             urgent: packet.urgent(),
             options: options(bytes.get(header + 20..header + packet.header_len())?),
             ecn: datagram.header.ecn,
+            dscp: datagram.header.dscp,
         })
     }
 
@@ -482,8 +486,13 @@ pub(crate) fn differences(
     tell(a == b, "urg", a.to_string(), b.to_string());
     let ecn_equal = match (expected.ecn, came.ecn) {
         (None, _) => true,
-        (Some(EcnField::Capable), Some(EcnField::Is(is))) => matches!(is, Ecn::Ect0 | Ecn::Ect1),
-        (a, b) => a == b,
+        (Some(EcnField::Class(is)), b) => b.and_then(EcnField::class) == Some(is),
+        (Some(EcnField::Capable), b) => b
+            .and_then(EcnField::class)
+            .is_some_and(|c| matches!(c & 3, 1 | 2)),
+        (Some(EcnField::Is(is)), b) => {
+            b.and_then(EcnField::class).map(|c| Ecn::from_bits(c & 3)) == Some(is)
+        }
     };
     tell(
         ecn_equal,

@@ -6,7 +6,7 @@ use crate::ast::{At, Call, Event, Outcome};
 use crate::calls::{self, Asked, O_NONBLOCK, O_RDWR};
 use crate::fault::Fault;
 use crate::run::{Runner, Step, Stop, outcome_text};
-use crate::stack::{Handle, Op, Reply, Value};
+use crate::stack::{Handle, Op, Reply, Value, Watch};
 
 /// POLLERR, POLLHUP and POLLNVAL are reported without being asked for.
 const ALWAYS: i64 = 0x8 | 0x10 | 0x20;
@@ -48,6 +48,8 @@ pub(crate) struct Pending {
     until: u64,
     /// Bytes written before.
     written: i64,
+    /// It was tried.
+    tried: bool,
     /// What it gave, and when.
     pub(crate) done: Option<(u64, Answer)>,
 }
@@ -90,6 +92,7 @@ impl Runner<'_> {
             what: Waiting::Poll(Vec::new()),
             until: until.unwrap_or(started),
             written: 0,
+            tried: false,
             done: None,
         };
         let blocks = self.begin(event, asked, &mut pending)?;
@@ -143,6 +146,36 @@ impl Runner<'_> {
                     None => O_RDWR | O_NONBLOCK,
                 };
                 pending.done = Some((started, Answer::Gave(Outcome::Value(value))));
+                false
+            }
+            Asked::Epoll => {
+                let answer = match self.stack.epoll() {
+                    Reply::Socket(handle) => Answer::Socket(handle, true),
+                    other => answer_of(other),
+                };
+                pending.done = Some((started, answer));
+                false
+            }
+            Asked::Watch {
+                fd,
+                how,
+                target,
+                events,
+                data,
+            } => {
+                let target = self.socket(event, target)?.handle;
+                pending.what = Waiting::Op {
+                    handle: self.socket(event, fd)?.handle,
+                    op: Op::Watch(Watch {
+                        how,
+                        target,
+                        events,
+                        data,
+                    }),
+                    nonblocking: false,
+                    expected: None,
+                    blocks: false,
+                };
                 false
             }
             Asked::Poll { list, timeout } => {
@@ -229,20 +262,28 @@ impl Runner<'_> {
             } => {
                 let opens = matches!(op, Op::FastOpen(_)) && *blocks;
                 let op = match op {
-                    Op::Write(n) => Op::Write(n.saturating_sub(pending.written as usize)),
+                    Op::Write(message) => Op::Write(message.after(pending.written as usize)),
                     // What did not fit into the SYN follows the handshake.
-                    Op::FastOpen(n) if opens && pending.written > 0 => {
-                        Op::Write(n.saturating_sub(pending.written as usize))
+                    Op::FastOpen(message) if opens && pending.written > 0 => {
+                        Op::Write(message.after(pending.written as usize))
                     }
                     other => other.clone(),
                 };
+                // A call that waits for room goes on when poll(2) says so.
+                let again = std::mem::replace(&mut pending.tried, true);
+                if again
+                    && matches!(op, Op::Write(_))
+                    && self.stack.poll(*handle).0 & (OUT | ALWAYS) == 0
+                {
+                    return Some("EAGAIN");
+                }
+                let is_rest = matches!(op, Op::Write(_)) || opens;
                 match self.stack.call(*handle, &op) {
                     Reply::Blocks(name) => return Some(name),
                     Reply::Value(n) => match op {
                         Op::Write(wanted) | Op::FastOpen(wanted) if n >= 0 => {
                             pending.written += n;
-                            let is_rest = matches!(op, Op::Write(_)) || opens;
-                            if is_rest && (n as usize) < wanted {
+                            if is_rest && (n as usize) < wanted.total() {
                                 return Some("EAGAIN");
                             }
                             let ready = if opens {
@@ -264,6 +305,16 @@ impl Runner<'_> {
                         _ => Answer::Gave(Outcome::Value(n)),
                     },
                     Reply::Socket(new) => Answer::Socket(new, !nonblocking),
+                    Reply::Events(list) if list.is_empty() => return Some(""),
+                    Reply::Events(list) => {
+                        let n = list.len() as i64;
+                        let came = Value::Events(list);
+                        if expected.as_ref() == Some(&came) {
+                            Answer::Gave(Outcome::Value(n))
+                        } else {
+                            Answer::Wrong(format!("events: expected {expected:x?}, came {came:x?}"))
+                        }
+                    }
                     Reply::Got(value) if expected.as_ref() == Some(&value) => {
                         Answer::Gave(Outcome::Value(0))
                     }
@@ -304,7 +355,11 @@ impl Runner<'_> {
             let Some(mut pending) = self.pending.take() else {
                 return Ok(());
             };
-            if pending.done.is_none() && matches!(pending.what, Waiting::Poll(_)) {
+            let has_timeout = match &pending.what {
+                Waiting::Poll(_) => true,
+                Waiting::Op { op, .. } => matches!(op, Op::Wait(_)),
+            };
+            if pending.done.is_none() && has_timeout {
                 // Its time is over.
                 pending.done = Some((pending.until, Answer::Gave(Outcome::Value(0))));
             }
@@ -365,6 +420,8 @@ fn answer_of(reply: Reply) -> Answer {
         Reply::Blocks(name) => Answer::Gave(Outcome::Error(name.to_owned())),
         Reply::Unsupported(message) => Answer::Unsupported(message),
         Reply::Value(n) => Answer::Gave(Outcome::Value(n)),
-        Reply::Socket(_) | Reply::Got(_) => Answer::Wrong("something else".to_owned()),
+        Reply::Socket(_) | Reply::Got(_) | Reply::Events(_) => {
+            Answer::Wrong("something else".to_owned())
+        }
     }
 }

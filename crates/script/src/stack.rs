@@ -117,14 +117,18 @@ pub enum Op {
     Accept,
     /// To the other end.
     Connect,
-    /// At most so many bytes.
-    Read(usize),
-    /// So many bytes.
-    Write(usize),
-    /// Opens with so many bytes (MSG_FASTOPEN, RFC 7413).
-    FastOpen(usize),
+    /// At most so many bytes, into several buffers.
+    Read(Vec<usize>),
+    /// A message.
+    Write(Message),
+    /// Opens with a message (MSG_FASTOPEN, RFC 7413).
+    FastOpen(Message),
     /// One of these three with NULL instead of a buffer.
     NoBuffer(Box<Op>),
+    /// Changes what epoll watches.
+    Watch(Watch),
+    /// At most so many sockets that are ready (epoll).
+    Wait(usize),
     /// Gives the socket back.
     Close,
     /// Ends reading, writing.
@@ -137,7 +141,52 @@ pub enum Op {
     Count(String),
 }
 
-/// The value of a socket option.
+/// What is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// Bytes of each part.
+    pub parts: Vec<usize>,
+    /// MSG_MORE
+    pub more: bool,
+    /// MSG_EOR
+    pub record: bool,
+}
+
+impl Message {
+    /// Bytes in all.
+    pub fn total(&self) -> usize {
+        self.parts.iter().sum()
+    }
+
+    /// What is left after the first `n` bytes.
+    #[must_use]
+    pub fn after(&self, mut n: usize) -> Self {
+        let rest = self.parts.iter().map(|part| {
+            let gone = n.min(*part);
+            n -= gone;
+            part - gone
+        });
+        Self {
+            parts: rest.collect(),
+            ..*self
+        }
+    }
+}
+
+/// A change of what epoll watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// EPOLL_CTL_ADD is 1, EPOLL_CTL_DEL 2 and EPOLL_CTL_MOD 3.
+    pub how: i64,
+    /// The socket.
+    pub target: Handle,
+    /// Events, and EPOLLET and EPOLLONESHOT.
+    pub events: i64,
+    /// What is told with them.
+    pub data: i64,
+}
+
+/// The value of a socket option, or what a call tells beside its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A number.
@@ -146,6 +195,8 @@ pub enum Value {
     Text(String),
     /// `SO_LINGER`: on, seconds.
     Linger(bool, i64),
+    /// Of epoll_wait: events and data of each socket.
+    Events(Vec<(i64, i64)>),
 }
 
 /// What a call gave.
@@ -157,6 +208,8 @@ pub enum Reply {
     Socket(Handle),
     /// The value of an option.
     Got(Value),
+    /// Events and data of each socket that is ready (epoll).
+    Events(Vec<(i64, i64)>),
     /// The name of an error number.
     Error(String),
     /// Nothing now: EAGAIN or, of connect, EINPROGRESS or EALREADY, if the socket does not block.
@@ -211,6 +264,9 @@ pub trait Stack {
 
     /// A socket of TCP, or of Multipath TCP.
     fn socket(&mut self, multipath: bool) -> Reply;
+
+    /// A new epoll.
+    fn epoll(&mut self) -> Reply;
 
     /// Calls a function of a socket, without blocking.
     fn call(&mut self, socket: Handle, op: &Op) -> Reply;

@@ -73,6 +73,11 @@ impl Handshake {
         self.deadline = now + wait.min(LONGEST_WAIT.max(timeout));
     }
 
+    /// When it was sent first; [`Instant::MAX`]: not yet.
+    pub(crate) fn first_sent(&self) -> Instant {
+        self.first_sent
+    }
+
     /// How often it was sent.
     pub(crate) fn transmissions(&self) -> u32 {
         self.transmissions

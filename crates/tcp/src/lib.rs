@@ -27,7 +27,7 @@ pub use config::{
     Autotuning, Config, DelayedAck, EcnMode, KeepAlive, MtuProbing, Nagle, Pacing, PacingFactors,
     Profile, Recovery, RtoRestart,
 };
-pub use endpoint::{Endpoint, Init, Room, Transmit};
+pub use endpoint::{Activity, Ending, Endpoint, Init, Room, Transmit};
 pub use error::Error;
 pub use event::{Chunk, Event};
 pub use handshake::default_mss;

@@ -34,6 +34,12 @@ impl SendBuffer {
         self.end - self.start
     }
 
+    /// Offset after the last byte written.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

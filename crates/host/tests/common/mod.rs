@@ -50,12 +50,8 @@ pub fn host_config(side: usize) -> HostConfig {
 }
 
 pub fn options(tcp: Config, congestion: &str) -> SocketOptions {
-    SocketOptions {
-        tcp: Arc::new(tcp),
-        congestion: Arc::new(Registered::new(congestion, Params::new()).unwrap()),
-        mptcp: None,
-        fast_open: false,
-    }
+    let congestion = Registered::new(congestion, Params::new()).unwrap();
+    SocketOptions::new(Arc::new(tcp), Arc::new(congestion))
 }
 
 /// Small buffers, so that memory limits take effect.

@@ -75,6 +75,7 @@ impl Client {
                 congestion: transport.congestion.clone(),
                 mptcp: None,
                 fast_open: false,
+                dscp: 0,
             },
             env,
             cookie,

@@ -129,6 +129,7 @@ mod tests {
             congestion: std::sync::Arc::new(congestion),
             mptcp: None,
             fast_open: false,
+            dscp: 0,
         };
         let to = "10.0.0.2:5201".parse().unwrap();
         let one = |_| host.connect(Instant::ZERO, None, to, &options).unwrap();

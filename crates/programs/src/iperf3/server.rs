@@ -128,6 +128,7 @@ impl Server {
             congestion: self.transport.congestion.clone(),
             mptcp: None,
             fast_open: false,
+            dscp: 0,
         }
     }
 

@@ -127,6 +127,19 @@ pub enum EcnField {
     Is(Ecn),
     /// ECT(0) or ECT(1) (`ect01`), for packets that are expected.
     Capable,
+    /// The whole byte of traffic class or type of service (`tos 0x28`): DSCP and ECN field.
+    Class(u8),
+}
+
+impl EcnField {
+    /// The byte of traffic class; `None` if it is not known.
+    pub(crate) fn class(self) -> Option<u8> {
+        match self {
+            Self::Is(ecn) => Some(ecn as u8),
+            Self::Class(class) => Some(class),
+            Self::Capable => None,
+        }
+    }
 }
 
 /// What a packet carries.
@@ -228,8 +241,10 @@ pub enum Arg {
     Symbols(Vec<String>),
     /// `[1, 2]`
     List(Vec<Arg>),
-    /// `{fd=3, events=POLLIN}`
+    /// `{fd=3, events=POLLIN}`; names may end with a number or dots in parentheses, as in `msg_iov(2)`.
     Fields(Vec<(String, Arg)>),
+    /// `{..., 40}`
+    Parts(Vec<Arg>),
     /// `"reno"`
     Text(String),
     /// `NULL`

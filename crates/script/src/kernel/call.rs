@@ -8,10 +8,10 @@ use nix::errno::Errno;
 use nix::libc::{self, c_int, c_void, socklen_t};
 
 use crate::assertion::FIELDS;
-use crate::stack::{Op, Reply, Setup, Value};
+use crate::stack::{Message, Op, Reply, Setup, Value, Watch};
 
 /// Options of sockets: name, level, number.
-const OPTIONS: [(&str, c_int, c_int); 30] = [
+const OPTIONS: [(&str, c_int, c_int); 32] = [
     ("SO_REUSEADDR", libc::SOL_SOCKET, libc::SO_REUSEADDR),
     ("SO_REUSEPORT", libc::SOL_SOCKET, libc::SO_REUSEPORT),
     ("SO_SNDBUF", libc::SOL_SOCKET, libc::SO_SNDBUF),
@@ -65,6 +65,8 @@ const OPTIONS: [(&str, c_int, c_int); 30] = [
         libc::IPPROTO_TCP,
         libc::TCP_WINDOW_CLAMP,
     ),
+    ("IP_TOS", libc::IPPROTO_IP, libc::IP_TOS),
+    ("IPV6_TCLASS", libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
     ("IP_MTU_DISCOVER", libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
 ];
 
@@ -162,41 +164,19 @@ pub(super) fn call(fd: BorrowedFd<'_>, op: &Op, setup: &Setup) -> Reply {
             // SAFETY: pointer and length are those of `to`.
             value_of(unsafe { libc::connect(raw, (&raw const to).cast(), length) } as isize)
         }
-        Op::NoBuffer(op) => {
-            let none = std::ptr::null_mut();
-            // SAFETY: without memory the kernel refuses what needs some.
-            value_of(match **op {
-                Op::Read(n) => unsafe { libc::recv(raw, none, n, quiet) },
-                Op::FastOpen(n) => {
-                    let (to, length) = address(setup.remote(), setup.connect_port);
-                    let flags = quiet | libc::MSG_FASTOPEN;
-                    // SAFETY: pointer and length are those of `to`.
-                    unsafe { libc::sendto(raw, none, n, flags, (&raw const to).cast(), length) }
-                }
-                Op::Write(n) => unsafe { libc::send(raw, none, n, quiet) },
-                _ => return Reply::Error("EFAULT".to_owned()),
-            })
+        Op::NoBuffer(op) => without_buffer(raw, op, setup),
+        Op::Read(parts) => {
+            let mut parts = Parts::new(parts);
+            let mut header = parts.header();
+            // SAFETY: the header has pointers and lengths of living buffers.
+            value_of(unsafe { libc::recvmsg(raw, &raw mut header, quiet) })
         }
-        Op::Read(n) => {
-            let mut buffer = vec![0_u8; *n];
-            // SAFETY: pointer and length are those of the buffer.
-            value_of(unsafe { libc::recv(raw, buffer.as_mut_ptr().cast(), *n, quiet) })
+        Op::Write(message) => send(raw, message, quiet, None),
+        Op::FastOpen(message) => {
+            let to = address(setup.remote(), setup.connect_port);
+            send(raw, message, quiet | libc::MSG_FASTOPEN, Some(to))
         }
-        Op::Write(n) => {
-            let buffer = vec![0_u8; *n];
-            // SAFETY: pointer and length are those of the buffer.
-            value_of(unsafe { libc::send(raw, buffer.as_ptr().cast(), *n, quiet) })
-        }
-        Op::FastOpen(n) => {
-            let buffer = vec![0_u8; *n];
-            let flags = quiet | libc::MSG_FASTOPEN;
-            let (to, length) = address(setup.remote(), setup.connect_port);
-            // SAFETY: pointers and lengths are those of the buffer and of `to`.
-            value_of(unsafe {
-                let to = (&raw const to).cast();
-                libc::sendto(raw, buffer.as_ptr().cast(), *n, flags, to, length)
-            })
-        }
+        Op::Wait(most) => wait(raw, *most),
         Op::Shutdown(read, write) => {
             let how = match (read, write) {
                 (true, false) => libc::SHUT_RD,
@@ -209,8 +189,114 @@ pub(super) fn call(fd: BorrowedFd<'_>, op: &Op, setup: &Setup) -> Reply {
         Op::Set(name, value) => set(raw, name, value),
         Op::Get(name) => get(raw, name),
         Op::Count(name) => count(raw, name),
-        Op::Accept | Op::Close => Reply::Error("EBADF".to_owned()),
+        Op::Accept | Op::Close | Op::Watch(_) => Reply::Error("EBADF".to_owned()),
     }
+}
+
+/// A call with NULL instead of a buffer.
+fn without_buffer(raw: c_int, op: &Op, setup: &Setup) -> Reply {
+    let none = std::ptr::null_mut();
+    let quiet = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: without memory the kernel refuses what needs some.
+    value_of(match op {
+        Op::Read(parts) => unsafe { libc::recv(raw, none, parts.iter().sum(), quiet) },
+        Op::FastOpen(message) => {
+            let (to, length) = address(setup.remote(), setup.connect_port);
+            let flags = quiet | flags_of(message) | libc::MSG_FASTOPEN;
+            let (n, to) = (message.total(), (&raw const to).cast());
+            // SAFETY: pointer and length are those of `to`.
+            unsafe { libc::sendto(raw, none, n, flags, to, length) }
+        }
+        Op::Write(message) => {
+            let flags = quiet | flags_of(message);
+            // SAFETY: as above.
+            unsafe { libc::send(raw, none, message.total(), flags) }
+        }
+        _ => return Reply::Error("EFAULT".to_owned()),
+    })
+}
+
+fn flags_of(message: &Message) -> c_int {
+    let more = if message.more { libc::MSG_MORE } else { 0 };
+    let record = if message.record { libc::MSG_EOR } else { 0 };
+    more | record
+}
+
+/// Buffers of a call, and what points to them.
+struct Parts {
+    buffers: Vec<Vec<u8>>,
+    vectors: Vec<libc::iovec>,
+}
+
+impl Parts {
+    fn new(lengths: &[usize]) -> Self {
+        let buffers = lengths.iter().map(|n| vec![0; *n]).collect();
+        Self {
+            buffers,
+            vectors: Vec::new(),
+        }
+    }
+
+    /// A header that is valid while these live and are not changed.
+    fn header(&mut self) -> libc::msghdr {
+        let vector = |b: &mut Vec<u8>| libc::iovec {
+            iov_base: b.as_mut_ptr().cast(),
+            iov_len: b.len(),
+        };
+        self.vectors = self.buffers.iter_mut().map(vector).collect();
+        // SAFETY: all zeros is a header without address, parts and control data.
+        let mut header: libc::msghdr = unsafe { zeroed() };
+        header.msg_iov = self.vectors.as_mut_ptr();
+        header.msg_iovlen = self.vectors.len() as _;
+        header
+    }
+}
+
+fn send(
+    raw: c_int,
+    message: &Message,
+    flags: c_int,
+    to: Option<(libc::sockaddr_storage, socklen_t)>,
+) -> Reply {
+    let mut parts = Parts::new(&message.parts);
+    let mut header = parts.header();
+    let mut to = to;
+    if let Some((address, length)) = &mut to {
+        header.msg_name = (&raw mut *address).cast();
+        header.msg_namelen = *length;
+    }
+    // SAFETY: the header has pointers and lengths of living buffers and of `to`.
+    value_of(unsafe { libc::sendmsg(raw, &raw const header, flags | flags_of(message)) })
+}
+
+/// A new epoll.
+pub(super) fn epoll() -> Result<OwnedFd, String> {
+    // SAFETY: no memory is passed.
+    owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
+}
+
+pub(super) fn watch(epoll: BorrowedFd<'_>, target: BorrowedFd<'_>, watch: &Watch) -> Reply {
+    let mut event = libc::epoll_event {
+        events: watch.events as u32,
+        u64: watch.data as u64,
+    };
+    let (epoll, target) = (epoll.as_raw_fd(), target.as_raw_fd());
+    let how = watch.how as c_int;
+    // SAFETY: the event lives during the call.
+    value_of(unsafe { libc::epoll_ctl(epoll, how, target, &raw mut event) } as isize)
+}
+
+fn wait(raw: c_int, most: usize) -> Reply {
+    let mut events = vec![libc::epoll_event { events: 0, u64: 0 }; most.clamp(1, 1024)];
+    let length = c_int::try_from(events.len()).unwrap_or(1);
+    // SAFETY: pointer and length are those of `events`.
+    let n = unsafe { libc::epoll_wait(raw, events.as_mut_ptr(), length, 0) };
+    if n < 0 {
+        return Reply::Error(refused());
+    }
+    let n = usize::try_from(n).unwrap_or(0);
+    let came = events.iter().take(n);
+    Reply::Events(came.map(|e| (i64::from(e.events), e.u64 as i64)).collect())
 }
 
 fn bind(raw: c_int, setup: &Setup) -> Reply {
@@ -256,6 +342,7 @@ fn set(raw: c_int, name: &str, value: &Value) -> Reply {
             };
             set((&raw const linger).cast(), size_of::<libc::linger>())
         }
+        Value::Events(_) => Reply::Error("EINVAL".to_owned()),
     }
 }
 
@@ -334,6 +421,7 @@ pub(super) fn info(fd: BorrowedFd<'_>, field: &str) -> Option<i64> {
     Some(match (field, size) {
         ("snd_wscale", _) => byte & 0xf,
         ("rcv_wscale", _) => byte >> 4,
+        ("delivery_rate_app_limited", _) => byte & 1,
         (_, 1) => byte,
         (_, 4) => i64::from(u32::from_ne_bytes(*at.first_chunk()?)),
         _ => i64::try_from(u64::from_ne_bytes(*at.first_chunk()?)).unwrap_or(i64::MAX),

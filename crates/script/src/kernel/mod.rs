@@ -289,6 +289,16 @@ impl Stack for Kernel {
         }
     }
 
+    fn epoll(&mut self) -> Reply {
+        match call::epoll() {
+            Ok(fd) => {
+                self.sockets.push(Some(fd));
+                Reply::Socket(self.sockets.len() - 1)
+            }
+            Err(name) => Reply::Error(name),
+        }
+    }
+
     fn call(&mut self, socket: Handle, op: &Op) -> Reply {
         let Some(place) = self.sockets.get_mut(socket) else {
             return Reply::Error("EBADF".to_owned());
@@ -300,6 +310,16 @@ impl Stack for Kernel {
             Op::Close => {
                 *place = None;
                 Reply::Value(0)
+            }
+            Op::Watch(watch) => {
+                let target = self.sockets.get(watch.target).and_then(Option::as_ref);
+                let epoll = self.sockets.get(socket).and_then(Option::as_ref);
+                match (epoll, target) {
+                    (Some(epoll), Some(target)) => {
+                        call::watch(epoll.as_fd(), target.as_fd(), watch)
+                    }
+                    _ => Reply::Error("EBADF".to_owned()),
+                }
             }
             Op::Accept => match call::accept(fd.as_fd()) {
                 Ok(new) => {

@@ -4,12 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bytes::Bytes as Buf;
 use gargalo_host::ConnectionId;
-use gargalo_settings::Json;
+use gargalo_tcp::Ending;
+use gargalo_units::Duration;
 
 use std::collections::VecDeque;
 
-use super::{Kind, Ours, Socket, size};
-use crate::stack::{Handle, Op, Reply, Value};
+use super::{Kind, Ours, Socket};
+use crate::stack::{Handle, Message, Op, Reply, Sent, Value};
 
 impl Ours {
     pub(super) fn listen(&mut self, handle: Handle) -> Reply {
@@ -17,7 +18,7 @@ impl Ours {
         if let Some(socket) = self.sockets.get_mut(handle) {
             socket.fast_open |= all_fast;
             if accepts_ecn {
-                socket.options.insert("ecn".to_owned(), true.into());
+                socket.chosen.options.insert("ecn".to_owned(), true.into());
             }
         }
         let Some(socket) = self.sockets.get(handle) else {
@@ -59,6 +60,9 @@ impl Ours {
         let Some(socket) = self.sockets.get(handle) else {
             return Reply::Error("EBADF".to_owned());
         };
+        if socket.deferred {
+            return Reply::Error("EISCONN".to_owned());
+        }
         let options = match self.parts(socket) {
             Ok(options) => options,
             Err(message) => return Reply::Unsupported(message),
@@ -77,8 +81,26 @@ impl Ours {
         }
     }
 
+    /// `connect` with TCP_FASTOPEN_CONNECT: with a cookie the SYN waits for the first write, otherwise it asks for one.
+    pub(super) fn connect_later(&mut self, handle: Handle) -> Reply {
+        let remote = self.at(self.setup.connect_port, true).ip();
+        let knows = self.host.knows_cookie(remote);
+        if let Some(socket) = self.sockets.get_mut(handle)
+            && socket.fast_open_connect
+            && !socket.deferred
+            && matches!(socket.kind, Kind::New)
+        {
+            socket.fast_open = true;
+            if knows {
+                socket.deferred = true;
+                return Reply::Value(0);
+            }
+        }
+        self.connect(handle)
+    }
+
     /// Opens with data in the SYN if the other end has granted a cookie; otherwise the data follows the handshake.
-    pub(super) fn connect_with(&mut self, handle: Handle, n: usize) -> Reply {
+    pub(super) fn connect_with(&mut self, handle: Handle, message: &Message) -> Reply {
         let may = self.may_connect_fast();
         let Some(socket) = self.sockets.get_mut(handle) else {
             return Reply::Error("EBADF".to_owned());
@@ -88,8 +110,9 @@ impl Ours {
         }
         let is_new = matches!(socket.kind, Kind::New);
         socket.fast_open = true;
+        socket.deferred = false;
         match (is_new, self.connect(handle)) {
-            (false, Reply::Value(0)) => self.write(handle, n),
+            (false, Reply::Value(0)) => self.write(handle, message),
             (true, blocks) => {
                 let shows_cookie = self
                     .connection(handle)
@@ -100,7 +123,7 @@ impl Ours {
                 let Some(id) = self.connection(handle) else {
                     return blocks;
                 };
-                Reply::Value(self.host.write(id, Buf::from(vec![0; n])) as i64)
+                Reply::Value(self.host.write(id, Buf::from(vec![0; message.total()])) as i64)
             }
             (_, other) => other,
         }
@@ -118,6 +141,9 @@ impl Ours {
     }
 
     pub(super) fn read(&mut self, handle: Handle, most: usize) -> Reply {
+        if self.sockets.get(handle).is_some_and(|s| s.deferred) {
+            return Reply::Blocks("EAGAIN");
+        }
         let Some(Socket {
             kind: Kind::Connection(id),
             ..
@@ -147,7 +173,10 @@ impl Ours {
         }
     }
 
-    pub(super) fn write(&mut self, handle: Handle, n: usize) -> Reply {
+    pub(super) fn write(&mut self, handle: Handle, message: &Message) -> Reply {
+        if self.sockets.get(handle).is_some_and(|s| s.deferred) {
+            return self.connect_with(handle, message);
+        }
         let Some(socket) = self.sockets.get_mut(handle) else {
             return Reply::Error("EBADF".to_owned());
         };
@@ -163,7 +192,14 @@ impl Ours {
         if !socket.connected {
             return Reply::Blocks("EAGAIN");
         }
-        match self.host.write(id, Buf::from(vec![0; n])) {
+        let n = message.total();
+        let taken = self.write_all(id, message);
+        if taken < n
+            && let Some(socket) = self.sockets.get_mut(handle)
+        {
+            socket.wants_room = true;
+        }
+        match taken {
             0 if n > 0 => Reply::Blocks("EAGAIN"),
             taken => Reply::Value(taken as i64),
         }
@@ -175,9 +211,42 @@ impl Ours {
             .connection(handle)
             .map_or(0, |id| self.host.readable(id));
         match op {
-            Op::Read(n) if *n == 0 || readable == 0 => self.read(handle, *n),
-            Op::Write(0) => self.write(handle, 0),
+            Op::Read(parts) => match parts.iter().sum() {
+                most if most == 0 || readable == 0 => self.read(handle, most),
+                _ => Reply::Error("EFAULT".to_owned()),
+            },
+            Op::Write(message) if message.total() == 0 => self.write(handle, message),
             _ => Reply::Error("EFAULT".to_owned()),
+        }
+    }
+
+    /// Writes what is taken, and goes on when segments that were sent have made room.
+    fn write_all(&mut self, id: ConnectionId, message: &Message) -> usize {
+        let ending = match (message.more, message.record) {
+            (true, _) => Ending::More,
+            (false, true) => Ending::Record,
+            _ => Ending::Plain,
+        };
+        let n = message.total();
+        let mut done = 0;
+        loop {
+            let rest = Buf::from(vec![0; n - done]);
+            let taken = self.host.write_with(id, rest, ending);
+            done += taken;
+            if taken == 0 || done == n {
+                return done;
+            }
+            loop {
+                let mut bytes = Vec::new();
+                if !self.host.poll_transmit(self.now, &mut bytes) {
+                    break;
+                }
+                self.sent.push_back(Sent {
+                    at: self.now,
+                    doubt: Duration::ZERO,
+                    bytes,
+                });
+            }
         }
     }
 
@@ -194,7 +263,12 @@ impl Ours {
                 }
                 self.host.release(id);
             }
-            Kind::New => {}
+            Kind::New => socket.deferred = false,
+            Kind::Epoll(n) => {
+                if let Some(epoll) = self.epolls.get_mut(n) {
+                    *epoll = Default::default();
+                }
+            }
             Kind::Closed => return Reply::Error("EBADF".to_owned()),
         }
         Reply::Value(0)
@@ -218,96 +292,6 @@ impl Ours {
         Reply::Value(0)
     }
 
-    pub(super) fn set_option(&mut self, handle: Handle, name: &str, value: &Value) -> Reply {
-        let may = self.may_listen_fast();
-        let Some(socket) = self.sockets.get_mut(handle) else {
-            return Reply::Error("EBADF".to_owned());
-        };
-        if let (Value::Linger(on, secs), "SO_LINGER") = (value, name) {
-            socket.lingers = Some((*on, *secs));
-            return Reply::Value(0);
-        }
-        if let (Value::Text(text), "TCP_CONGESTION") = (value, name) {
-            socket.congestion = Some(text.clone());
-            return self.after_set(handle, name);
-        }
-        let Value::Int(n) = *value else {
-            return Reply::Unsupported(format!("our stack cannot read the value of {name}"));
-        };
-        let on = n != 0;
-        let (key, json): (&str, Json) = match name {
-            "SO_REUSEADDR" | "SO_REUSEPORT" => return Reply::Value(0),
-            "TCP_NODELAY" if on => ("nagle", false.into()),
-            "TCP_NODELAY" => ("nagle", "minshall".into()),
-            "SO_RCVBUF" | "SO_RCVBUFFORCE" => ("receive_buffer", size(n.unsigned_abs())),
-            "SO_SNDBUF" | "SO_SNDBUFFORCE" => ("send_buffer", size(n.unsigned_abs())),
-            "TCP_MAXSEG" => {
-                // Linux's bounds; 0: as the MTU allows.
-                socket.mss = match u16::try_from(n) {
-                    Ok(0) => None,
-                    Ok(mss @ 88..=32_767) => Some(mss),
-                    _ => return Reply::Error("EINVAL".to_owned()),
-                };
-                return self.after_set(handle, name);
-            }
-            "TCP_FASTOPEN" => {
-                socket.fast_open = may && n > 0;
-                return self.after_set(handle, name);
-            }
-            "TCP_SYNCNT" => ("syn_retries", n.into()),
-            "SO_KEEPALIVE" | "TCP_KEEPIDLE" | "TCP_KEEPINTVL" | "TCP_KEEPCNT" => {
-                socket.keep_alive(name, n);
-                return self.after_set(handle, name);
-            }
-            "TCP_QUICKACK" if on => return self.after_set(handle, name),
-            _ => {
-                return Reply::Unsupported(format!(
-                    "our stack does not have the socket option {name}: put the line behind `kernel:`, or leave it out"
-                ));
-            }
-        };
-        socket.options.insert(key.to_owned(), json);
-        self.after_set(handle, name)
-    }
-
-    /// Options take effect when a socket listens or connects.
-    pub(super) fn after_set(&self, handle: Handle, name: &str) -> Reply {
-        let Some(socket) = self.sockets.get(handle) else {
-            return Reply::Error("EBADF".to_owned());
-        };
-        if !matches!(socket.kind, Kind::New) {
-            return Reply::Unsupported(format!(
-                "our stack has no {name} for sockets in use: set it before listen or connect"
-            ));
-        }
-        match self.parts(socket) {
-            Ok(_) => Reply::Value(0),
-            Err(message) => Reply::Unsupported(message),
-        }
-    }
-
-    pub(super) fn get_option(&mut self, handle: Handle, name: &str) -> Reply {
-        let Some(socket) = self.sockets.get_mut(handle) else {
-            return Reply::Error("EBADF".to_owned());
-        };
-        let endpoint = match socket.kind {
-            Kind::Connection(id) => self.host.endpoint(id),
-            _ => None,
-        };
-        match (name, endpoint) {
-            ("SO_ERROR", _) => Reply::Got(match socket.error.take() {
-                Some(name) => Value::Text(name.to_owned()),
-                None => Value::Int(0),
-            }),
-            ("TCP_NODELAY", Some(e)) => Reply::Got(Value::Int(i64::from(
-                e.config().nagle == gargalo_tcp::Nagle::Off,
-            ))),
-            _ => Reply::Unsupported(format!(
-                "our stack cannot be asked for {name}: supported are SO_ERROR, TCP_NODELAY"
-            )),
-        }
-    }
-
     pub(super) fn connection(&self, handle: Handle) -> Option<ConnectionId> {
         match self.sockets.get(handle)?.kind {
             Kind::Connection(id) => Some(id),
@@ -325,27 +309,5 @@ impl Ours {
             _ => self.host.endpoint(id).map_or(0, |e| e.unsent()),
         };
         Reply::Got(Value::Int(n as i64))
-    }
-}
-
-impl Socket {
-    /// Keep-alive probes: the times and the number hold once `SO_KEEPALIVE` is on.
-    fn keep_alive(&mut self, name: &str, n: i64) {
-        let k = &mut self.keep_alive;
-        match name {
-            "TCP_KEEPIDLE" => k.insert("idle".to_owned(), format!("{n}s").into()),
-            "TCP_KEEPINTVL" => k.insert("interval".to_owned(), format!("{n}s").into()),
-            "TCP_KEEPCNT" => k.insert("probes".to_owned(), n.into()),
-            _ => {
-                self.keeps_alive = n != 0;
-                None
-            }
-        };
-        let value = if self.keeps_alive {
-            Json::Object(self.keep_alive.clone())
-        } else {
-            false.into()
-        };
-        self.options.insert("keep_alive".to_owned(), value);
     }
 }

@@ -1,6 +1,6 @@
 //! Fields of `TCP_INFO` of our host.
 
-use gargalo_tcp::{Detail, Endpoint, Snapshot, State};
+use gargalo_tcp::{Activity, Detail, Endpoint, Snapshot, State};
 use gargalo_units::Duration;
 
 use super::Ours;
@@ -29,6 +29,9 @@ impl Ours {
             "snd_wnd" => endpoint.peer_window() as i64,
             "pmtu" => i64::from(self.host.path_mtu(id)?),
             _ => {
+                if let Some(n) = of_activity(endpoint, &endpoint.activity(self.now), field) {
+                    return Some(n);
+                }
                 let found = of_snapshot(&endpoint.snapshot(self.now), endpoint, field);
                 return found.or_else(|| of_detail(&endpoint.detail(), endpoint, field));
             }
@@ -53,6 +56,32 @@ fn state(s: State) -> i64 {
     }
 }
 
+fn of_activity(endpoint: &Endpoint, a: &Activity, field: &str) -> Option<i64> {
+    let micros = |d: Duration| d.as_micros() as i64;
+    let millis = |d: Duration| d.as_millis() as i64;
+    Some(match field {
+        "busy_time" => micros(a.busy),
+        "rwnd_limited" => micros(a.window_limited),
+        "sndbuf_limited" => micros(a.buffer_limited),
+        "last_data_sent" => millis(a.since_sent),
+        "last_data_recv" => millis(a.since_received),
+        "last_ack_recv" => millis(a.since_heard),
+        // The kernel does not remember it.
+        "last_ack_sent" => 0,
+        // The SYN counts.
+        "delivered" => a.delivered_packets as i64 + i64::from(endpoint.mss() > 0),
+        "delivered_ce" => a.delivered_ce_packets as i64,
+        "bytes_retrans" => a.retransmitted_bytes as i64,
+        "dsack_dups" => a.dsack_packets as i64,
+        "reord_seen" => a.reorderings as i64,
+        "data_segs_in" => a.received_data_segments as i64,
+        "delivery_rate_app_limited" => i64::from(a.app_limited),
+        "advmss" => i64::from(a.announced_mss),
+        "rcv_space" if a.receive_space.get() > 0 => a.receive_space.get() as i64,
+        _ => return None,
+    })
+}
+
 fn of_snapshot(s: &Snapshot, endpoint: &Endpoint, field: &str) -> Option<i64> {
     let mss = i64::from(endpoint.mss()).max(1);
     let micros = |d: Option<Duration>| d.map_or(0, |d| d.as_micros() as i64);
@@ -72,6 +101,7 @@ fn of_snapshot(s: &Snapshot, endpoint: &Endpoint, field: &str) -> Option<i64> {
         "rtt" => micros(s.srtt),
         "rttvar" => micros(s.rttvar),
         "min_rtt" => micros(s.min_rtt),
+        "delivery_rate" => s.delivery_rate.map_or(0, |r| r.bytes_per_sec() as i64),
         "rto" => s.rto.as_micros() as i64,
         _ => return None,
     })

@@ -1,14 +1,17 @@
 //! Our user-space host in virtual time.
 
 mod call;
+mod epoll;
 mod info;
 mod multipath;
+mod options;
 mod settings;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use epoll::{Epoll, Wakes};
 use gargalo_cc::{Params, Registered};
 use gargalo_host::{
     ConnectionId, Host, HostConfig, HostEvent, ListenerId, SocketOptions, SynCookies,
@@ -17,6 +20,7 @@ use gargalo_settings::{Files, Json, Setting, support::Map};
 use gargalo_tcp::{Config, Error};
 use gargalo_units::{Duration, Instant};
 use multipath::PathSettings;
+use options::Chosen;
 
 use crate::ast::mptcp::Manage;
 use crate::stack::{ADDRESSES, Handle, Op, Readiness, Reply, Sent, Setup, Stack, StackError};
@@ -42,6 +46,11 @@ pub struct Ours {
     fast_open: i64,
     /// Sockets that listen accept ECN, and those that connect do not offer it.
     accepts_ecn: bool,
+    /// Bytes of `tcp_notsent_lowat`.
+    notsent_lowat: u32,
+    /// Datagrams that were sent during a call.
+    sent: VecDeque<Sent>,
+    epolls: Vec<Epoll>,
     sockets: Vec<Socket>,
     accepted: HashMap<ListenerId, VecDeque<ConnectionId>>,
     by_connection: BTreeMap<ConnectionId, Handle>,
@@ -52,12 +61,18 @@ pub struct Ours {
 struct Socket {
     /// Multipath TCP.
     multipath: bool,
-    /// Options that were set before it was used.
-    options: Map<String, Json>,
+    chosen: Chosen,
     congestion: Option<String>,
-    /// The MSS to announce.
-    mss: Option<u16>,
     fast_open: bool,
+    /// TCP_FASTOPEN
+    fast_open_queue: i64,
+    /// TCP_FASTOPEN_CONNECT
+    fast_open_connect: bool,
+    /// It is connected, and its SYN waits for the first write.
+    deferred: bool,
+    /// The application waits for room to write.
+    wants_room: bool,
+    wakes: Wakes,
     keep_alive: Map<String, Json>,
     keeps_alive: bool,
     lingers: Option<(bool, i64)>,
@@ -77,6 +92,7 @@ enum Kind {
     New,
     Listener(ListenerId),
     Connection(ConnectionId),
+    Epoll(usize),
     Closed,
 }
 
@@ -104,6 +120,9 @@ impl Ours {
             congestion: setup.congestion.clone(),
             fast_open: 1,
             accepts_ecn: false,
+            notsent_lowat: u32::MAX,
+            sent: VecDeque::new(),
+            epolls: Vec::new(),
             sockets: Vec::new(),
             accepted: HashMap::new(),
             by_connection: BTreeMap::new(),
@@ -120,22 +139,26 @@ impl Ours {
     /// The options of a socket's connections.
     fn parts(&self, socket: &Socket) -> Result<SocketOptions, String> {
         let mut map = self.options.clone();
-        for (key, value) in &socket.options {
+        for (key, value) in &socket.chosen.options {
             map.insert(key.clone(), value.clone());
         }
         let mut config = Config::read(&Json::Object(map), &mut Files::default())
             .map_err(|e| format!("an option of our TCP is not valid: {e}"))?;
         let given = self.setup.gargalo.iter().any(|(key, _)| key == "mss");
-        if let Some(announced) = socket.mss {
+        if let Some(announced) = socket.chosen.segment {
             config.announce(announced);
         } else if !given && config.fills_packets() {
             config.fill_packets(self.setup.mtu);
         }
+        config.cork = socket.chosen.cork;
+        config.notsent_lowat = self.lowat(&socket.chosen);
+        config.user_timeout = socket.chosen.patience();
         let name = socket.congestion.as_deref().unwrap_or(&self.congestion);
         let congestion = Registered::new(name, Params::default())
             .map_err(|e| format!("{e}; names are those of `gargalo list congestion`"))?;
         Ok(SocketOptions {
             fast_open: socket.fast_open,
+            dscp: options::dscp(&socket.chosen),
             mptcp: self.multipath_options(socket)?,
             ..SocketOptions::new(Arc::new(config), Arc::new(congestion))
         })
@@ -160,21 +183,46 @@ impl Ours {
                 } => {
                     let queue = self.accepted.entry(listener).or_default();
                     queue.push_back(connection);
+                    let kind =
+                        |s: &&mut Socket| matches!(s.kind, Kind::Listener(id) if id == listener);
+                    let mut chosen = Chosen::default();
+                    if let Some(socket) = self.sockets.iter_mut().find(kind) {
+                        socket.wakes.0 += 1;
+                        chosen = socket.chosen.clone();
+                    }
                     self.sockets.push(Socket {
                         kind: Kind::Connection(connection),
+                        chosen,
                         connected: true,
                         ..Socket::default()
                     });
                     self.by_connection
                         .insert(connection, self.sockets.len() - 1);
                 }
-                HostEvent::Connected(id) => self.with(id, |s| s.connected = true),
-                HostEvent::PeerClosed(id) => self.with(id, |s| s.peer_closed = true),
+                HostEvent::Connected(id) => self.with(id, |s| {
+                    s.connected = true;
+                    s.wake();
+                }),
+                HostEvent::Readable(id) => self.with(id, |s| s.wakes.0 += 1),
+                HostEvent::PeerClosed(id) => self.with(id, |s| {
+                    s.peer_closed = true;
+                    s.wake();
+                }),
                 HostEvent::Closed { id, error } => self.with(id, |s| {
                     s.ended = true;
+                    s.wake();
                     s.error = error.and_then(|e| errno(e, s.connected));
                 }),
                 _ => {}
+            }
+        }
+        for socket in &mut self.sockets {
+            if let Kind::Connection(id) = socket.kind
+                && socket.wants_room
+                && self.host.is_writable(id)
+            {
+                socket.wants_room = false;
+                socket.wakes.1 += 1;
             }
         }
     }
@@ -184,6 +232,14 @@ impl Ours {
         if let Some(socket) = handle.and_then(|h| self.sockets.get_mut(*h)) {
             f(socket);
         }
+    }
+}
+
+impl Socket {
+    /// Wakes those who wait for any event.
+    fn wake(&mut self) {
+        self.wakes.0 += 1;
+        self.wakes.1 += 1;
     }
 }
 
@@ -228,6 +284,9 @@ impl Stack for Ours {
     }
 
     fn wait(&mut self, until: Instant, busy: bool) -> Result<Option<Sent>, StackError> {
+        if let Some(sent) = self.sent.pop_front() {
+            return Ok(Some(sent));
+        }
         loop {
             let mut out = Vec::new();
             let sent = self.host.poll_transmit(self.now, &mut out);
@@ -270,17 +329,28 @@ impl Stack for Ours {
         Reply::Socket(self.sockets.len() - 1)
     }
 
+    fn epoll(&mut self) -> Reply {
+        self.epolls.push(Epoll::default());
+        self.sockets.push(Socket {
+            kind: Kind::Epoll(self.epolls.len() - 1),
+            ..Socket::default()
+        });
+        Reply::Socket(self.sockets.len() - 1)
+    }
+
     fn call(&mut self, socket: Handle, op: &Op) -> Reply {
         self.drain_events();
         match op {
             Op::Bind => Reply::Value(0),
             Op::Listen(_) => self.listen(socket),
             Op::Accept => self.accept(socket),
-            Op::Connect => self.connect(socket),
-            Op::Read(n) => self.read(socket, *n),
-            Op::Write(n) => self.write(socket, *n),
-            Op::FastOpen(n) => self.connect_with(socket, *n),
+            Op::Connect => self.connect_later(socket),
+            Op::Read(parts) => self.read(socket, parts.iter().sum()),
+            Op::Write(message) => self.write(socket, message),
+            Op::FastOpen(message) => self.connect_with(socket, message),
             Op::NoBuffer(op) => self.without_buffer(socket, op),
+            Op::Watch(watch) => self.watch(socket, watch),
+            Op::Wait(most) => self.wait_epoll(socket, *most),
             Op::Close => self.close(socket),
             Op::Shutdown(read, write) => self.shutdown(socket, *read, *write),
             Op::Set(name, value) => self.set_option(socket, name, value),
@@ -291,7 +361,7 @@ impl Stack for Ours {
 
     fn poll(&mut self, socket: Handle) -> Readiness {
         self.drain_events();
-        let Some(s) = self.sockets.get(socket) else {
+        let Some(s) = self.sockets.get_mut(socket) else {
             return Readiness(ERR);
         };
         let mut bits = 0;
@@ -314,13 +384,16 @@ impl Stack for Ours {
                     0
                 };
                 bits |= if s.error.is_some() { ERR } else { 0 };
-                let room = s.connected && self.host.write_room(id) > 0;
+                let room = s.connected && self.host.is_writable(id);
+                s.wants_room |= s.connected && !room;
                 bits |= if room || s.ended || s.shut_write {
                     OUT
                 } else {
                     0
                 };
             }
+            Kind::New if s.deferred => bits |= OUT,
+            Kind::Epoll(_) => {}
             Kind::New | Kind::Closed => bits |= OUT | HUP,
         }
         Readiness(bits)

@@ -62,8 +62,12 @@ impl Ours {
                 }
                 None => return false,
             },
+            ("tcp_notsent_lowat", _) => match value.parse() {
+                Ok(bytes) => self.notsent_lowat = bytes,
+                Err(_) => return false,
+            },
             // What our stack has.
-            ("tcp_reordering", "3") | ("tcp_notsent_lowat", "4294967295") => {}
+            ("tcp_reordering", "3") => {}
             _ => return WITHOUT_EFFECT.contains(&name),
         }
         true

@@ -93,6 +93,7 @@ impl Display for Packet {
             None => {}
             Some(EcnField::Capable) => f.write_str(" [ect01]")?,
             Some(EcnField::Is(e)) => write!(f, " [{}]", ecn_word(e))?,
+            Some(EcnField::Class(class)) => write!(f, " [tos {class:#04x}]")?,
         }
         if let Some(n) = self.connection {
             write!(f, " [conn {n}]")?;
@@ -237,6 +238,11 @@ impl Display for Arg {
                     f.write_str(if i > 0 { ", " } else { "" })?;
                     write!(f, "{name}={value}")?;
                 }
+                f.write_str("}")
+            }
+            Self::Parts(list) => {
+                f.write_str("{")?;
+                comma_separated(f, list)?;
                 f.write_str("}")
             }
             Self::Text(text) => write!(f, "\"{text}\""),

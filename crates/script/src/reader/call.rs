@@ -45,7 +45,7 @@ fn outcome(c: &mut Cursor<'_>) -> Read<Outcome> {
     Ok(error.map_or(Outcome::Value(value), Outcome::Error))
 }
 
-fn list(c: &mut Cursor<'_>, end: &str, depth: u32) -> Read<Vec<Arg>> {
+pub(super) fn list(c: &mut Cursor<'_>, end: &str, depth: u32) -> Read<Vec<Arg>> {
     let mut list = Vec::new();
     if c.eat(end) {
         return Ok(list);
@@ -59,7 +59,7 @@ fn list(c: &mut Cursor<'_>, end: &str, depth: u32) -> Read<Vec<Arg>> {
     }
 }
 
-fn arg(c: &mut Cursor<'_>, depth: u32) -> Read<Arg> {
+pub(super) fn arg(c: &mut Cursor<'_>, depth: u32) -> Read<Arg> {
     let Some(depth) = depth.checked_sub(1) else {
         return Err(c.wrong("arguments are nested too deeply"));
     };
@@ -73,7 +73,7 @@ fn arg(c: &mut Cursor<'_>, depth: u32) -> Read<Arg> {
         return Ok(Arg::List(list(c, "]", depth)?));
     }
     if c.eat("{") {
-        return fields(c, depth);
+        return super::structure::structure(c, depth);
     }
     c.skip();
     match c.peek() {
@@ -93,21 +93,5 @@ fn arg(c: &mut Cursor<'_>, depth: u32) -> Read<Arg> {
             Ok(Arg::Symbols(names))
         }
         _ => Err(c.wrong("an argument is missing")),
-    }
-}
-
-fn fields(c: &mut Cursor<'_>, depth: u32) -> Read<Arg> {
-    let mut fields = Vec::new();
-    loop {
-        let name = c.word().to_owned();
-        if name.is_empty() {
-            return Err(c.wrong("the name of a field is missing"));
-        }
-        c.expect("=", "after the name of a field")?;
-        fields.push((name, arg(c, depth)?));
-        if c.eat("}") {
-            return Ok(Arg::Fields(fields));
-        }
-        c.expect(",", "between two fields")?;
     }
 }

@@ -6,6 +6,7 @@ mod expr;
 mod mptcp;
 mod packet;
 pub(crate) mod shell;
+mod structure;
 
 use crate::ast::{Action, At, Choice, Command, Event, Only, Script, Time};
 use crate::fault::Fault;

@@ -57,14 +57,15 @@ fn bracket(
     } else {
         match c.word() {
             "conn" => *connection = Some(c.number("the number of a connection")?),
+            "tos" => *ecn = Some(EcnField::Class(c.number("the type of service")?)),
             "ect01" => *ecn = Some(EcnField::Capable),
             word => match ecn_of(word) {
                 Some(e) => *ecn = Some(EcnField::Is(e)),
                 None => {
                     let fault = Fault::new(at, format!("[{word}] is not supported in a packet"));
-                    return Err(
-                        fault.help("supported: [noecn], [ect0], [ect1], [ect01], [ce], [conn N]")
-                    );
+                    return Err(fault.help(
+                        "supported: [noecn], [ect0], [ect1], [ect01], [ce], [tos N], [conn N]",
+                    ));
                 }
             },
         }

@@ -120,6 +120,12 @@ settings! {
     } beside {
         /// Collect [`Notice`](crate::Notice)s.
         notices: bool = false;
+        /// [`Endpoint::set_cork`](crate::Endpoint::set_cork) from the start.
+        cork: bool = false;
+        /// [`Endpoint::set_notsent_lowat`](crate::Endpoint::set_notsent_lowat) from the start.
+        notsent_lowat: Option<Bytes> = None;
+        /// [`Endpoint::set_user_timeout`](crate::Endpoint::set_user_timeout) from the start.
+        user_timeout: Option<Duration> = None;
     }
 }
 

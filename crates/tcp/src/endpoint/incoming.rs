@@ -25,6 +25,7 @@ impl Endpoint {
     /// Processes a received segment; `ecn` is the ECN field of its packet.
     pub fn handle(&mut self, now: Instant, segment: Segment, ecn: Ecn) {
         self.counts.segments_received += 1;
+        self.counts.data_received += u64::from(!segment.payload.is_empty());
         if matches!(self.state, State::Closed | State::Listen | State::SynSent) {
             self.handle_opening(now, segment, ecn);
         } else {
@@ -319,7 +320,7 @@ impl Endpoint {
         if acked > 0 {
             self.una = told.ack;
             self.buffer.release(told.ack);
-            if self.write_blocked {
+            if self.write_blocked && self.notsent_lowat == u64::MAX {
                 self.write_blocked = false;
                 self.events.push(Event::Writable);
             }
@@ -427,6 +428,9 @@ impl Endpoint {
                 let next = self.receiver.next();
                 self.urgent = Some(Urgent::Acknowledge { next, ece: former });
             }
+        }
+        if !payload.is_empty() {
+            self.timers.data = now;
         }
         let fin = flags.contains(Flags::FIN);
         let received = self.receiver.on_segment(

@@ -1,16 +1,20 @@
 //! The connection: its state, the calls of the application and its events.
 
+mod activity;
 mod detail;
 mod incoming;
 mod multipath;
 mod opening;
+mod options;
 mod outgoing;
 mod path;
 mod resume;
 mod time_wait;
 mod timers;
 
+pub use activity::Activity;
 pub use multipath::Room;
+pub use options::Ending;
 
 use std::sync::Arc;
 
@@ -26,7 +30,7 @@ use crate::handshake::{Handshake, is_fast_open};
 use crate::peer_window::PeerWindow;
 use crate::receiver::{Receiver, ReceiverConfig};
 use crate::send_buffer::SendBuffer;
-use crate::sender::Sender;
+use crate::sender::{Hold, Sender};
 use crate::timestamps::Timestamps;
 use crate::{Chunk, Config, Error, Event, Notice, Snapshot, State, Stats};
 use timers::Timers;
@@ -111,6 +115,13 @@ pub struct Endpoint {
     buffer: SendBuffer,
     /// Since the connection is open.
     sender: Option<Box<Sender>>,
+    /// Until then: what its data waits for.
+    early_hold: Hold,
+    /// Capacity of the send buffer in bytes.
+    send_buffer: u64,
+    /// Unsent bytes above which nothing is taken; [`u64::MAX`]: no limit.
+    notsent_lowat: u64,
+    user_timeout: Option<Duration>,
     /// The path MTU as an MSS without options; `None` if it is not known.
     path_mss: Option<u16>,
     /// Payload of a segment as agreed in the handshake.
@@ -147,6 +158,7 @@ struct Counts {
     segments_received: u64,
     challenges: u32,
     duplicates: u64,
+    data_received: u64,
 }
 
 impl Endpoint {
@@ -216,6 +228,10 @@ impl Endpoint {
             receiver,
             buffer: SendBuffer::default(),
             sender: None,
+            early_hold: Hold::new(&config),
+            send_buffer: config.send_buffer.get(),
+            notsent_lowat: config.notsent_lowat.map_or(u64::MAX, |b| b.get()),
+            user_timeout: config.user_timeout,
             path_mss: None,
             agreed_mss: config.mss,
             scaling: None,
@@ -234,13 +250,7 @@ impl Endpoint {
 
     /// Writes content; returns how much the send buffer took (0 after [`close`](Self::close)).
     pub fn write(&mut self, data: Bytes) -> usize {
-        if !self.may_write() {
-            return 0;
-        }
-        let offered = data.len();
-        let taken = self.buffer.write(data, self.config.send_buffer.get());
-        self.append(taken as u64, offered as u64);
-        taken
+        self.write_with(data, Ending::Plain)
     }
 
     /// Writes `n` bytes without content; returns how many the send buffer took, as
@@ -250,9 +260,7 @@ impl Endpoint {
         if !self.may_write() {
             return 0;
         }
-        let taken = self
-            .buffer
-            .write_synthetic(n, self.config.send_buffer.get());
+        let taken = self.buffer.write_synthetic(n, self.write_limit());
         self.append(taken, n);
         taken
     }
@@ -260,8 +268,7 @@ impl Endpoint {
     /// How many bytes [`Endpoint::write`] would take now.
     pub fn write_room(&self) -> u64 {
         if self.may_write() {
-            let limit = self.config.send_buffer.get();
-            limit.saturating_sub(self.buffer.len())
+            self.write_limit().saturating_sub(self.buffer.len())
         } else {
             0
         }
@@ -276,10 +283,11 @@ impl Endpoint {
     #[inline]
     fn append(&mut self, taken: u64, offered: u64) {
         self.write_blocked |= taken < offered;
-        if let Some(sender) = &mut self.sender
-            && taken > 0
-        {
-            sender.append(taken, self.buffer.len() >= self.config.send_buffer.get());
+        if let Some(sender) = &mut self.sender {
+            sender.wants_room |= taken < offered;
+            if taken > 0 {
+                sender.append(taken, self.buffer.len() >= self.send_buffer);
+            }
         }
     }
 

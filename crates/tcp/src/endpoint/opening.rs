@@ -147,6 +147,7 @@ impl Endpoint {
     /// Skips the data that was accepted with the SYN: the sender counts from the next byte.
     pub(super) fn skip_early(&mut self, accepted: u32) {
         self.buffer.skip(u64::from(accepted));
+        self.hold_mut().skip(u64::from(accepted));
         self.send_base = self.send_base + accepted;
         if let Some(h) = &mut self.handshake {
             h.early_data = 0;
@@ -186,13 +187,16 @@ impl Endpoint {
             return;
         };
         let mut sender = Sender::new(&self.config, controller, mss, now);
+        sender.set_user_timeout(self.user_timeout);
+        sender.hold = self.early_hold.clone();
+        sender.wants_room = self.write_blocked;
         if h.agreed.is_some_and(|a| !a.sack) {
             sender.without_sack();
         }
         sender.on_established(now, rtt, h.transmissions(), window);
         if !self.buffer.is_empty() {
             let written = self.buffer.len();
-            sender.append(written, written >= self.config.send_buffer.get());
+            sender.append(written, written >= self.send_buffer);
         }
         self.start_search(&mut sender);
         self.sender = Some(Box::new(sender));
@@ -211,6 +215,8 @@ impl Endpoint {
         if !self.early {
             self.events.push(Event::Connected);
         }
+        self.timers.heard = now;
+        self.timers.data = now;
         self.arm_keep_alive(now);
         if self.close_wanted {
             self.finish();

@@ -39,6 +39,7 @@ impl Endpoint {
             }
             return Some(self.send_data(now, order));
         }
+        self.check_room();
         if ack_due {
             return self.send_ack(now);
         }
@@ -217,6 +218,13 @@ impl Endpoint {
             h.early_data = payload.len();
         }
         h.on_sent(now, config.syn_timeout);
+        let (first, deadline) = (h.first_sent(), h.deadline);
+        if !answers && again {
+            let bounded = self.syn_deadline(now, first, deadline);
+            if let Some(h) = &mut self.handshake {
+                h.deadline = bounded;
+            }
+        }
         let ack = if answers {
             self.timestamps.on_ack_sent(self.receiver.next());
             self.receive_base + self.receiver.next() as u32

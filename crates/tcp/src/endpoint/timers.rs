@@ -16,6 +16,8 @@ pub(super) struct Timers {
     pub(super) probe_due: bool,
     /// When the last segment of the peer was received.
     pub(super) heard: Instant,
+    /// When the last data of the peer was received, or the connection was opened.
+    pub(super) data: Instant,
 }
 
 impl Timers {
@@ -26,6 +28,7 @@ impl Timers {
             probes: 0,
             probe_due: false,
             heard: now,
+            data: now,
         }
     }
 
@@ -35,7 +38,10 @@ impl Timers {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Self::new(self.heard);
+        *self = Self {
+            data: self.data,
+            ..Self::new(self.heard)
+        };
     }
 }
 
@@ -78,7 +84,7 @@ impl Endpoint {
             self.on_keep_alive(now);
         }
         if self.handshake.as_ref().is_some_and(|h| h.deadline <= now) {
-            self.on_handshake_timeout();
+            self.on_handshake_timeout(now);
         }
         if let Some(sender) = &mut self.sender
             && sender.next_timeout().is_some_and(|t| t <= now)
@@ -92,13 +98,16 @@ impl Endpoint {
         }
     }
 
-    fn on_handshake_timeout(&mut self) {
+    fn on_handshake_timeout(&mut self, now: Instant) {
         let retries = match self.state {
             State::SynSent => self.config.syn_retries,
             _ => self.config.syn_ack_retries,
         };
+        let user_timeout = self.user_timeout.filter(|_| self.state == State::SynSent);
         let Some(h) = &mut self.handshake else { return };
-        if h.transmissions() > retries {
+        let waited = now.saturating_since(h.first_sent());
+        let expired = h.transmissions() > 1 && user_timeout.is_some_and(|t| waited >= t);
+        if expired || h.transmissions() > retries {
             self.end(Some(self.timeout_error()));
         } else {
             h.due = true;
@@ -111,6 +120,17 @@ impl Endpoint {
         if let Some(k) = &self.config.keep_alive {
             self.timers.heard = now;
             self.timers.probe = now + k.idle;
+        }
+    }
+
+    /// Whether keep-alive probes go unanswered for too long: as many as are configured or, with a user timeout, until it
+    /// has passed (Linux).
+    fn has_probed_enough(&self, now: Instant, most: u32) -> bool {
+        match self.user_timeout {
+            Some(timeout) => {
+                self.timers.probes > 0 && now.saturating_since(self.timers.heard) >= timeout
+            }
+            None => self.timers.probes >= most,
         }
     }
 
@@ -127,7 +147,7 @@ impl Endpoint {
         } else if self.una < self.sent {
             // Outstanding data is retransmitted and needs no keep-alive.
             self.timers.probe = now + k.interval;
-        } else if self.timers.probes >= k.probes {
+        } else if self.has_probed_enough(now, k.probes) {
             let (seq, ack) = (self.next_seq(), self.ack_seq());
             self.end(Some(Error::TimedOut));
             self.urgent = Some(Urgent::Reset(seq, Some(ack)));

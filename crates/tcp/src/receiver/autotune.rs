@@ -43,6 +43,11 @@ impl Autotune {
         }
     }
 
+    /// The most bytes read in a round trip.
+    pub(super) fn space(&self) -> u64 {
+        self.space
+    }
+
     /// The buffer and the largest window now.
     pub(super) fn bounds(&self) -> (u64, u64) {
         (self.buffer, self.limit)

@@ -133,6 +133,11 @@ impl Receiver {
         self.next - self.read - u64::from(self.is_finished())
     }
 
+    /// The most bytes read in a round trip; zero without automatic tuning.
+    pub(crate) fn space(&self) -> u64 {
+        self.autotune.as_ref().map_or(0, |a| a.space())
+    }
+
     /// SACK was agreed.
     pub(crate) fn uses_sack(&self) -> bool {
         self.use_sack

@@ -18,6 +18,7 @@ struct Delivery {
     bytes: u64,
     /// Of those, delivered by the cumulative acknowledgement.
     in_order: u64,
+    packets: u64,
     newest_sent: Option<Instant>,
     /// Round-trip time of the newest segment that was sent only once.
     rtt: Option<Duration>,
@@ -74,7 +75,10 @@ impl Sender {
             sample = sampler.on_acknowledged(now, state, Bytes::new(bytes), rtt.min());
             delivery.newest_sent = Some(state.sent_at);
             delivery.rtt = Some(took);
+            delivery.packets = run.packets as u64;
         });
+        self.counts.delivered_packets += delivery.packets;
+        self.hold.on_ack();
         self.una = ack;
         self.on_window(window);
         self.unanswered = 0;
@@ -107,12 +111,17 @@ impl Sender {
         let outstanding = !self.board.is_empty();
         let shorter = self.awaits_shorter_timer();
         self.unanswered = 0;
+        self.hold.on_ack();
         let overtaken = facts.ack < before;
         if facts.window == 0 && !overtaken {
             // RFC 9293 §3.8.6.1: a peer that answers with a closed window is alive.
             self.consecutive_timeouts = 0;
         }
         let mut delivery = self.deliver(facts);
+        self.counts.delivered_packets += delivery.packets;
+        if facts.ece {
+            self.counts.delivered_ce_packets += delivery.packets;
+        }
         if overtaken {
             if delivery.bytes == 0 && facts.dsack.is_none() {
                 return AckOutcome::default();
@@ -209,6 +218,8 @@ impl Sender {
     /// Data arrived twice (RFC 2883); returns whether all retransmissions of the recovery were unnecessary.
     fn on_dsack(&mut self, (left, right): (u64, u64)) -> bool {
         self.rack.on_dsack(self.una, self.nxt);
+        let segments = right.saturating_sub(left).div_ceil(u64::from(self.mss));
+        self.counts.dsack_packets += segments.max(1);
         let probe = self.tlp.in_flight;
         if probe.is_some_and(|p| p.retransmission && left < p.end && right >= p.end) {
             self.tlp.in_flight = None; // the probe was a duplicate: nothing was lost (RFC 8985 §7.4)
@@ -226,6 +237,7 @@ impl Sender {
         let mut note = |d: &mut Delivery, s: &Sent| {
             let bytes = u64::from(s.len);
             d.bytes += bytes;
+            d.packets += 1;
             sampler.on_delivered(now, &s.state, Bytes::new(bytes), s.retransmitted);
             rack.on_delivered(now, s, min_rtt, facts.tsecr);
             let rtt = now - s.state.sent_at;
@@ -262,6 +274,7 @@ impl Sender {
             }
         }
         d.resent_at = resent_at;
+        rack.end_of_ack();
         d
     }
 
@@ -500,6 +513,14 @@ impl Sender {
         }
     }
 
+    /// Whether the congestion window limits the sender (Linux: `tcp_is_cwnd_limited`).
+    #[inline]
+    pub(super) fn is_cwnd_limited(&self) -> bool {
+        self.limited.now
+            || (self.controller.in_slow_start()
+                && self.controller.cwnd().get() < 2 * self.limited.most_in_flight)
+    }
+
     /// Reports the acknowledgement to the controller.
     fn report(
         &mut self,
@@ -518,6 +539,7 @@ impl Sender {
                     .is_none_or(|known| s.delivery_rate() > known)
             {
                 self.delivery = Some((s.delivered, s.interval));
+                self.delivery_app_limited = s.app_limited;
             }
         }
         if delivery.bytes == 0 {
@@ -528,9 +550,7 @@ impl Sender {
         if round_start {
             self.round_end = self.nxt;
         }
-        let cwnd_limited = self.limited.now
-            || (self.controller.in_slow_start()
-                && self.controller.cwnd().get() < 2 * self.limited.most_in_flight);
+        let cwnd_limited = self.is_cwnd_limited();
         let acked = Acked {
             now,
             bytes: Bytes::new(delivery.bytes),

@@ -5,7 +5,9 @@
 //! rate is sampled, the controller is told, and [`Sender::poll`] sends what the windows allow.
 
 mod ack;
+mod chrono;
 mod episode;
+mod hold;
 mod mtu_search;
 mod notice;
 mod prr;
@@ -17,6 +19,7 @@ mod timeout;
 mod transmit;
 mod undo;
 
+pub(crate) use hold::Hold;
 pub use notice::Notice;
 
 use std::collections::VecDeque;
@@ -28,6 +31,7 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::config::{Config, Pacing, Recovery};
 use crate::rtt::RttEstimator;
+use chrono::Chrono;
 use mtu_search::MtuSearch;
 use prr::Prr;
 use rack::Rack;
@@ -127,6 +131,10 @@ pub(crate) struct Sender {
     buffer_full: bool,
     /// An upper layer has more data than it has written so far.
     more_follows: bool,
+    pub(crate) hold: Hold,
+    /// A write was not taken in full, and the send buffer has not become much emptier since.
+    pub(crate) wants_room: bool,
+    chrono: Chrono,
     peer: PeerWindow,
     mss: u32,
     /// The search for a larger one; `None`: not wanted.
@@ -153,9 +161,13 @@ pub(crate) struct Sender {
     /// Zero-window probes in a row without an answer.
     unanswered: u32,
     consecutive_timeouts: u32,
+    /// When the first of consecutive timeouts was.
+    first_timeout: Instant,
     given_up: bool,
     /// The latest delivery-rate sample that counts: bytes, and the time they took.
     delivery: Option<(Bytes, Duration)>,
+    /// The application limited it.
+    delivery_app_limited: bool,
     /// Bytes delivered at the latest congestion event, and between the latest two.
     loss_marks: (u64, u64),
     settings: Settings,
@@ -185,6 +197,8 @@ struct PeerWindow {
     probe_due: bool,
     /// Zero-window probes so far, answered or not: their interval backs off (RFC 9293 §3.8.6.1).
     probes: u32,
+    /// When the first of them was due; `None`: there was none since data could be sent.
+    probing_since: Option<Instant>,
 }
 
 /// Duplicate acknowledgements.
@@ -269,6 +283,10 @@ struct Counts {
     timeouts: u64,
     spurious: u64,
     duplicate_acks: u64,
+    retransmitted_bytes: u64,
+    delivered_packets: u64,
+    delivered_ce_packets: u64,
+    dsack_packets: u64,
 }
 
 impl Sender {
@@ -300,6 +318,9 @@ impl Sender {
             finished: false,
             buffer_full: false,
             more_follows: false,
+            hold: Hold::new(config),
+            wants_room: false,
+            chrono: Chrono::default(),
             peer: PeerWindow::default(),
             mss,
             search: None,
@@ -318,8 +339,10 @@ impl Sender {
             path_probe: PathProbe::default(),
             unanswered: 0,
             consecutive_timeouts: 0,
+            first_timeout: now,
             given_up: false,
             delivery: None,
+            delivery_app_limited: false,
             loss_marks: (0, 0),
             settings: Settings::new(config),
             counts: Counts::default(),
@@ -370,6 +393,7 @@ impl Sender {
     pub(crate) fn append(&mut self, bytes: u64, buffer_full: bool) {
         self.end += bytes;
         self.buffer_full = buffer_full;
+        self.hold.on_write(false);
     }
 
     /// Written and never sent.

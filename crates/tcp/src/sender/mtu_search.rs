@@ -105,7 +105,9 @@ impl Sender {
         let mss = u64::from(self.mss);
         let needed = u64::from(len) + FOLLOWERS * mss;
         let window = self.controller.cwnd().get();
-        let enough = window >= (LEAST_WINDOW * mss).max(needed)
+        let whole = self.hold.cut().saturating_sub(self.nxt) >= u64::from(len);
+        let enough = whole
+            && window >= (LEAST_WINDOW * mss).max(needed)
             && self.end.saturating_sub(self.nxt) >= needed
             && self.peer.end.saturating_sub(self.nxt) >= needed;
         enough.then_some(len)

@@ -18,6 +18,10 @@ pub(crate) struct Rack {
     /// Highest offset delivered.
     highest: u64,
     reordering_seen: bool,
+    /// By the acknowledgement that is being processed.
+    seen_now: bool,
+    /// Acknowledgements that showed reordering.
+    reorderings: u64,
     /// Most bytes from the begin of a segment to the end of what had arrived before it, outside of retransmissions.
     extent: u64,
     multiplier: u32,
@@ -33,6 +37,8 @@ impl Default for Rack {
             rtt: Duration::ZERO,
             highest: 0,
             reordering_seen: false,
+            seen_now: false,
+            reorderings: 0,
             extent: 0,
             multiplier: 1,
             persist: 0,
@@ -59,6 +65,7 @@ impl Rack {
             self.highest = end;
         } else if !sent.retransmitted && end < self.highest {
             self.reordering_seen = true;
+            self.seen_now = true;
             self.on_late(sent.start);
         }
         let rtt = now - sent.state.sent_at;
@@ -79,6 +86,7 @@ impl Rack {
     pub(crate) fn on_run(&mut self, run: &Run<'_>, ack: u64, rtt: Duration) {
         if run.end < self.highest {
             self.reordering_seen = true;
+            self.reorderings += 1;
             self.on_late(run.start);
         }
         self.highest = self.highest.max(ack);
@@ -102,6 +110,17 @@ impl Rack {
     /// The measured reordering was too large: a timeout came before the duplicate threshold was reached.
     pub(crate) fn forget_extent(&mut self) {
         self.extent = 0;
+    }
+
+    /// An acknowledgement was processed.
+    #[inline]
+    pub(crate) fn end_of_ack(&mut self) {
+        self.reorderings += u64::from(std::mem::take(&mut self.seen_now));
+    }
+
+    /// Acknowledgements that showed reordering.
+    pub(crate) fn reorderings(&self) -> u64 {
+        self.reorderings
     }
 
     /// Whether an original arrived after later data.

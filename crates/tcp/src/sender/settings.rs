@@ -2,7 +2,7 @@
 
 use gargalo_units::Duration;
 
-use crate::config::{Config, FirstWindow, Nagle, Pacing, Profile, Recovery, RtoRestart};
+use crate::config::{Config, FirstWindow, Pacing, Profile, Recovery, RtoRestart};
 
 /// The part of [`Config`] that the sender needs.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +18,13 @@ pub(super) struct Settings {
     pub(super) frto: bool,
     pub(super) undo: bool,
     pub(super) limited_transmit: bool,
-    pub(super) nagle: Nagle,
     pub(super) restart_after_idle: bool,
     pub(super) notices: bool,
     pub(super) first_window: FirstWindow,
     pub(super) peer_ack_delay: Duration,
     pub(super) retries: u32,
+    /// How long data may stay unacknowledged (RFC 5482), instead of `retries`.
+    pub(super) user_timeout: Option<Duration>,
     pub(super) max_rto: Duration,
     pub(super) rto_restart: RtoRestart,
     /// The acknowledgement that ends recovery grows the window too, as in Linux (RFC 5681 §3.2 (6) sets it to ssthresh).
@@ -59,7 +60,6 @@ impl Settings {
             frto: config.frto,
             undo: config.undo,
             limited_transmit: config.limited_transmit,
-            nagle: config.nagle,
             restart_after_idle: config.slow_start_after_idle,
             notices: config.notices,
             first_window: FirstWindow::of(config),
@@ -67,6 +67,7 @@ impl Settings {
             // bound.
             peer_ack_delay: config.delayed_ack.timeout.max(Duration::from_millis(200)),
             retries: config.data_retries,
+            user_timeout: config.user_timeout,
             max_rto: config.max_rto,
             rto_restart: config.rto_restart,
             grows_at_end: config.profile == Profile::Linux6,

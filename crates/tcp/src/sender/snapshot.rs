@@ -3,7 +3,9 @@
 use gargalo_cc::Sibling;
 use gargalo_units::{Bytes, Instant, Rate};
 
+use super::chrono::Work;
 use super::{Phase, Sender};
+use crate::Activity;
 use crate::stats::{Detail, Snapshot, Stats};
 
 impl Sender {
@@ -90,6 +92,26 @@ impl Sender {
             probes: self.unanswered,
             acked_bytes: self.una.min(self.end),
             ..Detail::default()
+        }
+    }
+
+    /// The sender's part of [`Activity`].
+    pub(crate) fn activity(&self, now: Instant) -> Activity {
+        let c = &self.counts;
+        let time = |work| self.chrono.time(now, work);
+        let (window_limited, buffer_limited) = (time(Work::Window), time(Work::Buffer));
+        Activity {
+            busy: time(Work::Busy) + window_limited + buffer_limited,
+            window_limited,
+            buffer_limited,
+            since_sent: now.saturating_since(self.last_sent),
+            delivered_packets: c.delivered_packets,
+            delivered_ce_packets: c.delivered_ce_packets,
+            retransmitted_bytes: c.retransmitted_bytes,
+            dsack_packets: c.dsack_packets,
+            reorderings: self.rack.reorderings(),
+            app_limited: self.delivery_app_limited,
+            ..Activity::default()
         }
     }
 

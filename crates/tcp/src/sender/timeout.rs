@@ -98,9 +98,11 @@ impl Sender {
         if !waiting {
             self.timers.persist = Instant::MAX;
             self.peer.probes = 0;
+            self.peer.probing_since = None;
         } else if self.timers.persist == Instant::MAX {
             let backed_off = self.rtt.rto().saturating_mul(1 << self.peer.probes.min(16));
-            self.timers.persist = now + backed_off.min(self.settings.max_rto);
+            let at = now + backed_off.min(self.settings.max_rto);
+            self.timers.persist = self.bounded(now, at, self.peer.probing_since);
         }
     }
 
@@ -128,6 +130,11 @@ impl Sender {
         }
         if self.timers.persist <= now {
             self.timers.persist = Instant::MAX;
+            let since = *self.peer.probing_since.get_or_insert(now);
+            if self.has_waited(now, since) {
+                self.given_up = true;
+                return;
+            }
             self.unanswered += 1;
             self.peer.probes = self.peer.probes.saturating_add(1);
             if self.unanswered > self.settings.retries {
@@ -165,7 +172,14 @@ impl Sender {
         }
         self.counts.timeouts += 1;
         self.consecutive_timeouts += 1;
-        if self.consecutive_timeouts > self.settings.retries {
+        if self.consecutive_timeouts == 1 {
+            self.first_timeout = now;
+        }
+        let expired = match self.settings.user_timeout {
+            Some(_) => self.has_waited(now, self.first_timeout),
+            None => self.consecutive_timeouts > self.settings.retries,
+        };
+        if expired {
             self.given_up = true;
             return;
         }
@@ -196,7 +210,7 @@ impl Sender {
         let consecutive = self.consecutive_timeouts;
         self.congestion(now, Cause::Timeout { consecutive }, flight, lost);
         self.rtt.back_off();
-        self.timers.rto = now + self.rtt.rto();
+        self.timers.rto = self.next_rto(now);
         self.timers.probe = Instant::MAX;
         self.timers.reorder = Instant::MAX;
         if !marked.is_empty() {
@@ -204,6 +218,32 @@ impl Sender {
                 segments: marked.len() as u32,
             });
         }
+    }
+
+    /// Whether the user timeout has passed since `since`. As in Linux, it begins with the first retransmission or
+    /// probe, and a peer that answers probes with a closed window does not end it (RFC 5482 §1 leaves that open).
+    fn has_waited(&self, now: Instant, since: Instant) -> bool {
+        let timeout = self.settings.user_timeout;
+        timeout.is_some_and(|t| now > since && now.saturating_since(since) >= t)
+    }
+
+    /// A timer that is due at `at`, but not after the user timeout that began at `since`.
+    fn bounded(&self, now: Instant, at: Instant, since: Option<Instant>) -> Instant {
+        match (self.settings.user_timeout, since) {
+            (Some(timeout), Some(since)) => at.min((since + timeout).max(now + TICK)),
+            _ => at,
+        }
+    }
+
+    /// When the first segment, sent at `now`, times out.
+    pub(super) fn next_rto(&self, now: Instant) -> Instant {
+        let since = (self.consecutive_timeouts > 0).then_some(self.first_timeout);
+        self.bounded(now, now + self.rtt.rto(), since)
+    }
+
+    /// How long data may stay unacknowledged, from now on.
+    pub(crate) fn set_user_timeout(&mut self, timeout: Option<Duration>) {
+        self.settings.user_timeout = timeout;
     }
 
     /// Whether there is unsent data or an unsent FIN.

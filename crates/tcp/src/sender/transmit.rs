@@ -6,6 +6,8 @@ use gargalo_units::{Bytes, Instant, Rate};
 use crate::config::{Nagle, Pacing};
 use crate::endpoint::Room;
 
+use super::chrono::Work;
+use super::hold::NO_CUT;
 use super::{Frto, Notice, Phase, SendOrder, Sender};
 
 /// Largest burst of segmentation offload.
@@ -18,9 +20,14 @@ impl Sender {
         if self.is_idle() {
             self.timers.pacing = Instant::MAX;
             self.note_limit(false, 0);
+            self.chrono.set(now, Work::None);
             return None;
         }
-        self.poll_next(now)
+        let order = self.poll_next(now);
+        if order.is_none() {
+            self.note_work(now);
+        }
+        order
     }
 
     /// Whether there is nothing to send, to send again or to wait for: the receiving side of a transfer.
@@ -61,7 +68,8 @@ impl Sender {
         // A full segment that another follows, here or in the layer above, needs none of the rules of the last ones.
         let follows = plenty || (self.unsent() >= mss && self.more_follows && !self.finished);
         let simple = follows && !has_lost && probe.is_none() && self.frto != Frto::SendNew;
-        if simple && self.peer.end.saturating_sub(self.nxt) >= mss && !self.withholds_new() {
+        let room = self.peer.end.min(self.hold.cut()).saturating_sub(self.nxt);
+        if simple && room >= mss && !self.withholds_new() {
             return Some(self.send_piece(now, pipe, (self.mss, false)));
         }
         self.poll_special(now, pipe, window, probe)
@@ -204,7 +212,10 @@ impl Sender {
     /// Whether less than a segment is unsent and waits for more data in the send buffer.
     #[inline]
     fn holds_rest(&self) -> bool {
-        self.buffer_full && self.unsent() < u64::from(self.mss) && !self.board.is_empty()
+        self.buffer_full
+            && self.unsent() < u64::from(self.mss)
+            && !self.board.is_empty()
+            && self.hold.cut() == NO_CUT
     }
 
     /// The next new segment after `nxt`: payload length and FIN.
@@ -215,7 +226,8 @@ impl Sender {
         }
         let unsent = self.end.saturating_sub(self.nxt);
         let usable = self.peer.end.saturating_sub(self.nxt);
-        let len = unsent.min(usable).min(u64::from(self.mss));
+        let record = self.hold.cut().saturating_sub(self.nxt);
+        let len = unsent.min(usable).min(u64::from(self.mss)).min(record);
         let ends = self.finished && self.nxt + len == self.end;
         if len == 0 {
             return (ends && usable > 0).then_some((0, true));
@@ -230,13 +242,16 @@ impl Sender {
         }
         let full = len == u64::from(self.mss);
         let last = len == unsent;
+        // Nothing that is written later joins it.
+        let closed = len == record && !last;
         // RFC 9293 §3.8.6.2.1: a full segment, all unsent data, or half of the largest window.
-        let worthwhile = full || last || 2 * len >= self.peer.largest;
-        let held = match self.settings.nagle {
+        let worthwhile = full || last || closed || 2 * len >= self.peer.largest;
+        let waits = match self.hold.nagle {
             Nagle::Off => false,
             Nagle::Standard => !self.board.is_empty(),
             Nagle::Minshall => self.small_end > self.una,
         };
+        let held = !closed && self.hold.holds(waits);
         (worthwhile && (full || fin || !held)).then_some((len as u32, fin))
     }
 
@@ -280,6 +295,10 @@ impl Sender {
         let state = self.on_send(now, span, pipe, false);
         self.board.push(offset, span, fin, state);
         self.nxt += u64::from(span);
+        let ends = self.nxt >= self.hold.cut();
+        if ends {
+            self.hold.pass(self.nxt);
+        }
         self.arm_after_send(now, true);
         let cwr = std::mem::take(&mut self.cwr.due);
         if cwr {
@@ -289,7 +308,7 @@ impl Sender {
             offset,
             len,
             fin,
-            psh: self.nxt >= self.end && !self.more_follows,
+            psh: ends || (self.nxt >= self.end && !self.more_follows && self.hold.pushes()),
             cwr,
             ..SendOrder::default()
         }
@@ -306,10 +325,11 @@ impl Sender {
         self.board.resent(index, state);
         self.undo.on_resent(now);
         self.counts.retransmitted_packets += 1;
+        self.counts.retransmitted_bytes += u64::from(sent.len - u32::from(sent.fin));
         self.arm_after_send(now, false);
         if sent.start == self.una {
             // The timer is for this transmission, not for the one that was lost.
-            self.timers.rto = now + self.rtt.rto();
+            self.timers.rto = self.next_rto(now);
         }
         SendOrder {
             offset: sent.start,
@@ -424,17 +444,21 @@ impl Sender {
             .end
             .saturating_sub(self.nxt)
             .min(u64::from(self.mss));
-        let len = usable.min(self.end.saturating_sub(self.nxt)) as u32;
+        let record = self.hold.cut().saturating_sub(self.nxt);
+        let len = usable.min(self.end.saturating_sub(self.nxt)).min(record) as u32;
         if len > 0 {
             let offset = self.nxt;
             let state = self.on_send_again(now, len, 0, false);
             self.board.push(offset, len, false, state);
             self.nxt += u64::from(len);
             self.small_end = self.nxt;
+            self.hold.pass(self.nxt);
             self.arm_after_send(now, true);
             return Some(SendOrder {
                 offset,
                 len,
+                // Data that was held back is what the peer's application waits for (Linux).
+                psh: self.hold.is_held_alone(),
                 ..SendOrder::default()
             });
         }

@@ -8,6 +8,7 @@ mod ecn_and_probes;
 mod hostile;
 mod mtu_probing;
 mod opening;
+mod options;
 mod path;
 mod receiving;
 mod segments;

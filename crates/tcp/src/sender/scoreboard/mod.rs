@@ -56,6 +56,8 @@ pub(crate) struct Run<'a> {
     pub start: u64,
     pub end: u64,
     pub last: &'a Sent,
+    /// Segments that are acknowledged, the last one perhaps in part.
+    pub packets: usize,
 }
 
 /// The segments in flight.
@@ -159,9 +161,15 @@ impl Scoreboard {
             last = e;
             n += 1;
         }
-        delivered(Run { start, end, last });
+        let ends_inside = last.end() > ack;
+        delivered(Run {
+            start,
+            end,
+            last,
+            packets: n,
+        });
         self.pipe -= ack - start;
-        if last.end() > ack {
+        if ends_inside {
             n -= 1;
             let kept = &mut self.entries[n];
             kept.len = (kept.end() - ack) as u32;
