@@ -29,6 +29,7 @@ fn options(is_multipath: bool) -> SocketOptions {
         congestion: Arc::new(cubic),
         mptcp: is_multipath.then(Arc::<MptcpOptions>::default),
         fast_open: true,
+        dscp: 0,
     }
 }
 
