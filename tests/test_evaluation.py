@@ -166,7 +166,7 @@ def test_harm_as_ware_defines_it():
 
 def test_reno_fails_at_high_bandwidth_delay_products(store):
     found = results(store, ["reno"], "high-bdp")["reno", "high-bdp"]
-    assert found.verdict in ("worse", "trade-off")
+    assert found.verdict == "no-verdict", "of one run nothing is better or worse"
     assert value(found, "least_utilization") < 0.25
     assert value(found, "least_utilization", "cubic") > 1.5 * value(found, "least_utilization")
     assert value(found, "least_utilization", "bbr") > 0.8
@@ -241,7 +241,7 @@ def test_bad_controls_are_rows_of_their_own_and_the_others_go_on(store, tmp_path
     assert "No module named 'another_module_that_is_not_there'" in cards["needs"].broken
     assert "SyntaxError" in cards["typo"].broken
     assert "@gargalo.congestion" in cards["empty"].broken
-    assert cards["reno"].results[0].verdict in ("worse", "trade-off", "like", "better")
+    assert cards["reno"].results[0].verdict in ("no-verdict", "like"), "of one run"
 
 
 # --- the grid

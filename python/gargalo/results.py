@@ -181,12 +181,17 @@ def load(directory: str | Path) -> Run:
 
     path = Path(directory)
     info, summary = (_described(path, name) for name in ("run.json", "summary.json"))
+    why = "damaged, or of another version of gargalo; run the scenario again"
     try:
         scenario, links = info.pop("scenario"), info.pop("links")
+    except (KeyError, AttributeError):
+        msg = f"{path}/run.json is {why}"
+        raise _core.RunError(msg) from None
+    try:
         # Older results have no setup: their scenario is what the engine made of it.
         setup = Setup.read(info.pop("setup", scenario))
     except (TypeError, KeyError, AttributeError) as e:
-        msg = f"{path}/run.json is damaged, or of another version of gargalo ({e}); run the scenario again"
+        msg = f"{path}/run.json: its setup is {why} ({e})"
         raise _core.RunError(msg) from None
     source = info.pop("source", {})
     interrupted = info.pop("interrupted", False)
