@@ -187,11 +187,11 @@ UNTOLD = {
 
 def inside(case: str, algorithm: str, **parameters: object) -> Seen:
     """Return what the stack inside, with our BBR, tells of a run of a case."""
-    made = carried(model.named(BY_ID[case], Own(algorithm, "noq"), 7))
+    made = carried(model.named(BY_ID[case], Own(algorithm, "noq"), 9))
     assert made is not None
     if parameters:
         made["flows"][0]["transport"]["quic"]["congestion"] = {algorithm: parameters}
-    return Seen.told(gargalo.run(made, seed=7))
+    return Seen.told(gargalo.run(made, seed=9))
 
 
 def judge(case: str, algorithm: str, told: Seen, hidden: tuple[str, ...] = ()) -> model.Finding:

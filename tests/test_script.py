@@ -63,7 +63,10 @@ def test_what_cannot_be_read_is_bad_input_with_line_and_remedy(tmp_path: Path):
     )
     done = gargalo("script", tmp_path / "none.pkt")
     assert done.returncode == 2
-    assert done.stderr == f"error: {tmp_path}/none.pkt: cannot be read: No such file or directory; check the path\n"
+    assert (
+        done.stderr
+        == f"error: {tmp_path}/none.pkt: cannot be read: No such file or directory; check the path\n"
+    )
 
 
 def test_json_has_a_verdict_for_each_script(tmp_path: Path):

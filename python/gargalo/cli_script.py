@@ -35,8 +35,8 @@ if TYPE_CHECKING:
         ("gargalo script scripts --stack kernel", "All of a directory, on Linux."),
         ("gargalo script handshake.pkt --option sack=false", "With an option of our TCP."),
         (
-            "gargalo script suite --option profile=linux-6",
-            "A public suite, compared with our Linux.",
+            "gargalo script scripts --option profile=linux-6",
+            "Compared with our Linux; a public suite likewise.",
         ),
     ]
 )

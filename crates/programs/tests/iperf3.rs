@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gargalo_cc::{Params, Registered};
 use gargalo_host::{Host, HostConfig};
@@ -529,7 +529,7 @@ impl Application for BesideSilent {
 #[test]
 fn a_silent_client_does_not_block_others() {
     const COOKIE: &[u8] = b"abcdefghijklmnopqrstuvwxyz2345674567\0";
-    // What iperf3 sends, and a request for segments of another size, for which the server listens with other options.
+    // What iperf3 sends, and a request for segments of another size, for which the server listens anew.
     let with = |parameters: &str| {
         let length = (parameters.len() as u32).to_be_bytes();
         [COOKIE, &length, parameters.as_bytes()].concat()
@@ -563,108 +563,6 @@ fn a_silent_client_does_not_block_others() {
         p.run(Duration::from_secs(10), both_done);
         p.client.is_done();
         p.server.is_done();
-    }
-}
-
-/// A client, and another that connects at an instant and says what it wants.
-struct InTurn {
-    client: Client,
-    at: Instant,
-    second: Option<gargalo_host::ConnectionId>,
-    /// What the server told the second, as bytes; 0 for the end of its connection.
-    told: Arc<Mutex<Vec<u8>>>,
-    done: Arc<Mutex<Option<Instant>>>,
-}
-
-impl Application for InTurn {
-    fn start(&mut self, host: &mut Host, now: Instant) {
-        self.client.start(host, now);
-    }
-    fn on_event(&mut self, host: &mut Host, now: Instant, event: gargalo_host::HostEvent) {
-        use gargalo_host::HostEvent::{Closed, Connected, PeerClosed, Readable};
-        match event {
-            Connected(id) if Some(id) == self.second => {
-                host.write(id, REQUEST.concat().into());
-            }
-            Readable(id) if Some(id) == self.second => {
-                while let Some(bytes) = host.read(id, 100) {
-                    self.told.lock().unwrap().extend_from_slice(&bytes);
-                }
-            }
-            PeerClosed(id) | Closed { id, .. } if Some(id) == self.second => {
-                self.told.lock().unwrap().push(0);
-            }
-            event => self.client.on_event(host, now, event),
-        }
-        if self.client.outcome().is_some() {
-            self.done.lock().unwrap().get_or_insert(now);
-        }
-    }
-    fn poll_timeout(&self) -> Option<Instant> {
-        let second = self.second.is_none().then_some(self.at);
-        second.into_iter().chain(self.client.poll_timeout()).min()
-    }
-    fn handle_timeout(&mut self, host: &mut Host, now: Instant) {
-        if now >= self.at && self.second.is_none() {
-            self.second = Some(silent(host, now));
-        }
-        self.client.handle_timeout(host, now);
-    }
-    fn turn(&mut self, host: &mut Host, now: Instant) {
-        self.client.turn(host, now);
-    }
-    fn interrupt(&mut self, host: &mut Host, now: Instant) {
-        self.client.interrupt(host, now);
-    }
-    fn outcome(&self) -> Option<&Outcome> {
-        self.client.outcome()
-    }
-    fn poll_output(&mut self) -> Option<Output> {
-        self.client.poll_output()
-    }
-}
-
-/// A cookie, and the parameters of a test with their length.
-const REQUEST: [&[u8]; 3] = [
-    b"abcdefghijklmnopqrstuvwxyz2345674567\0",
-    &[0, 0, 0, 43],
-    br#"{"tcp":true,"time":10,"parallel":1,"len":9}"#,
-];
-
-/// Runs a client to its end, and the second until it was told something; returns when the first was done, and that.
-fn in_turn(at: Instant) -> (Instant, Vec<u8>) {
-    let settings = Settings {
-        end: End::Bytes(100_000),
-        mss: 600,
-        ..json()
-    };
-    let mut p = pair(settings.clone(), false);
-    let (told, done) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::default());
-    p.client.app = Box::new(InTurn {
-        client: client("10.0.0.2:5201".parse().unwrap(), "10.0.0.2", settings),
-        at,
-        second: None,
-        told: Arc::clone(&told),
-        done: Arc::clone(&done),
-    });
-    p.run(Duration::from_secs(20), |p| {
-        let told = told.lock().unwrap();
-        p.client.app.outcome().is_some() && (told.len() > 1 || told.last() == Some(&0))
-    });
-    p.client.is_done();
-    let (done, told) = (done.lock().unwrap().unwrap(), told.lock().unwrap().clone());
-    (done, told)
-}
-
-#[test]
-fn a_client_that_comes_while_another_ends_is_served_next() {
-    let (done, _) = in_turn(Instant::ZERO + Duration::from_secs(19));
-    // The client's test ends two round trips before it is done, and its last word arrives a way after that.
-    for before in 0..20 {
-        let at = done - Duration::from_millis(before);
-        let (_, told) = in_turn(at);
-        // That the server has taken it, and then that it opens its streams: its turn has come.
-        assert_eq!(told, [9, 10], "{before} ms before the other was done");
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gargalo_units::reason;
 use thiserror::Error as ThisError;
 
-use crate::run_dir::PARTIAL;
+pub(crate) const PARTIAL: &str = ".partial";
 
 /// Why results could not be written.
 #[derive(Debug, ThisError)]

@@ -7,8 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+use crate::error::PARTIAL;
 use crate::manifest::{MANIFEST, Manifest, check_replaceable, never_stop};
-use crate::run_dir::{LOCK, OLD, PARTIAL, RANDOM, numbered};
+use crate::run_dir::{LOCK, OLD, RANDOM, numbered};
 
 /// An action of the recovery.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::Error;
+use crate::error::PARTIAL;
 use crate::manifest::{GoOn, Manifest, check_replaceable};
 use crate::table::Columns;
 
@@ -37,7 +38,6 @@ pub struct RunDir {
     committed: bool,
 }
 
-pub(crate) const PARTIAL: &str = ".partial";
 pub(crate) const LOCK: &str = ".lock";
 /// Suffix of a directory with results that were moved aside.
 pub(crate) const OLD: &str = ".old";

@@ -2,7 +2,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use gargalo_cc::{ControllerFactory, Params, Registered};
-use gargalo_host::{ConnectionId, Host, HostEvent, ListenerId, SocketError, SocketOptions};
+use gargalo_host::{ConnectionId, Host, HostEvent, ListenerId, SocketOptions};
 use gargalo_units::{Bytes, Duration, Instant};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -20,7 +20,7 @@ use crate::application::{Application, Outcome, Output};
 
 /// Time limit of the client being served for any step except the test itself.
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time limit to open its streams, or the next of them, and for any step after the test, while other clients wait.
+/// Time limit to open its streams, or the next of them, while other clients wait.
 const STREAMS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest parameters that are accepted, in bytes.
 const LONGEST_PARAMETERS: usize = 64 << 10;
@@ -37,7 +37,7 @@ pub struct Server {
     rng: Pcg64,
     reporter: Reporter,
     listeners: Vec<ListenerId>,
-    /// Empty while a test runs.
+    /// Empty during a test.
     pending: PendingClients,
     session: Option<Session>,
     /// Address of the client that last lost the server to another.
@@ -57,7 +57,7 @@ struct Session {
     stage: Stage,
     test: Option<Test>,
     congestion: String,
-    /// When it was accepted, last opened a stream, or took a step after the test.
+    /// When it was accepted, or last opened a stream.
     last_progress: Instant,
     /// When it times out.
     deadline: Instant,
@@ -100,26 +100,18 @@ impl Server {
     }
 
     fn listen(&mut self, host: &mut Host, options: &SocketOptions) {
-        for local in self.listen.clone() {
-            match host.listen(local, options.clone()) {
+        for id in self.listeners.drain(..) {
+            host.close_listener(id);
+        }
+        for local in &self.listen {
+            match host.listen(*local, options.clone()) {
                 Ok(id) => self.listeners.push(id),
-                Err(e) => self.cannot_listen(local, &e),
+                Err(e) => {
+                    let why = format!("unable to listen on {local}: {e}");
+                    self.outcome = Some(Outcome::Failed(why));
+                }
             }
         }
-    }
-
-    /// Sets the options of connections that come from now on.
-    fn set_options(&mut self, host: &mut Host, options: &SocketOptions) {
-        for (i, id) in self.listeners.clone().into_iter().enumerate() {
-            if let Err(e) = host.set_listener_options(id, options.clone()) {
-                self.cannot_listen(self.listen[i], &e);
-            }
-        }
-    }
-
-    fn cannot_listen(&mut self, local: SocketAddr, e: &SocketError) {
-        let why = format!("unable to listen on {local}: {e}");
-        self.outcome = Some(Outcome::Failed(why));
     }
 
     fn own_options(&self) -> SocketOptions {
@@ -141,7 +133,7 @@ impl Server {
     }
 
     fn on_accepted(&mut self, host: &mut Host, now: Instant, id: ConnectionId, remote: SocketAddr) {
-        if self.outcome.is_some() || !self.is_open() {
+        if self.outcome.is_some() || !self.is_preparing() {
             deny_access(host, now, id);
             return;
         }
@@ -151,13 +143,11 @@ impl Server {
         self.on_pending(host, now, id);
     }
 
-    /// Whether a client that comes now is served sometime: while a test runs, it is told that the server is busy.
-    fn is_open(&self) -> bool {
-        self.session.as_ref().is_none_or(|s| match s.stage {
-            Stage::Streams => true,
-            Stage::End => false,
-            Stage::Results | Stage::Done => !self.is_one_off,
-        })
+    /// Whether no test is running yet.
+    fn is_preparing(&self) -> bool {
+        self.session
+            .as_ref()
+            .is_none_or(|s| s.stage == Stage::Streams)
     }
 
     /// Reads the cookie of a connection, which identifies data streams as well, and the parameters of a client.
@@ -211,26 +201,18 @@ impl Server {
         }
     }
 
-    /// When a client that opens no streams, or does not end after its test, must leave the server to one that waits.
+    /// When a client that opens no streams must leave the server to one that waits.
     fn must_yield_at(&self) -> Option<Instant> {
         let waits = self.pending.next(None).is_some();
         let s = self.session.as_ref()?;
-        (waits && s.stage != Stage::End).then(|| s.last_progress + STREAMS_TIMEOUT)
+        (waits && s.stage == Stage::Streams).then(|| s.last_progress + STREAMS_TIMEOUT)
     }
 
-    /// Serves the next waiting client, if the server is free or its client has exceeded its limit.
+    /// Serves the next waiting client, if the server is free or its client has exceeded the limit for opening streams.
     fn take_next(&mut self, host: &mut Host, now: Instant) {
         let is_free = self.session.is_none() && self.outcome.is_none();
         if !is_free && self.must_yield_at().is_none_or(|t| t > now) {
             return;
-        }
-        if self
-            .session
-            .as_ref()
-            .is_some_and(|s| s.stage != Stage::Streams)
-        {
-            self.drop_client(host, now, "the client is silent, and another waits");
-            return; // The end of its session takes the next one.
         }
         if let Some(s) = self.session.take() {
             let ip = s.remote.ip();
@@ -240,7 +222,7 @@ impl Server {
             host.write(s.control, State::AccessDenied.message());
             self.forget(host, now, s);
             let options = self.own_options();
-            self.set_options(host, &options);
+            self.listen(host, &options);
         }
         let next = self.pending.next(self.put_off);
         let Some(mut n) = next.and_then(|id| self.pending.take(id)) else {
@@ -347,7 +329,7 @@ impl Server {
         s.test = Some(Test::new(settings, Role::Server, &mut self.rng));
         host.write(s.control, State::CreateStreams.message());
         if special {
-            self.set_options(host, &options);
+            self.listen(host, &options);
         }
     }
 
@@ -379,7 +361,6 @@ impl Server {
         match (State::from_byte(byte), s.stage) {
             (Some(State::TestEnd), Stage::End) => {
                 s.stage = Stage::Results;
-                s.last_progress = now;
                 s.deadline = now + STEP_TIMEOUT;
                 if let Some(test) = &mut s.test {
                     drain(test, host);
@@ -411,7 +392,6 @@ impl Server {
         host.write(s.control, json_message(&test.results(&s.congestion)));
         host.write(s.control, State::DisplayResults.message());
         s.stage = Stage::Done;
-        s.last_progress = now;
         s.deadline = now + STEP_TIMEOUT;
         test.conclude(Some(results), &s.congestion, &mut self.reporter);
         self.reporter.finish();
@@ -455,7 +435,7 @@ impl Server {
             return;
         }
         let options = self.own_options();
-        self.set_options(host, &options);
+        self.listen(host, &options);
         self.announce();
         self.take_next(host, now);
     }

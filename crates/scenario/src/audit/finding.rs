@@ -49,7 +49,7 @@ pub const CODES: [(&str, Severity, &str); 10] = [
     (
         "rtt-below-path",
         Severity::Error,
-        "a flow's smallest round-trip time is below the propagation delay of its path",
+        "a flow's smallest round-trip time (over UDP, one-way delay) is below the propagation delay of its path",
     ),
     (
         "sum-not-conserved",

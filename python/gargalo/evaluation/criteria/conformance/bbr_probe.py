@@ -77,8 +77,8 @@ def first_up(seen: Seen, since: float = 0.0, length_s: float = 0.0) -> Span | No
 
 
 def look_up_plateau(seen: Seen) -> Figures:
-    """How PROBE_UP ended each time."""
-    ups = [s for s in seen.in_phase("probe-bw-up") if s.after and s.after not in cuts(seen)]
+    """How PROBE_UP ended each time that PROBE_RTT, which is due in any phase, did not cut it short."""
+    ups = [s for s in seen.in_phase("probe-bw-up") if s.after not in ("", "probe-rtt")]
     if not ups:
         return {}
     rounds = [seen.at("full_bandwidth_rounds", s.end) for s in ups]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from gargalo.evaluation.criteria.conformance.seen import labelled
 from gargalo.evaluation.model import CaseResult, Cell, Conformance, Criterion
 from gargalo.evaluation.stacks import Own, not_said
 
@@ -98,9 +99,11 @@ def partly(f: Figures, good: bool, seen: str, **asked: bool) -> Finding:
 
 def named(case: Case, algorithm: str, seed: int) -> Json:
     """Return the scenario of a case, with the label by which its runs are known."""
-    made = case.scenario(algorithm, seed)
     # Stored runs are identified by labels, not by the name of the scenario.
-    flows = [{"label": f"{PREFIX}{case.id}", **f} for f in made["flows"]]
+    label = f"{PREFIX}{case.id}"
+    with labelled(label):
+        made = case.scenario(algorithm, seed)
+    flows = [{"label": label, **f} for f in made["flows"]]
     return {"name": case.id, **made, "flows": flows}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,7 @@ from gargalo.evaluation.networks import seconds
 from gargalo.evaluation.stacks import carried
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -213,13 +215,28 @@ def is_quic(run: Run) -> bool:
     return "quic" in run.flows["transport"]
 
 
+_label: ContextVar[str | None] = ContextVar("label", default=None)
+
+
+@contextmanager
+def labelled(label: str) -> Iterator[None]:
+    """Give the flows that are watched this label meanwhile: random streams are named by it."""
+    token = _label.set(label)
+    try:
+        yield
+    finally:
+        _label.reset(token)
+
+
 def watch(scenario: Json, seed: int, until_s: float | None = None) -> Seen:
     """Run a scenario, perhaps only its beginning, and look at it.
 
     The world is deterministic: until an instant, a run with a change at that instant is the run without it. So
     "when the flow is in PROBE_UP" is found out by a run without what is to happen then.
     """
-    made = carried({**scenario, "seed": seed})
+    label = _label.get()
+    flows = [f if label is None else {"label": label, **f} for f in scenario["flows"]]
+    made = carried({**scenario, "seed": seed, "flows": flows})
     assert made is not None, "cases ask nothing that QUIC cannot do"
     if until_s is not None:
         made["duration"] = seconds(until_s)
