@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use gargalo_units::reason;
 use thiserror::Error as ThisError;
 
+/// End of the name of a results directory that is being written.
 pub(crate) const PARTIAL: &str = ".partial";
 
 /// Why results could not be written.
