@@ -34,10 +34,7 @@ if TYPE_CHECKING:
         ("gargalo script handshake.pkt", "On our stack, in virtual time."),
         ("gargalo script scripts --stack kernel", "All of a directory, on Linux."),
         ("gargalo script handshake.pkt --option sack=false", "With an option of our TCP."),
-        (
-            "gargalo script scripts --option profile=linux-6",
-            "Compared with our Linux; a public suite likewise.",
-        ),
+        ("gargalo script handshake.pkt --option profile=linux-6", "As Linux does it."),
     ]
 )
 @click.argument(
