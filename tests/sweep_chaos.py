@@ -76,6 +76,10 @@ SENTENCES: dict[str, list[set[str]]] = {
     # Both workers were killed, and the next ones are slow to start.
     "has lost all its workers": [{"kill the scheduler"}, {"kill a Dask worker"}],
     "has lost its scheduler": [{"kill the scheduler"}],
+    # It was killed before the sweep had connected to it, or had asked it for its workers.
+    "no Dask scheduler answers at": [{"kill the scheduler"}],
+    "has no workers; start some": [{"kill the scheduler"}, {"kill a Dask worker"}],
+    "do not answer": [{"kill the scheduler"}, {"kill a Dask worker"}],
 }
 """What a sweep may say when it fails, and the faults that lead to it: all of one of the sets.
 
@@ -197,10 +201,10 @@ class World:
         assert code in (0, 1, 2) or (sweep.killed and code == -signal.SIGKILL)
         if code == 0:
             self.repair = []
-        full = code == 2 and "the disk is full" in told
-        if code == 1 or full:
+        damaged = code == 2 and "error: " in told and " is damaged" in told
+        if code in (1, 2) and not damaged:
             assert due(told, faults), f"{told!r} is due to none of {faults}"
-        if code == 2 and not full:
+        if damaged:
             named = re.search(
                 r"error: (.*) is damaged[^;]*; (gargalo sweep .* --repair) (moves|writes)", told
             )

@@ -16,6 +16,7 @@ import pytest
 from gargalo import reporting, studies
 from gargalo.metrics import Interval, mean_interval
 from gargalo.reporting.model import Evidence, TableBlock
+from gargalo.studies import published
 from gargalo.studies.high_speed_tcp import STUDY
 from gargalo.studies.high_speed_tcp.claims import ranking
 from gargalo.studies.high_speed_tcp.measure import background_share
@@ -222,6 +223,10 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     assert fills.evidence[0].value < 0.25 < 0.8 < fills.others[0].evidence[0].value
     facts = json.loads((tmp_path / "study" / "study.json").read_text())
     assert [o["verdict"] for o in facts["claims"][0]["others"]] == ["reproduced", "reproduced"]
+    shown = published.page(published.data(facts))
+    assert "Of 2 claims, Then: 2 contradicted; Today: 1 reproduced, 1 contradicted." in shown
+    row = next(line for line in shown.splitlines() if "#claim-fills" in line)
+    assert row.endswith("| ✗ contradicted | ✓ reproduced | ✓ reproduced: Loss |")
     page = outcome.page.read_text(encoding="utf-8")
     assert "tried: Loss" in page
     loaded = reporting.report_of_study(tmp_path / "study" / "report")
@@ -243,6 +248,18 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     assert [r.name for r in study.readings_of(only)] == ["today"]
     with pytest.raises(KeyError, match='did you mean "today"'):
         study.readings_of(replace(quick, settings={"readings": ["todays"]}))
+
+
+PAGES = Path(__file__).parent.parent / "docs" / "studies" / "results"
+
+
+@pytest.mark.parametrize("stored", sorted(PAGES.glob("*.json")), ids=lambda p: p.stem)
+def test_the_results_of_the_documentation_are_made_of_the_data_beside_them(stored):
+    found = json.loads(stored.read_text(encoding="utf-8"))
+    assert published.page(found) == stored.with_suffix(".md").read_text(encoding="utf-8")
+    study = studies.find(found["study"])
+    assert [c["id"] for c in found["claims"]] == [c.id for c in study.claims]
+    assert [c["text"] for c in found["claims"]] == [c.text for c in study.claims]
 
 
 def saved(figures: int) -> reporting.Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,8 @@ class Outcome:
     claims: list[ClaimRow]
     page: Path
     """The HTML report."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """What this machine cannot do, by what needs it, and why."""
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
@@ -52,7 +54,10 @@ class Outcome:
         return notebook.of_outcome(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts: study, profile, runs, wall time, claims, report."""
+        """Return the facts: study, profile, runs, wall time, claims, report.
+
+        `packets` and `wall_s` are of the runs done now, `all_packets` of all that were simulated.
+        """
         return {
             "study": self.study.name,
             "profile": self.profile.name,
@@ -62,6 +67,8 @@ class Outcome:
             "failed": len(self.sweep.failures),
             "packets": self.sweep.packets,
             "wall_s": self.sweep.wall_s,
+            "all_packets": int(simulated(self.sweep.frame())["packets"].sum()),
+            "missing": dict(self.missing),
             "claims": [
                 {
                     "id": c.id,
@@ -191,7 +198,7 @@ def run_study(
     reporting.save(report, saved)
     page = root / f"{study.name}.html"
     reporting.write(report, page)
-    outcome = Outcome(study, chosen, sweep, claims, page)
+    outcome = Outcome(study, chosen, sweep, claims, page, missing)
     reporting.page.replace(root / "study.json", json.dumps(outcome.to_json(), indent=1) + "\n")
     return outcome
 
@@ -295,6 +302,13 @@ def judged(claim: Claim, context: Context, reading: Reading | None = None) -> Ju
     )
 
 
+def simulated(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs that were not in the lab."""
+    if "late_max_s" not in frame.columns:
+        return frame
+    return frame.filter(pl.col("late_max_s").is_null())
+
+
 def real_time(frame: pl.DataFrame) -> dict[str, str | int | float]:
     """Return what a report says of the runs in the lab."""
     if "late_max_s" not in frame.columns:
@@ -371,10 +385,7 @@ def build_report(
 ) -> Report:
     """Put the report together."""
     frame = context.frame
-    simulated = (
-        frame.filter(pl.col("late_max_s").is_null()) if "late_max_s" in frame.columns else frame
-    )
-    packets = int(simulated["packets"].sum()) if simulated.height else 0
+    virtual = simulated(frame)
     examples: dict[str, str] = {}
     for job in jobs:
         name = f"{job.labels['experiment']}.toml"
@@ -401,10 +412,8 @@ def build_report(
             "engine": f"gargalo {__version__}",
             "runs": sweep.plan.height,
             "repeats per cell": context.profile.repeat,
-            "packets simulated": packets,
-            "time of all simulations, in s of one core": round(float(simulated["wall_s"].sum()), 1)
-            if simulated.height
-            else 0,
+            "packets simulated": int(virtual["packets"].sum()),
+            "time of all simulations, in s of one core": round(float(virtual["wall_s"].sum()), 1),
             **real_time(frame),
             **facts,
         },

@@ -1,0 +1,179 @@
+"""What studies found as pages of the documentation.
+
+`python -m gargalo.studies.published docs` takes what `gargalo study NAME` has left in `runs/studies` and writes
+`docs/studies/results/NAME.json`, every verdict with its evidence, and `NAME.md`, the same as a page. With `--stored`
+the pages are written again from the data beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gargalo import _core
+from gargalo.reporting.model import VERDICTS
+from gargalo.reporting.quantities import measured
+from gargalo.studies.registry import STUDIES
+from gargalo.studies.running import STORES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+MARK = "<!-- Made by `python -m gargalo.studies.published`; do not edit. -->\n\n"
+KEPT = ("study", "profile", "runs", "failed", "all_packets", "missing", "claims")
+"""Of what a study says of itself: not what depends on the machine, or on how often it was called."""
+
+
+def data(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is published of the facts that a study leaves in its directory."""
+    return {"made": f"by gargalo {_core.__version__}"} | {key: outcome[key] for key in KEPT}
+
+
+def judgements(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the verdict on a claim in each reading, that of the first reading first."""
+    first = {key: claim[key] for key in ("reading", "verdict", "evidence", "explanation")}
+    return [first | {"tried": False}, *claim["others"]]
+
+
+def readings(found: Mapping[str, Any]) -> list[str]:
+    """Return the readings that judge all claims."""
+    return list(
+        dict.fromkeys(
+            j["reading"] for c in found["claims"] for j in judgements(c) if not j["tried"]
+        )
+    )
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """Return the page of a study: a table of verdicts, then the evidence of each claim."""
+    name, judging = found["study"], readings(found)
+    lines = [
+        MARK + f"# Results of {name}",
+        "",
+        f"Profile `{found['profile']}`: {found['runs']:,} runs, {found['all_packets']:,} packets simulated, made "
+        f"{found['made']}. `gargalo study {name}` makes them again, with pictures, all cells and their scenarios; "
+        f"[{name}](../{name}.md) says what was done and why it came out so.",
+    ]
+    if found["failed"]:
+        lines += ["", f"**{found['failed']} runs failed.**"]
+    for what, why in found["missing"].items():
+        lines += ["", f"Not done: {what}. {why}"]
+    lines += ["", counted(found, judging), ""]
+    lines += table(
+        ["claim", *(j or "verdict" for j in judging), "tried on the first"],
+        overview(found, judging),
+    )
+    for claim in found["claims"]:
+        lines += ["", *section(claim)]
+    return "\n".join(lines) + "\n"
+
+
+def counted(found: Mapping[str, Any], judging: Sequence[str]) -> str:
+    """Return how many claims have which verdict, in each reading that judges all."""
+    told = []
+    for reading in judging:
+        verdicts = [
+            j["verdict"] for c in found["claims"] for j in judgements(c) if j["reading"] == reading
+        ]
+        counts = ", ".join(f"{verdicts.count(v)} {v}" for v in VERDICTS if v in verdicts)
+        told.append(f"{reading}: {counts}" if reading else counts)
+    return f"Of {len(found['claims'])} claims, {'; '.join(told)}."
+
+
+def overview(found: Mapping[str, Any], judging: Sequence[str]) -> Iterable[list[str]]:
+    """Return a row for each claim: verdicts, and hypotheses by their verdict."""
+    for claim in found["claims"]:
+        all_of = judgements(claim)
+        by_reading = {j["reading"]: sign(j["verdict"]) for j in all_of if not j["tried"]}
+        tried: dict[str, list[str]] = {}
+        for j in all_of:
+            if j["tried"]:
+                tried.setdefault(j["verdict"], []).append(j["reading"])
+        told = "; ".join(f"{sign(v)}: {', '.join(r)}" for v, r in tried.items())
+        link = f"[{claim['text']}](#{anchor(claim)})"
+        yield [link, *(by_reading.get(r, "") for r in judging), told]
+
+
+def section(claim: Mapping[str, Any]) -> list[str]:
+    """Return a claim with the verdicts' reasons, and every figure in each reading that has it."""
+    all_of = judgements(claim)
+    lines = [f"## {claim['id']} {{#{anchor(claim)}}}", "", claim["text"], ""]
+    for j in all_of:
+        who = f"**{j['reading']}:** " if j["reading"] else ""
+        why = j["explanation"] or (j["evidence"] if isinstance(j["evidence"], str) else "")
+        lines.append(f"- {who}{sign(j['verdict'])}{f': {why}' if why else ''}")
+    measured_in = [j for j in all_of if not isinstance(j["evidence"], str)]
+    labels = dict.fromkeys((e["label"], e["expected"]) for j in measured_in for e in j["evidence"])
+    if not labels:
+        return lines
+    rows = []
+    for label, expected in labels:
+        cells = []
+        for j in measured_in:
+            lines_of = [
+                e for e in j["evidence"] if (e["label"], e["expected"]) == (label, expected)
+            ]
+            cells.append(written(lines_of[0]) if lines_of else "")
+        rows.append([label, *cells, expected])
+    heads = ["figure", *(j["reading"] or "measured" for j in measured_in), "claimed"]
+    return [*lines, "", *table(heads, rows)]
+
+
+def written(line: Mapping[str, Any]) -> str:
+    """Write a figure with its interval."""
+    if line["value"] is None:
+        return "not measured"
+    text = measured(line["value"], line["unit"])
+    if line["low"] is None or line["high"] is None or line["low"] == line["high"]:
+        return text
+    return f"{text} [{measured(line['low'], line['unit'])}, {measured(line['high'], line['unit'])}]"
+
+
+def sign(verdict: str) -> str:
+    """Return a verdict with its sign."""
+    return next(f"{mark.sign} {v}" for v, mark in VERDICTS.items() if v == verdict)
+
+
+def anchor(claim: Mapping[str, Any]) -> str:
+    """Return the place of a claim on its page."""
+    return f"claim-{claim['id']}"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    cells = [heads, ["---"] * len(heads), *rows]
+    return [f"| {' | '.join(c.replace('|', '/') for c in row)} |" for row in cells]
+
+
+def main() -> None:
+    """Write data and pages."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("docs", type=Path)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="Default: all that were run.")
+    parser.add_argument("--profile", default="quick")
+    parser.add_argument(
+        "--stored", action="store_true", help="write pages from the data beside them"
+    )
+    given = parser.parse_args()
+    folder = given.docs / "studies" / "results"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in given.names or sorted(STUDIES):
+        stored, left = folder / f"{name}.json", STORES / name / given.profile / "study.json"
+        if not given.stored:
+            if not left.is_file():
+                print(f"{left} is not there: gargalo study {name} makes it", file=sys.stderr)
+                continue
+            found = data(json.loads(left.read_text(encoding="utf-8")))
+            text = json.dumps(found, indent=1, ensure_ascii=False)
+            stored.write_text(text + "\n", encoding="utf-8")
+        if stored.is_file():
+            found = json.loads(stored.read_text(encoding="utf-8"))
+            stored.with_suffix(".md").write_text(page(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
