@@ -16,7 +16,7 @@ import pytest
 from gargalo import reporting, studies
 from gargalo.metrics import Interval, mean_interval
 from gargalo.reporting.model import Evidence, TableBlock
-from gargalo.studies import published
+from gargalo.studies import pages
 from gargalo.studies.high_speed_tcp import STUDY
 from gargalo.studies.high_speed_tcp.claims import ranking
 from gargalo.studies.high_speed_tcp.measure import background_share
@@ -223,7 +223,7 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     assert fills.evidence[0].value < 0.25 < 0.8 < fills.others[0].evidence[0].value
     facts = json.loads((tmp_path / "study" / "study.json").read_text())
     assert [o["verdict"] for o in facts["claims"][0]["others"]] == ["reproduced", "reproduced"]
-    shown = published.page(published.data(facts))
+    shown = pages.page(pages.data(facts))
     assert "Of 2 claims, Then: 2 contradicted; Today: 1 reproduced, 1 contradicted." in shown
     row = next(line for line in shown.splitlines() if "#claim-fills" in line)
     assert row.endswith("| ✗ contradicted | ✓ reproduced | ✓ reproduced: Loss |")
@@ -256,7 +256,7 @@ PAGES = Path(__file__).parent.parent / "docs" / "studies" / "results"
 @pytest.mark.parametrize("stored", sorted(PAGES.glob("*.json")), ids=lambda p: p.stem)
 def test_the_results_of_the_documentation_are_made_of_the_data_beside_them(stored):
     found = json.loads(stored.read_text(encoding="utf-8"))
-    assert published.page(found) == stored.with_suffix(".md").read_text(encoding="utf-8")
+    assert pages.page(found) == stored.with_suffix(".md").read_text(encoding="utf-8")
     study = studies.find(found["study"])
     assert [c["id"] for c in found["claims"]] == [c.id for c in study.claims]
     assert [c["text"] for c in found["claims"]] == [c.text for c in study.claims]

@@ -1,6 +1,6 @@
 """What studies found as pages of the documentation.
 
-`python -m gargalo.studies.published docs` takes what `gargalo study NAME` has left in `runs/studies` and writes
+`python -m gargalo.studies.pages docs` takes what `gargalo study NAME` has left in `runs/studies` and writes
 `docs/studies/results/NAME.json`, every verdict with its evidence, and `NAME.md`, the same as a page. With `--stored`
 the pages are written again from the data beside them.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-MARK = "<!-- Made by `python -m gargalo.studies.published`; do not edit. -->\n\n"
+MARK = "<!-- Made by `python -m gargalo.studies.pages`; do not edit. -->\n\n"
 KEPT = ("study", "profile", "runs", "failed", "all_packets", "missing", "claims")
 """Of what a study says of itself: not what depends on the machine, or on how often it was called."""
 
