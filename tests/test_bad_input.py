@@ -221,12 +221,40 @@ def test_options_of_a_shell_are_named(gargalo):
         "--trace": "nowhere",
         "--mtu": "5",
         "--busy-poll": "x",
+        "--cpu": "99999",
     }
     for option, value in options.items():
         done = gargalo("shell", option, value, "true")
         assert done.returncode == 2
         assert done.stderr.startswith(f"error: {option}: "), done.stderr
         assert "topology" not in done.stderr
+        assert "scenario" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--against", "rneo", 'there is no congestion control "rneo"; did you mean "reno"?'),
+        ("--against", "reno,zzzz", 'there is no congestion control "zzzz"; there are balia, bbr'),
+        ("--against", "mine.py", 'there is no congestion control "mine.py"; there are'),
+        ("--profile", "quik", 'there is no profile "quik"; did you mean "quick"?'),
+        ("--only", "bufferbloaat", 'there is no criterion "bufferbloaat"; did you mean'),
+        ("--stack", "nnoq", 'there is no stack "nnoq"; '),
+    ],
+)
+def test_names_that_evaluate_does_not_know_are_named_with_their_option(
+    gargalo, option, value, told
+):
+    done = gargalo("evaluate", "cubic", "--only", "low-rate", option, value)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {option}: {told}"), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_algorithm_that_is_not_known_is_told_with_a_similar_name(gargalo):
+    done = gargalo("evaluate", "rneo")
+    assert done.returncode == 2
+    assert 'there is no congestion control "rneo"; did you mean "reno"?' in done.stderr
 
 
 @pytest.mark.parametrize(

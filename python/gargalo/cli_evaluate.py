@@ -146,6 +146,7 @@ def evaluate(
     from gargalo import judging
     from gargalo.evaluation import evaluate as run
     from gargalo.evaluation import records
+    from gargalo.evaluation.running import UnknownNameError
     from gargalo.native import is_library
     from gargalo.screen import err
     from gargalo.sweeps.progress import display
@@ -176,8 +177,8 @@ def evaluate(
                 begin=places.check,
                 progress=progress,
             )
-    except KeyError as e:
-        fail(str(e.args[0]))
+    except UnknownNameError as e:
+        fail(f"--{e.args[0]}")
     grave = tell_sweep(found.sweep, judging.findings(found.sweep))
     try:
         with sweep_errors():

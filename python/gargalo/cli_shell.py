@@ -139,6 +139,10 @@ def shell(
     down = direction(down_rate, down_delay, down_loss, down_trace, down_queue, None, "down-")
     sizes = {} if mtu is None else {"mtu": mtu}
     link = {**both, **sizes, **{name: d for name, d in (("up", up), ("down", down)) if d}}
+    if cpu is not None and cpu >= os.sysconf("SC_NPROCESSORS_CONF"):
+        fail(
+            f"--cpu: there is no processor {cpu}; they are counted from 0, and there are {os.cpu_count()}"
+        )
     lab = {"busy_poll": busy_poll, "cpu": cpu, "offload": False if no_offload else None}
     text = scenario_of(link, seed, {k: v for k, v in lab.items() if v is not None})
     if print_scenario:

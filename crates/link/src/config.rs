@@ -192,12 +192,14 @@ impl TraceFile {
         Arc::clone(&self.trace)
     }
 
-    fn load(path: &Path) -> Result<DeliveryTrace, Error> {
+    /// Reads a trace that was given as `file`.
+    fn load(file: &str, path: &Path) -> Result<DeliveryTrace, Error> {
         let text = Files::text(path).map_err(|e| {
-            let help = format!(
-                "looked for {}; paths are relative to the scenario file",
-                path.display()
-            );
+            let relative = match Path::new(file).is_absolute() {
+                true => "",
+                false => "; paths are relative to the scenario file",
+            };
+            let help = format!("looked for {}{relative}", path.display());
             Error::new(format!("the trace cannot be read: {}", reason(&e))).help(help)
         })?;
         DeliveryTrace::parse(&text).map_err(|e| {
@@ -213,7 +215,7 @@ impl Setting for TraceFile {
     }
     fn read(json: &Json, files: &mut Files) -> Result<Self, Error> {
         let file = String::read(json, files)?;
-        let trace = files.get(&file, Self::load)?;
+        let trace = files.get(&file, |path| Self::load(&file, path))?;
         let path = files.path(&file);
         let path = std::path::absolute(&path).unwrap_or(path);
         let file = path.to_string_lossy().into_owned();

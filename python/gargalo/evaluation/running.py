@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.plugins import Plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gargalo import audit
     from gargalo.evaluation.model import Criterion, Result
@@ -91,6 +92,26 @@ class Evaluation:
     sweep: Sweep
 
 
+class UnknownNameError(KeyError):
+    """An argument of `evaluate` has a name that is not known; the text begins with the argument."""
+
+
+@contextmanager
+def argument(name: str) -> Iterator[None]:
+    """Put the name of an argument before what is wrong with a name in it."""
+    try:
+        yield
+    except KeyError as e:
+        msg = f"{name}: {e.args[0]}"
+        raise UnknownNameError(msg) from None
+
+
+def known_controls() -> dict[str, str]:
+    """Return every name of a congestion control that is known here, with the one under which it is listed."""
+    built_in = {n: str(c["name"]) for c in _core.congestion() for n in (c["name"], *c["aliases"])}
+    return built_in | {n: n for n in registered()["congestion"]}
+
+
 def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]]:
     """Return the algorithms that names, Python files and shared libraries stand for, and the files that can be loaded.
 
@@ -98,17 +119,22 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
         SweepError: A name is not known.
 
     """
-    # From every name to the one it is listed under.
-    known = {n: str(c["name"]) for c in _core.congestion() for n in (c["name"], *c["aliases"])}
     found: list[Candidate] = []
     files: list[Path] = []
     for name in names:
         path = Path(name)
         if path.suffix != ".py" and not native.is_library(path):
-            if str(name) not in known and str(name) not in registered()["congestion"]:
-                msg = f'there is no congestion control "{name}": see `gargalo list congestion`, or give a Python file or a shared library'
+            known = known_controls()
+            if str(name) not in known:
+                near = _core.nearest(str(name), sorted(known))
+                hint = (
+                    f'did you mean "{near}"?'
+                    if near
+                    else "see `gargalo list congestion`, or give a Python file or a shared library"
+                )
+                msg = f'there is no congestion control "{name}"; {hint}'
                 raise SweepError(msg)
-            found.append(Candidate(known.get(str(name), str(name))))
+            found.append(Candidate(known[str(name)]))
             continue
         if not path.is_file():
             msg = f"{path}: no such file"
@@ -231,21 +257,27 @@ def evaluate(
         progress: Called a few times a second.
 
     Raises:
-        KeyError: There is no such profile or criterion.
-        SweepError: A name is not known; see `gargalo.sweeps.execute` for the other errors.
+        UnknownNameError: There is no such profile, criterion, stack or reference; the text begins with the argument.
+        SweepError: An algorithm is not known; see `gargalo.sweeps.execute` for the other errors.
 
     """
-    chosen = judging.find("profile", profile, PROFILES).with_repeat(repeat)
-    criteria = [find(o) for o in only] or list(CRITERIA)
+    with argument("profile"):
+        chosen = judging.find("profile", profile, PROFILES).with_repeat(repeat)
+    with argument("only"):
+        criteria = [find(o) for o in only] or list(CRITERIA)
     known = {} if stack is None else interop_stacks()
-    wanted, files = (
-        candidates(names)
-        if stack is None
-        else (candidates_of(judging.find("stack", stack, known), names), [])
-    )
+    if stack is None:
+        wanted, files = candidates(names)
+    else:
+        with argument("stack"):
+            inside = judging.find("stack", stack, known)
+        wanted, files = candidates_of(inside, names), []
+    with argument("against"):
+        # Those that the files of candidates register are known now.
+        beside = [judging.find("congestion control", n, known_controls()) for n in against]
     if begin is not None:
         begin([c.name for c in wanted], chosen)
-    references = list(dict.fromkeys((*REFERENCES, *against)))
+    references = list(dict.fromkeys((*REFERENCES, *beside)))
     whole = [c.name for c in wanted if not c.broken]
     planned: dict[str, str] = {
         name: name if stack is None else Own(name, INSIDE, label=name) for name in references

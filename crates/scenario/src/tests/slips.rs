@@ -131,7 +131,7 @@ fn slips_are_told_with_line_and_fix() {
         rejects(
             &t("\"100Mbit/s\"", "{ trace = \"/dev/zero\" }"),
             "not a regular file",
-            "relative to the scenario",
+            "looked for /dev/zero",
             9,
         );
     }
