@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from conftest import environment
-from gargalo import cli_completion
+from gargalo import cli_completion, reading
 from gargalo.cli import COMMANDS, app
 
 CALLED_GARGALO = "import sys\nfrom gargalo.cli import main\nsys.argv[0] = 'gargalo'\nmain()"
@@ -105,6 +105,25 @@ def test_completion_is_printed_and_installed_once(shell, tmp_path, monkeypatch):
     assert (tmp_path / place.removeprefix("~/")).read_text() == printed.output
     if start is not None:
         assert (tmp_path / start.removeprefix("~/")).read_text().split("\n").count(line) == 1
+
+
+def test_what_a_shell_reads_at_its_start_is_read_with_a_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr(cli_completion, "current", lambda: "bash")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with (tmp_path / ".bashrc").open("wb") as file:
+        file.truncate(reading.MOST_TEXT + 1)
+    done = CliRunner().invoke(app, ["--install-completion"])
+    assert done.exit_code == 1
+    assert ".bashrc: it has 67.1 MB, more than the 67.1 MB that are read" in done.output
+
+
+def test_an_example_in_the_place_of_a_huge_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with (tmp_path / "l4s.toml").open("wb") as file:
+        file.truncate(8 << 40)
+    done = CliRunner().invoke(app, ["example", "l4s"])
+    assert done.exit_code == 2
+    assert "l4s.toml exists; choose another name or place" in done.output
 
 
 def test_a_shell_without_completion_is_named(monkeypatch):

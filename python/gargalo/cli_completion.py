@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import shellingham
 from click.shell_completion import get_completion_class
 
-from gargalo.cli_common import FAILED, fail
+from gargalo import reading
+from gargalo.cli_common import FAILED, because, fail
 
 if TYPE_CHECKING:
     import click
@@ -42,7 +43,8 @@ def offer(app: click.Command, *, install: bool) -> None:
             f"{shell} completion is in {put(shell, script)}; it is used by shells started from now on"
         )
     except OSError as e:
-        fail(f"{e.filename}: {e.strerror}; add the output of --show-completion yourself", FAILED)
+        where = e.filename or PLACES[shell][1]
+        fail(f"{where}: {because(e)}; add the output of --show-completion yourself", FAILED)
 
 
 def current() -> str:
@@ -61,7 +63,7 @@ def put(shell: str, script: str) -> Path:
     path.write_text(script + "\n", encoding="utf-8")
     if start is not None:
         file = Path(start).expanduser()
-        there = file.read_text(encoding="utf-8") if file.exists() else ""
+        there = reading.text(file) if file.exists() else ""
         if line not in there.splitlines():
             with file.open("a", encoding="utf-8") as opened:
                 opened.write(f"\n{line}\n")

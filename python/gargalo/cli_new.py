@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gargalo import reading
 from gargalo.cli_common import PATH, because, fail, json_option, printable, say, to_json
 from gargalo.cli_help import command
 from gargalo.cli_text import definitions
@@ -136,8 +137,7 @@ def example(name: str, output: Path | None, overwrite: bool, as_json: bool) -> N
 
 def write(files: Mapping[Path, str], *, overwrite: bool) -> None:
     """Write files, or none; those that are there with the same text are left."""
-    there = {file: file.read_bytes() for file in files if file.is_file()}
-    old = [f for f, text in files.items() if there.get(f, text.encode()) != text.encode()]
+    old = [f for f, text in files.items() if f.is_file() and not has(f, text)]
     if old and not overwrite:
         fail(f"{old[0]} exists; choose another name or place, or add --overwrite")
     for file, text in files.items():
@@ -146,3 +146,11 @@ def write(files: Mapping[Path, str], *, overwrite: bool) -> None:
             file.write_text(text, encoding="utf-8")
         except OSError as e:
             fail(f"{file}: cannot be written: {because(e)}")
+
+
+def has(file: Path, text: str) -> bool:
+    """Whether a file that is there has this text."""
+    try:
+        return reading.data(file, reading.MOST_TEXT) == text.encode()
+    except OSError:
+        return False

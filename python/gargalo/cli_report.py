@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gargalo import reading
 from gargalo.cli_common import PATH, because, fail, refuse_another
 from gargalo.cli_help import command
 
@@ -70,6 +71,7 @@ def report(
 def is_report(path: Path) -> bool:
     """Whether a file is a page that `gargalo.reporting.write` made."""
     try:
+        reading.check(path)  # A named pipe would be waited for.
         with path.open("rb") as file:
             return b'<meta name="generator" content="gargalo report' in file.read(2048)
     except OSError:

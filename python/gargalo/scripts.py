@@ -174,7 +174,7 @@ def run(
     request = {
         "texts": list(texts),
         "directories": [str(p.resolve().parent) for p in paths] if paths else [None] * len(texts),
-        "init": [str(init), init.read_text(encoding="utf-8")] if init else None,
+        "init": [str(init), reading.text(init)] if init else None,
         "defines": [list(pair) for pair in defines],
         "strict_end": strict_end,
         "kernel": kernel,

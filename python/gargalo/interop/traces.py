@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from gargalo import reading
 from gargalo.interop import wire
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def of_run(run: Run) -> Traces:
         moved = None if shown is None or shown.move is None else shown.move.at_s
         pause_s = None if moved is None else longest_pause(run.flow_samples, flow, moved)
         flows.append(Trace(shown, told["detail"].to_list(), pause_s))
-    return Traces(flows, hashlib.sha256(file.read_bytes()).hexdigest())
+    return Traces(flows, hashlib.sha256(reading.data(file)).hexdigest())
 
 
 def longest_pause(samples: pl.DataFrame, flow: int, since_s: float) -> float:

@@ -6,6 +6,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from gargalo import reading
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
@@ -65,7 +67,7 @@ def datagrams(file: Path) -> Iterator[Datagram]:
         ValueError: It is not such a capture.
 
     """
-    data = file.read_bytes()
+    data = reading.data(file)
     at = 0
     while at + 12 <= len(data):
         kind, length = struct.unpack_from("<II", data, at)
