@@ -321,10 +321,15 @@ impl World {
             return;
         };
         let (was_due, was_completed) = (flow.talk.due(), flow.talk.completed());
-        let (due, over) = match flow.sides[index].end {
-            Some(End::Tcp(_)) => self.after_tcp(slot, index),
-            Some(End::Mptcp(_) | End::Quic(_)) => self.after_others(slot, index),
-            None => return,
+        let end = &mut flow.sides[index].end;
+        let (due, over) = if matches!(end, Some(End::Tcp(_))) {
+            self.after_tcp(slot, index)
+        } else {
+            match end.take() {
+                Some(End::Mptcp(side)) => self.after_mptcp(slot, index, side),
+                Some(End::Quic(side)) => self.after_quic(slot, index, side),
+                Some(End::Tcp(_)) | None => return,
+            }
         };
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
@@ -348,18 +353,7 @@ impl World {
         }
     }
 
-    /// The same for Multipath TCP and QUIC: returns when the end must be woken, and whether it is over.
-    #[inline(never)]
-    fn after_others(&mut self, slot: u32, index: usize) -> (Option<Instant>, bool) {
-        let flow = self.flows.get_mut(slot);
-        match flow.and_then(|flow| flow.sides[index].end.take()) {
-            Some(End::Mptcp(side)) => self.after_mptcp(slot, index, side),
-            Some(End::Quic(side)) => self.after_quic(slot, index, side),
-            Some(End::Tcp(_)) | None => (None, false),
-        }
-    }
-
-    /// The same for TCP.
+    /// The same for TCP: returns when the end must be woken, and whether it is over.
     #[inline(always)]
     fn after_tcp(&mut self, slot: u32, index: usize) -> (Option<Instant>, bool) {
         let now = self.now;

@@ -208,6 +208,7 @@ impl World {
     }
 
     /// Lets one end act; returns when it must be woken, and whether it is over.
+    #[inline(never)]
     pub(crate) fn after_mptcp(
         &mut self,
         slot: u32,

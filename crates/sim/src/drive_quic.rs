@@ -180,6 +180,7 @@ impl World {
     }
 
     /// Lets one end act; returns when it must be woken, and whether it is over.
+    #[inline(never)]
     pub(crate) fn after_quic(
         &mut self,
         slot: u32,

@@ -191,6 +191,24 @@ fn a_client_may_move() {
     }
 }
 
+/// Round-trip times are those of the sender of the data, whichever end it is: a queue stands in its direction, which the
+/// receiver has only seen empty, in the handshake.
+#[test]
+fn round_trips_are_measured_by_the_sender() {
+    for workload in [
+        "bulk = { bytes = \"10MB\" }",
+        "request = { objects = 1, size = \"10MB\" }",
+    ] {
+        let flow = format!("transport.quic = {{}}\nworkload.{workload}");
+        let link = "rate = \"10Mbit/s\", queue = { droptail = \"50ms\" }";
+        let out = simulate(&network(link, &[&flow]));
+        let rtt = |which: &str| out.json["flows"][0][which].as_f64().unwrap();
+        let (least, usual) = (rtt("rtt_min_s"), rtt("rtt_p50_s"));
+        assert!((0.040..0.045).contains(&least), "{workload}: {least}");
+        assert!((0.060..0.095).contains(&usual), "{workload}: {usual}");
+    }
+}
+
 #[test]
 fn several_paths_carry_one_connection() {
     let text = |options: &str| {
