@@ -424,3 +424,11 @@ def test_a_compiled_congestion_control_that_fails_is_named(
     )
     assert done.returncode == 1
     assert f"error: {library}: broken: on_ack() {told}" in done.stderr
+
+
+def test_clients_one_after_the_other_are_all_served(net: Network):
+    needs("iperf3")
+    with net.server("iperf3", "-s", "-p", 5302) as (_, host, _):
+        for i in range(60):
+            done = net.run("iperf3", "-c", host, "-p", 5302, "-n", "100K")
+            assert done.returncode == 0, f"client {i}: {done.stdout}{done.stderr}"

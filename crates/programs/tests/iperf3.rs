@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use gargalo_cc::{Params, Registered};
 use gargalo_host::{Host, HostConfig};
@@ -26,6 +26,8 @@ struct Node {
     inbox: VecDeque<(Instant, Vec<u8>)>,
     /// When our line is free.
     free: Instant,
+    /// It acts at multiples of this time, on all that has come since.
+    wakes: Duration,
     out: String,
     err: String,
 }
@@ -41,6 +43,7 @@ impl Node {
             app,
             inbox: VecDeque::new(),
             free: Instant::ZERO,
+            wakes: Duration::from_nanos(1),
             out: String::new(),
             err: String::new(),
         }
@@ -57,10 +60,16 @@ impl Node {
             self.host.poll_timeout(),
             self.app.poll_timeout(),
         ];
-        due.into_iter().flatten().min()
+        let due = due.into_iter().flatten().min()?.as_nanos();
+        Some(Instant::from_nanos(
+            due.next_multiple_of(self.wakes.as_nanos()),
+        ))
     }
 
     fn step(&mut self, now: Instant, peer: &mut VecDeque<(Instant, Vec<u8>)>) {
+        if !now.as_nanos().is_multiple_of(self.wakes.as_nanos()) {
+            return;
+        }
         while self.inbox.front().is_some_and(|p| p.0 <= now) {
             let (_, datagram) = self.inbox.pop_front().unwrap();
             self.host.handle(now, &datagram);
@@ -529,7 +538,7 @@ impl Application for BesideSilent {
 #[test]
 fn a_silent_client_does_not_block_others() {
     const COOKIE: &[u8] = b"abcdefghijklmnopqrstuvwxyz2345674567\0";
-    // What iperf3 sends, and a request for segments of another size, for which the server listens anew.
+    // What iperf3 sends, and a request for segments of another size, for which the server listens with other options.
     let with = |parameters: &str| {
         let length = (parameters.len() as u32).to_be_bytes();
         [COOKIE, &length, parameters.as_bytes()].concat()
@@ -563,6 +572,215 @@ fn a_silent_client_does_not_block_others() {
         p.run(Duration::from_secs(10), both_done);
         p.client.is_done();
         p.server.is_done();
+    }
+}
+
+/// A client, and another that connects at an instant and says what it wants.
+struct InTurn {
+    client: Client,
+    at: Instant,
+    second: Option<gargalo_host::ConnectionId>,
+    /// What the server told the second, as bytes; 0 for the end of its connection.
+    told: Arc<Mutex<Vec<u8>>>,
+    done: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Application for InTurn {
+    fn start(&mut self, host: &mut Host, now: Instant) {
+        self.client.start(host, now);
+    }
+    fn on_event(&mut self, host: &mut Host, now: Instant, event: gargalo_host::HostEvent) {
+        use gargalo_host::HostEvent::{Closed, Connected, PeerClosed, Readable};
+        match event {
+            Connected(id) if Some(id) == self.second => {
+                host.write(id, REQUEST.concat().into());
+            }
+            Readable(id) if Some(id) == self.second => {
+                while let Some(bytes) = host.read(id, 100) {
+                    self.told.lock().unwrap().extend_from_slice(&bytes);
+                }
+            }
+            PeerClosed(id) | Closed { id, .. } if Some(id) == self.second => {
+                self.told.lock().unwrap().push(0);
+            }
+            event => self.client.on_event(host, now, event),
+        }
+        if self.client.outcome().is_some() {
+            self.done.lock().unwrap().get_or_insert(now);
+        }
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        let second = self.second.is_none().then_some(self.at);
+        let own = self.client.poll_timeout();
+        let own = own.filter(|_| self.client.outcome().is_none());
+        second.into_iter().chain(own).min()
+    }
+    fn handle_timeout(&mut self, host: &mut Host, now: Instant) {
+        if now >= self.at && self.second.is_none() {
+            self.second = Some(silent(host, now));
+        }
+        self.client.handle_timeout(host, now);
+    }
+    fn turn(&mut self, host: &mut Host, now: Instant) {
+        self.client.turn(host, now);
+    }
+    fn interrupt(&mut self, host: &mut Host, now: Instant) {
+        self.client.interrupt(host, now);
+    }
+    fn outcome(&self) -> Option<&Outcome> {
+        self.client.outcome()
+    }
+    fn poll_output(&mut self) -> Option<Output> {
+        self.client.poll_output()
+    }
+}
+
+/// A cookie, and the parameters of a test with their length.
+const REQUEST: [&[u8]; 3] = [
+    b"abcdefghijklmnopqrstuvwxyz2345674567\0",
+    &[0, 0, 0, 43],
+    br#"{"tcp":true,"time":10,"parallel":1,"len":9}"#,
+];
+
+/// Runs a client to its end, and the second until it was told something; returns when the first was done, and that.
+fn in_turn(settings: Settings, at: Instant) -> (Instant, Vec<u8>) {
+    let mut p = pair(settings.clone(), false);
+    let (told, done) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::default());
+    p.client.app = Box::new(InTurn {
+        client: client("10.0.0.2:5201".parse().unwrap(), "10.0.0.2", settings),
+        at,
+        second: None,
+        told: Arc::clone(&told),
+        done: Arc::clone(&done),
+    });
+    p.run(Duration::from_secs(20), |p| {
+        let told = told.lock().unwrap();
+        p.client.app.outcome().is_some() && told.len() > 1
+    });
+    p.client.is_done();
+    let (done, told) = (done.lock().unwrap().unwrap(), told.lock().unwrap().clone());
+    (done, told)
+}
+
+#[test]
+fn a_client_that_comes_while_another_ends_is_served_next() {
+    let settings = Settings {
+        end: End::Bytes(100_000),
+        mss: 600,
+        ..json()
+    };
+    let late = Instant::ZERO + Duration::from_secs(19);
+    let (done, _) = in_turn(settings.clone(), late);
+    // The client's test ends two round trips before it is done, and its last word arrives a way after that.
+    for before in 0..20 {
+        let at = done - Duration::from_millis(before);
+        let (_, told) = in_turn(settings.clone(), at);
+        // That the server has taken it, and then that it opens its streams: its turn has come.
+        assert_eq!(told, [9, 10], "{before} ms before the other was done");
+    }
+}
+
+#[test]
+fn a_client_beside_a_running_test_is_told_that_the_server_is_busy() {
+    let at = Instant::ZERO + Duration::from_millis(500);
+    let settings = Settings {
+        end: End::Time(1),
+        ..json()
+    };
+    // ACCESS_DENIED, -1, and the end of the connection; the test goes on undisturbed.
+    assert_eq!(in_turn(settings, at).1[..2], [255, 0]);
+}
+
+/// Clients on one host, each of which connects as soon as the one before has said its last word.
+#[derive(Default)]
+struct Series {
+    /// Those that have not gone.
+    clients: Vec<Client>,
+    begun: u64,
+    outcome: Option<Outcome>,
+}
+
+impl Series {
+    const CLIENTS: u64 = 100;
+
+    fn begin(&mut self, host: &mut Host, now: Instant) {
+        let settings = Settings {
+            end: End::Bytes(20_000),
+            // Every other one asks for options of its own.
+            mss: if self.begun.is_multiple_of(2) { 0 } else { 600 },
+            ..json()
+        };
+        let (server, transport) = ("10.0.0.2:5201".parse().unwrap(), transport("cubic"));
+        let (env, seed) = (environment(), self.begun);
+        let mut client = Client::new(server, "10.0.0.2", settings, &transport, env, seed);
+        client.start(host, now);
+        self.clients.push(client);
+        self.begun += 1;
+    }
+}
+
+impl Application for Series {
+    fn start(&mut self, host: &mut Host, now: Instant) {
+        self.begin(host, now);
+    }
+    fn on_event(&mut self, host: &mut Host, now: Instant, event: gargalo_host::HostEvent) {
+        for client in &mut self.clients {
+            client.on_event(host, now, event.clone());
+        }
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.clients.iter().filter_map(|c| c.poll_timeout()).min()
+    }
+    fn handle_timeout(&mut self, host: &mut Host, now: Instant) {
+        for client in &mut self.clients {
+            client.handle_timeout(host, now);
+        }
+    }
+    fn turn(&mut self, host: &mut Host, now: Instant) {
+        for client in &mut self.clients {
+            client.turn(host, now);
+        }
+        // Its report.
+        let is_done = self
+            .clients
+            .last_mut()
+            .is_some_and(|c| c.poll_output().is_some());
+        if is_done && self.begun < Self::CLIENTS {
+            self.begin(host, now);
+        }
+        let outcome = &mut self.outcome;
+        self.clients.retain(|c| match c.outcome() {
+            Some(failed @ Outcome::Failed(_)) => {
+                *outcome = Some(failed.clone());
+                false
+            }
+            ended => ended.is_none(),
+        });
+        if self.clients.is_empty() {
+            self.outcome.get_or_insert(Outcome::Done);
+        }
+    }
+    fn interrupt(&mut self, host: &mut Host, now: Instant) {
+        for client in &mut self.clients {
+            client.interrupt(host, now);
+        }
+    }
+    fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+}
+
+/// A server that wakes now and then takes the last word of one client and the SYN of the next in one batch.
+#[test]
+fn clients_one_after_the_other_are_all_served() {
+    for wakes in [1, 1_000_000, 7_000_000] {
+        let mut p = pair(json(), false);
+        p.server.wakes = Duration::from_nanos(wakes);
+        p.client.app = Box::new(Series::default());
+        p.run(Duration::from_secs(60), |p| {
+            p.client.app.outcome().is_some()
+        });
+        p.client.is_done();
     }
 }
 

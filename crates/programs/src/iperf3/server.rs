@@ -20,7 +20,7 @@ use crate::application::{Application, Outcome, Output};
 
 /// Time limit of the client being served for any step except the test itself.
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time limit to open its streams, or the next of them, while other clients wait.
+/// Time limit to open its streams, or the next of them, and for any step after the test, while other clients wait.
 const STREAMS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest parameters that are accepted, in bytes.
 const LONGEST_PARAMETERS: usize = 64 << 10;
@@ -37,7 +37,7 @@ pub struct Server {
     rng: Pcg64,
     reporter: Reporter,
     listeners: Vec<ListenerId>,
-    /// Empty during a test.
+    /// Empty while a test runs.
     pending: PendingClients,
     session: Option<Session>,
     /// Address of the client that last lost the server to another.
@@ -57,7 +57,7 @@ struct Session {
     stage: Stage,
     test: Option<Test>,
     congestion: String,
-    /// When it was accepted, or last opened a stream.
+    /// When it was accepted, last opened a stream, or took a step after the test.
     last_progress: Instant,
     /// When it times out.
     deadline: Instant,
@@ -99,17 +99,19 @@ impl Server {
         }
     }
 
+    /// Opens the listeners, once; later it only changes the options of the connections that come from then on. A
+    /// listener that is closed and opened again resets clients that are just connecting.
     fn listen(&mut self, host: &mut Host, options: &SocketOptions) {
-        for id in self.listeners.drain(..) {
-            host.close_listener(id);
-        }
-        for local in &self.listen {
-            match host.listen(*local, options.clone()) {
-                Ok(id) => self.listeners.push(id),
-                Err(e) => {
-                    let why = format!("unable to listen on {local}: {e}");
-                    self.outcome = Some(Outcome::Failed(why));
-                }
+        for (n, local) in self.listen.iter().enumerate() {
+            let listened = match self.listeners.get(n) {
+                Some(id) => host.set_listener_options(*id, options.clone()),
+                None => host
+                    .listen(*local, options.clone())
+                    .map(|id| self.listeners.push(id)),
+            };
+            if let Err(e) = listened {
+                let why = format!("unable to listen on {local}: {e}");
+                self.outcome = Some(Outcome::Failed(why));
             }
         }
     }
@@ -133,7 +135,7 @@ impl Server {
     }
 
     fn on_accepted(&mut self, host: &mut Host, now: Instant, id: ConnectionId, remote: SocketAddr) {
-        if self.outcome.is_some() || !self.is_preparing() {
+        if self.outcome.is_some() || !self.is_open() {
             deny_access(host, now, id);
             return;
         }
@@ -143,11 +145,13 @@ impl Server {
         self.on_pending(host, now, id);
     }
 
-    /// Whether no test is running yet.
-    fn is_preparing(&self) -> bool {
-        self.session
-            .as_ref()
-            .is_none_or(|s| s.stage == Stage::Streams)
+    /// Whether a client that comes now is served sometime: while a test runs, it is told that the server is busy.
+    fn is_open(&self) -> bool {
+        self.session.as_ref().is_none_or(|s| match s.stage {
+            Stage::Streams => true,
+            Stage::End => false,
+            Stage::Results | Stage::Done => !self.is_one_off,
+        })
     }
 
     /// Reads the cookie of a connection, which identifies data streams as well, and the parameters of a client.
@@ -201,18 +205,23 @@ impl Server {
         }
     }
 
-    /// When a client that opens no streams must leave the server to one that waits.
+    /// When a client that opens no streams, or does not end after its test, must leave the server to one that waits.
     fn must_yield_at(&self) -> Option<Instant> {
         let waits = self.pending.next(None).is_some();
         let s = self.session.as_ref()?;
-        (waits && s.stage == Stage::Streams).then(|| s.last_progress + STREAMS_TIMEOUT)
+        (waits && s.stage != Stage::End).then(|| s.last_progress + STREAMS_TIMEOUT)
     }
 
-    /// Serves the next waiting client, if the server is free or its client has exceeded the limit for opening streams.
+    /// Serves the next waiting client, if the server is free or its client has exceeded its limit.
     fn take_next(&mut self, host: &mut Host, now: Instant) {
         let is_free = self.session.is_none() && self.outcome.is_none();
         if !is_free && self.must_yield_at().is_none_or(|t| t > now) {
             return;
+        }
+        let stage = self.session.as_ref().map(|s| s.stage);
+        if stage.is_some_and(|stage| stage != Stage::Streams) {
+            self.drop_client(host, now, "the client is silent, and another waits");
+            return; // The end of its session takes the next one.
         }
         if let Some(s) = self.session.take() {
             let ip = s.remote.ip();
@@ -361,6 +370,7 @@ impl Server {
         match (State::from_byte(byte), s.stage) {
             (Some(State::TestEnd), Stage::End) => {
                 s.stage = Stage::Results;
+                s.last_progress = now;
                 s.deadline = now + STEP_TIMEOUT;
                 if let Some(test) = &mut s.test {
                     drain(test, host);
@@ -392,6 +402,7 @@ impl Server {
         host.write(s.control, json_message(&test.results(&s.congestion)));
         host.write(s.control, State::DisplayResults.message());
         s.stage = Stage::Done;
+        s.last_progress = now;
         s.deadline = now + STEP_TIMEOUT;
         test.conclude(Some(results), &s.congestion, &mut self.reporter);
         self.reporter.finish();
@@ -463,8 +474,10 @@ fn drain(test: &mut Test, host: &mut Host) {
     }
 }
 
-/// Tells a connection that the server is busy.
+/// Tells a connection that the server is busy. What it has sent is read first: closed with unread data, it would be reset
+/// (RFC 2525 §2.17), and its client not read the answer.
 fn deny_access(host: &mut Host, now: Instant, id: ConnectionId) {
+    while host.read(id, LONGEST_PARAMETERS as u64).is_some() {}
     host.write(id, State::AccessDenied.message());
     host.close(now, id);
     host.release(id);
