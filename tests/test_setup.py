@@ -11,7 +11,7 @@ import gargalo
 import pytest
 from gargalo import _core, registry
 from gargalo.running import read
-from gargalo.setup import Setup
+from gargalo.setup import Setup, with_copies
 
 ROOT = Path(__file__).parent.parent
 EVERYTHING = """
@@ -77,6 +77,22 @@ def test_nothing_is_lost(source):
     text, path = read(source)
     raw = json.loads(_core.setup(text, path, [], registry.names()))
     compare(Setup.read(raw), raw, "")
+
+
+def test_copies_are_flows_of_their_own_and_one_in_the_files(tmp_path):
+    text = EVERYTHING.replace('label = "own"', 'label = "own"\ncount = 5')
+    raw = json.loads(_core.setup(text, None, [], registry.names()))
+    assert [f.get("count") for f in raw["flows"]] == [5, None]
+    whole = with_copies(raw)
+    assert [f["id"] for f in whole["flows"]] == list(range(6))
+    assert len({json.dumps({**f, "id": 0}) for f in whole["flows"]}) == 2
+    made = Setup.read(raw)
+    assert made == Setup.read(whole)
+    compare(made, whole, "")
+    assert gargalo.run(text, output=tmp_path / "out").setup == made
+    assert gargalo.load(tmp_path / "out").setup == made
+    facts = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+    assert len(facts["setup"]["flows"]) == 2
 
 
 def test_attributes():

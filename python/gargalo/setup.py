@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping  # noqa: TC003 (annotations are read)
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -260,7 +260,24 @@ class Setup:
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> Setup:
         """Return what the engine wrote as JSON."""
-        return _made(cls, value)
+        made = _made(cls, value)
+        counts = (int(f.get("count", 1)) for f in value.get("flows", ()))
+        flows = (
+            f if i == 0 else replace(f, id=f.id + i)
+            for f, count in zip(made.flows, counts, strict=True)
+            for i in range(count)
+        )
+        return replace(made, flows=tuple(flows))
+
+
+def with_copies(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the engine wrote as JSON with each copy of a flow as a flow of its own."""
+    flows = [
+        {**{k: v for k, v in flow.items() if k != "count"}, "id": flow["id"] + i}
+        for flow in value["flows"]
+        for i in range(flow.get("count", 1))
+    ]
+    return {**value, "flows": flows}
 
 
 def _key(name: str) -> str:

@@ -33,7 +33,7 @@ pub struct RunResult {
     /// The scenario in its own words with every default written out, as JSON.
     #[pyo3(get)]
     scenario: String,
-    /// What the engine made of it: nodes, links and flows in SI, as JSON.
+    /// What the engine made of it: nodes, links and flows in SI, as JSON like that of `setup`.
     #[pyo3(get)]
     setup: String,
     /// The scenario as given: its text, its path and the changes, as JSON.
@@ -97,7 +97,8 @@ pub fn resolve(
     }
 }
 
-/// What the engine makes of a scenario: nodes, links and flows in SI, as JSON. `names` as for `resolve`.
+/// What the engine makes of a scenario: nodes, links and flows in SI, as JSON. Flows that differ
+/// in their number only are one with a `count`. `names` as for `resolve`.
 #[pyfunction]
 #[pyo3(signature = (text, path, overrides, names, color=false))]
 pub fn setup(
@@ -109,7 +110,7 @@ pub fn setup(
 ) -> PyResult<String> {
     let names = names_of(names)?;
     let scenario = parse(text, path, &overrides, &names, color)?;
-    Ok(scenario.to_json().to_string())
+    Ok(scenario.compact_json().to_string())
 }
 
 /// Runs a scenario.
@@ -138,13 +139,13 @@ pub fn run(
     let names = names_of(classes)?;
     let source = json!({ "text": text, "path": path, "set": overrides });
     let origin = scenario::Origin { path };
-    let scenario = scenario::parse_for(world, text, &origin, &overrides, &names)
+    let mut scenario = scenario::parse_for(world, text, &origin, &overrides, &names)
         .map_err(|d| wrong(&d, false))?;
+    let (document, setup) = (scenario.document.clone(), scenario.compact_json());
     let faults = Arc::new(Faults::default());
-    let mut adopted = scenario.clone();
     let native = gargalo_native::Faults::new();
-    let stacks = Stacks::adopt(&mut adopted, classes, &faults, &native)?;
-    let classes = Classes::adopt(&mut adopted, classes, &faults, &native)?;
+    let stacks = Stacks::adopt(&mut scenario, classes, &faults, &native)?;
+    let classes = Classes::adopt(&mut scenario, classes, &faults, &native)?;
     let existing = files::existing(replace);
     let dir = match &output {
         Some(target) => Some(files::hashing(py, |go_on| {
@@ -176,11 +177,12 @@ pub fn run(
         output: dir.as_ref().map(|d| d.path().to_owned()),
         memory_limit: memory_limit.map(Bytes::new).or_else(usual_limit),
     };
+    let end = Instant::ZERO + scenario.duration;
     let started = time::Instant::now();
     let outcome = match (has_native, held) {
-        (true, _) => apart(py, execute, adopted, options, (&stop, &raised), held)?,
-        (false, true) => execute(&adopted, options),
-        (false, false) => py.detach(|| execute(&adopted, options)),
+        (true, _) => apart(py, execute, scenario, options, (&stop, &raised), held)?,
+        (false, true) => execute(&scenario, options),
+        (false, false) => py.detach(|| execute(&scenario, options)),
     };
     let wall = started.elapsed();
     if let Some(fault) = native.first() {
@@ -221,8 +223,8 @@ pub fn run(
     }
     let mut result = RunResult {
         json: outcome.json.to_string(),
-        scenario: scenario.document.to_string(),
-        setup: scenario.to_json().to_string(),
+        scenario: document.to_string(),
+        setup: setup.to_string(),
         source: source.to_string(),
         interrupted: outcome.interrupted || stopped_by_user,
         keyboard_interrupt: stopped_by_user,
@@ -230,7 +232,6 @@ pub fn run(
         tables: outcome.tables,
     };
     if let Some(dir) = dir {
-        let end = Instant::ZERO + scenario.duration;
         // What a class raised has stopped the run, not the writing of what it has.
         let stop = Stop {
             faults: Arc::default(),
@@ -247,7 +248,15 @@ pub fn run(
             tell(&progress)
         };
         let place = py
-            .detach(|| write(dir, &result, &scenario, source, &outcome.json, &mut go_on))
+            .detach(|| {
+                write(
+                    dir,
+                    &result,
+                    [source, document, setup],
+                    &outcome.json,
+                    &mut go_on,
+                )
+            })
             .map_err(|e| taken(&raised).unwrap_or_else(|| run_error(e)))?;
         result.directory = Some(place);
     }
@@ -308,15 +317,15 @@ fn in_world(world: &str) -> PyResult<(World, Execute)> {
 fn write(
     dir: RunDir,
     result: &RunResult,
-    scenario: &Scenario,
-    source: Value,
+    [source, document, setup]: [Value; 3],
     json: &Value,
     go_on: &mut dyn FnMut(f64) -> ControlFlow<()>,
 ) -> Result<PathBuf, gargalo_trace::Error> {
+    let text = scenario::to_toml(&document);
     let mut run = json!({
         "source": source,
-        "scenario": scenario.document,
-        "setup": scenario.to_json(),
+        "scenario": document,
+        "setup": setup,
         "links": json["links"],
         "interrupted": result.interrupted,
     });
@@ -331,7 +340,7 @@ fn write(
         "summary.json",
         format!("{:#}\n", json["summary"]).as_bytes(),
     )?;
-    if let Ok(text) = scenario::to_toml(&scenario.document) {
+    if let Ok(text) = text {
         dir.write("scenario.toml", text.as_bytes())?;
     }
     result.tables.write_to(&dir, go_on)?;

@@ -27,6 +27,37 @@ impl Scenario {
         out
     }
 
+    /// [`to_json`](Self::to_json) of a size that does not grow with the number of copies: flows that differ in their number
+    /// only are one with a `count`, as in a scenario.
+    pub fn compact_json(&self) -> Value {
+        let mut kinds: Vec<(&Flow, Value, u64)> = Vec::new();
+        for f in &self.flows {
+            let mut kind = flow(f, &|n: usize| self.node_name(n));
+            kind["id"] = Value::Null;
+            match kinds.last_mut() {
+                Some((first, known, count))
+                    if first.id + *count == f.id
+                        && first.transport.is_same(&f.transport)
+                        && *known == kind =>
+                {
+                    *count += 1;
+                }
+                _ => kinds.push((f, kind, 1)),
+            }
+        }
+        let mut out = self.without_flows();
+        let flows = kinds.into_iter().map(|(first, mut kind, count)| {
+            kind["id"] = first.id.into();
+            kind["transport"] = first.transport.write();
+            if count > 1 {
+                kind["count"] = count.into();
+            }
+            kind
+        });
+        out["flows"] = flows.collect();
+        out
+    }
+
     fn node_name(&self, n: usize) -> &str {
         self.nodes.get(n).map_or("", |n| n.name.as_str())
     }

@@ -12,6 +12,7 @@ from gargalo import _core, discovery
 from gargalo.registry import registered
 from gargalo.running import override, read
 from gargalo.scenario import plain
+from gargalo.setup import with_copies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,8 +65,7 @@ class Source:
         text = _core.setup(
             self.text, self.path, list(overrides), {k: sorted(n) for k, n in names.items()}
         )
-        resolved: dict[str, Any] = json.loads(text)
-        return resolved, overrides
+        return with_copies(json.loads(text)), overrides
 
 
 @dataclass(frozen=True)

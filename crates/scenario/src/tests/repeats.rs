@@ -125,6 +125,27 @@ fn a_flow_alone_moves_where_the_network_changes_with_time() {
     assert_eq!(found(&constant, 1), found(&constant, 2));
 }
 
+/// A hundred thousand copies of a flow take no more than one.
+#[test]
+fn the_setup_does_not_grow_with_copies() {
+    let [few, many] = [3, 3000].map(|n| ok(&PAIR.replace("count = 3", &format!("count = {n}"))));
+    let json = many.compact_json();
+    assert_eq!(json["flows"].as_array().unwrap().len(), 2);
+    let size = |s: &Scenario| s.compact_json().to_string().len();
+    assert!(size(&many) < size(&few) + 10);
+    let mut all = Vec::new();
+    for flow in json["flows"].as_array().unwrap() {
+        let mut one = flow.clone();
+        let count = one.as_object_mut().unwrap().remove("count");
+        let first = flow["id"].as_u64().unwrap();
+        for id in first..first + count.map_or(1, |n| n.as_u64().unwrap()) {
+            one["id"] = id.into();
+            all.push(one.clone());
+        }
+    }
+    assert_eq!(many.to_json()["flows"], serde_json::Value::from(all));
+}
+
 /// The hash is made of one flow at a time.
 #[test]
 fn the_hash_is_that_of_the_canonical_text() {
