@@ -67,6 +67,9 @@ impl Config {
     ///   64 KiB. Both grow with what the application reads, up to 16 MiB (half of `tcp_rmem`'s 32 MiB; it was 6 MiB
     ///   before Linux 6.16). While the window grows, each segment is acknowledged.
     /// - The send buffer is 4 MiB (`tcp_wmem`), reached by its own autotuning when the congestion window needs it.
+    /// - Contents that are written to an open connection are kept in super-segments, each half of the largest window and
+    ///   64 KiB at most: a write is taken in whole ones, and PSH stays at the end of a write. The send buffer takes
+    ///   writes without content to the byte.
     /// - The first 16 segments are acknowledged at once, later ones in pairs or after 40 ms, the least of Linux's
     ///   adaptive delay.
     pub fn linux_6() -> Self {

@@ -320,6 +320,9 @@ impl Endpoint {
         if acked > 0 {
             self.una = told.ack;
             self.buffer.release(told.ack);
+            if let Some(list) = &mut self.super_segments {
+                list.release(told.ack);
+            }
             if self.write_blocked && self.notsent_lowat == u64::MAX {
                 self.write_blocked = false;
                 self.events.push(Event::Writable);

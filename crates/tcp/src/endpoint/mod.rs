@@ -9,6 +9,7 @@ mod options;
 mod outgoing;
 mod path;
 mod resume;
+mod super_segments;
 mod time_wait;
 mod timers;
 
@@ -24,6 +25,7 @@ use gargalo_units::{Duration, Ecn, Instant, Seq};
 use gargalo_wire::tcp::Segment;
 
 use crate::challenge::ChallengeLimit;
+use crate::config::Profile;
 use crate::ecn::EcnReceiver;
 use crate::event::Events;
 use crate::handshake::{Handshake, is_fast_open};
@@ -33,6 +35,7 @@ use crate::send_buffer::SendBuffer;
 use crate::sender::{Hold, Sender};
 use crate::timestamps::Timestamps;
 use crate::{Chunk, Config, Error, Event, Notice, Snapshot, State, Stats};
+use super_segments::SuperSegments;
 use timers::Timers;
 
 /// What distinguishes a connection from others of the same configuration.
@@ -113,6 +116,8 @@ pub struct Endpoint {
     rtt_sample: Option<Duration>,
     receiver: Receiver,
     buffer: SendBuffer,
+    /// Of contents that are written to an open connection; `None`: the profile has none.
+    super_segments: Option<SuperSegments>,
     /// Since the connection is open.
     sender: Option<Box<Sender>>,
     /// Until then: what its data waits for.
@@ -227,6 +232,7 @@ impl Endpoint {
             rtt_sample: None,
             receiver,
             buffer: SendBuffer::default(),
+            super_segments: (config.profile == Profile::Linux6).then(SuperSegments::default),
             sender: None,
             early_hold: Hold::new(&config),
             send_buffer: config.send_buffer.get(),
@@ -268,7 +274,7 @@ impl Endpoint {
     /// How many bytes [`Endpoint::write`] would take now.
     pub fn write_room(&self) -> u64 {
         if self.may_write() {
-            self.write_limit().saturating_sub(self.buffer.len())
+            self.write_bound().saturating_sub(self.buffer.len())
         } else {
             0
         }
@@ -345,6 +351,16 @@ impl Endpoint {
         if let Some(sender) = &mut self.sender {
             sender.finish();
             self.become_state(next);
+        }
+    }
+
+    /// Ends the connection because of data that nobody will read; the peer gets the reset that answers it (RFC 1122
+    /// §4.2.2.13), in the form for a connection that does not exist any more (RFC 9293 §3.5.2), as Linux sends it.
+    pub fn refuse_data(&mut self, now: Instant) {
+        let (una, resets) = (self.una, self.state.may_receive());
+        self.abort(now);
+        if resets {
+            self.urgent = Some(Urgent::Reset(self.send_base + una as u32, None));
         }
     }
 

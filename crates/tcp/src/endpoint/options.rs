@@ -5,6 +5,7 @@ use bytes::Bytes as Content;
 use gargalo_units::{Bytes, Duration, Instant};
 
 use super::Endpoint;
+use super::super_segments::{Queue, Sizes, SuperSegments};
 use crate::sender::Hold;
 use crate::{Event, Nagle};
 
@@ -29,9 +30,19 @@ impl Endpoint {
             return 0;
         }
         let offered = data.len();
-        let taken = self.buffer.write(data, self.write_limit());
+        let from = self.buffer.end();
+        let taken = self.buffer.write(data, self.write_bound());
         self.append(taken as u64, offered as u64);
         let end = self.buffer.end();
+        let sizes = self.sizes();
+        if let (Some(sizes), Some(list)) = (sizes, &mut self.super_segments)
+            && taken > 0
+        {
+            list.on_write(from, end, self.sent, sizes, ending == Ending::More);
+            if ending == Ending::Record && taken == offered {
+                list.close(end);
+            }
+        }
         match ending {
             _ if taken == 0 => {}
             Ending::Plain => {}
@@ -122,6 +133,37 @@ impl Endpoint {
             Some(sender) => &mut sender.hold,
             None => &mut self.early_hold,
         }
+    }
+
+    /// What the lengths of super-segments depend on; `None`: the data is not kept in such.
+    fn sizes(&self) -> Option<Sizes> {
+        let sender = self.sender.as_ref()?;
+        self.super_segments.as_ref()?;
+        Some(Sizes {
+            mss: sender.mss().into(),
+            window: self.peer.largest(),
+        })
+    }
+
+    /// How many bytes of a write should be passed, and sent as far as they may, before the rest, as Linux does it:
+    /// there are super-segments, and nothing unsent is before this one. `None`: all of it.
+    pub fn first_piece(&self) -> Option<u64> {
+        SuperSegments::first(self.buffer.end(), self.sent, self.sizes()?)
+    }
+
+    /// The bytes that the send buffer may have now if contents are written.
+    pub(super) fn write_bound(&self) -> u64 {
+        let (Some(sizes), Some(list)) = (self.sizes(), &self.super_segments) else {
+            return self.write_limit();
+        };
+        let queue = Queue {
+            end: self.buffer.end(),
+            sent: self.sent,
+            held: self.buffer.len(),
+            room: self.send_buffer,
+            lowat: self.notsent_lowat,
+        };
+        self.buffer.len().saturating_add(list.room(queue, sizes))
     }
 
     /// The bytes that the send buffer may have now.

@@ -3,6 +3,7 @@
 use gargalo_units::{Ecn, Instant, Seq};
 use gargalo_wire::tcp::{Flags, Options, Payload, SackBlocks, Segment};
 
+use super::super_segments::SuperSegments;
 use super::{Endpoint, Transmit, Urgent};
 use crate::State;
 use crate::handshake;
@@ -55,7 +56,9 @@ impl Endpoint {
         if order.fin {
             flags = flags | Flags::FIN;
         }
-        if order.psh && order.len > 0 {
+        let pushes = |list: &SuperSegments| list.pushes(order.offset + u64::from(order.len));
+        let psh = order.psh || self.super_segments.as_ref().is_some_and(pushes);
+        if psh && order.len > 0 {
             flags = flags | Flags::PSH;
         }
         if order.cwr && self.ecn_capable {
