@@ -258,6 +258,7 @@ fn segments(window: &Window) -> u64 {
 
 impl Policy for CubicLinux {
     fn observe(&mut self, window: &mut Window, ack: &Acked, path: &Path<'_>) {
+        self.hystart.on_delivered(ack.bytes);
         let Some(rtt) = ack.rtt else { return };
         // Samples of the first second of an epoch are of the queue that fast recovery has left.
         let now = self.ticks(ack.now);

@@ -183,7 +183,7 @@ fn round(c: &mut WindowBased<CubicLinux>, from_ms: u64, n: u64, spacing_us: u64,
         let acked = Acked {
             now: at(from_ms) + Duration::from_micros(i * spacing_us),
             rtt: Some(rtt),
-            round_start: i == 0,
+            in_flight: MSS * (n - 1 - i),
             cwnd_limited: false,
             ..ack(MSS.get())
         };
@@ -233,6 +233,33 @@ fn the_ninth_sample_of_a_round_ends_slow_start_if_all_have_risen() {
         round(&mut c, 4000, 9, 3000, risen);
         assert!(!c.in_slow_start(), "{rtt}");
     }
+}
+
+/// The first round begins with the acknowledgement that finds a window of 16 segments, in the middle of the sender's
+/// round: one more acknowledgement would be the ninth since then.
+#[test]
+fn rounds_begin_when_the_window_reaches_16_segments() {
+    let mut c = CubicLinux::build(CubicLinuxParams::DEFAULT, &init());
+    let mut acknowledge = |ms, rtt: u64, segments: u64, round_start| {
+        c.window_mut().set_cwnd(MSS * segments);
+        let rtt = Duration::from_millis(rtt);
+        let acked = Acked {
+            now: at(ms),
+            rtt: Some(rtt),
+            in_flight: MSS * 20,
+            cwnd_limited: false,
+            round_start,
+            ..ack(MSS.get())
+        };
+        c.on_ack(&acked, &path(rtt));
+        c.in_slow_start()
+    };
+    assert!(acknowledge(1000, 100, 14, true));
+    assert!(acknowledge(1100, 200, 15, false));
+    for n in 0..8 {
+        assert!(acknowledge(1200 + n * 100, 200, 16, n == 4));
+    }
+    assert!(!acknowledge(2000, 200, 16, false));
 }
 
 #[test]
