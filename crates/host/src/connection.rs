@@ -63,6 +63,8 @@ pub(crate) struct Path {
     pub(crate) header: ip::Header,
     /// Path MTU in bytes.
     pub(crate) mtu: u32,
+    /// ICMP errors do not change it for this connection.
+    pub(crate) keeps_mtu: bool,
 }
 
 /// How a connection was opened, and who owns it.

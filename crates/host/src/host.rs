@@ -212,7 +212,7 @@ impl Host {
             state => {
                 if c.is_released && c.transport.readable() > 0 && state.may_receive() {
                     // The data will not be read: reset (RFC 1122 §4.2.2.13).
-                    c.transport.abort(self.now);
+                    c.transport.refuse_data(self.now);
                     self.on_end(slot);
                 }
             }

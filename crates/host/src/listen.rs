@@ -351,6 +351,7 @@ impl Host {
             tuple: *tuple,
             header: self.header(tuple),
             mtu: self.config.mtu,
+            keeps_mtu: false,
         }
     }
 

@@ -116,6 +116,9 @@ impl Host {
         let Some(path) = self.table.slot(slot).and_then(|c| c.path(tuple)) else {
             return false;
         };
+        if path.keeps_mtu {
+            return false;
+        }
         if tuple.is_v6() && reported < HostConfig::least_mtu(true) {
             // RFC 8201 §4: no link of IPv6 has so small an MTU.
             return false;

@@ -221,6 +221,18 @@ impl Host {
         })
     }
 
+    /// Whether ICMP errors that report a smaller path MTU are ignored from now on (Linux: `IP_MTU_DISCOVER` with
+    /// `IP_PMTUDISC_DONT` or `IP_PMTUDISC_PROBE`); of the first path only, if there are several.
+    pub fn set_keeps_mtu(&mut self, id: ConnectionId, keeps: bool) {
+        if let Some(c) = self.table.get_mut(id) {
+            let tuple = c.path.tuple;
+            c.path.keeps_mtu = keeps;
+            if let Some(path) = c.path_mut(&tuple) {
+                path.keeps_mtu = keeps;
+            }
+        }
+    }
+
     /// Differentiated services codepoint of the packets from now on, 0 to 63 (RFC 2474); of the first path only, if
     /// there are several.
     pub fn set_dscp(&mut self, id: ConnectionId, dscp: u8) {

@@ -185,6 +185,14 @@ impl Transport {
         }
     }
 
+    /// Ends the connection because of data that nobody will read.
+    pub(crate) fn refuse_data(&mut self, now: Instant) {
+        match self {
+            Self::Tcp(e) => e.refuse_data(now),
+            Self::Mptcp(m) => m.connection.abort(now),
+        }
+    }
+
     pub(crate) fn abort(&mut self, now: Instant) {
         match self {
             Self::Tcp(e) => e.abort(now),

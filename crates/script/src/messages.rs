@@ -19,8 +19,10 @@ const EPOLL_BITS: [(&str, i64); 9] = [
     ("0", 0),
 ];
 
-/// Flags of calls that write.
-const WRITE_FLAGS: [&str; 5] = [
+/// Flags of calls that write. With `MSG_ZEROCOPY` the same is sent; that a buffer is free again, which the socket tells
+/// in its queue of errors, no script can ask for.
+const WRITE_FLAGS: [&str; 6] = [
+    "MSG_ZEROCOPY",
     "MSG_DONTWAIT",
     "MSG_NOSIGNAL",
     "MSG_FASTOPEN",

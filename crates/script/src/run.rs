@@ -684,6 +684,8 @@ fn command_of(
         // These were replaced by what is in them.
         Command::File(_) => Ok(()),
         Command::Manage(manage) => stack.manage(manage),
+        Command::Pace => stack.pace(),
+        Command::Parameter(module, name, value) => stack.set_parameter(module, name, value),
     }
 }
 

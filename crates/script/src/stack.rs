@@ -286,6 +286,18 @@ pub trait Stack {
     /// When the stack cannot do it.
     fn manage(&mut self, manage: &Manage) -> Result<(), StackError>;
 
+    /// The queue of the device is `fq`: senders pace.
+    ///
+    /// # Errors
+    /// When the stack cannot do it.
+    fn pace(&mut self) -> Result<(), StackError>;
+
+    /// Sets a parameter of a module of the kernel.
+    ///
+    /// # Errors
+    /// When the stack does not have it, or takes another value.
+    fn set_parameter(&mut self, module: &str, name: &str, value: &str) -> Result<(), StackError>;
+
     /// A field of `TCP_INFO`, in the kernel's units; `None` if the stack does not have it.
     fn info(&mut self, socket: Handle, field: &str) -> Option<i64>;
 }

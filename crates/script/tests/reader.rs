@@ -292,6 +292,9 @@ fn command() -> impl Strategy<Value = Command> {
         any::<(u8, bool)>().prop_map(|(id, on)| Command::Manage(Manage::Change(id, on))),
         any::<(u32, u32)>().prop_map(|(n, m)| Command::Manage(Manage::Limits(n, m))),
         Just(Command::Manage(Manage::Flush)),
+        Just(Command::Pace),
+        ["tcp_[a-z]{1,6}", "[a-z_]{1,9}", "[a-zA-Z0-9]{1,4}"]
+            .prop_map(|[module, name, value]| Command::Parameter(module, name, value)),
     ]
 }
 
@@ -465,6 +468,17 @@ fn settings_of_shell_commands_are_read() {
             "`/tmp/sysctl_restore_${PPID}.sh; ip tcp_metrics flush all &> /dev/null; tc qdisc add dev tun0 root pfifo`",
             vec![],
         ),
+        (
+            "`tc qdisc replace dev tun0 root fq\necho 3 > /sys/module/tcp_cubic/parameters/hystart_detect`",
+            vec![
+                Command::Pace,
+                Command::Parameter(
+                    "tcp_cubic".to_owned(),
+                    "hystart_detect".to_owned(),
+                    "3".to_owned(),
+                ),
+            ],
+        ),
     ] {
         assert_eq!(commands(text), expected, "{text}");
     }
@@ -475,7 +489,7 @@ fn a_command_that_is_not_run_is_named_with_its_own_line() {
     for (text, line, column) in [
         ("0 `sleep 1`", 1, 4),
         (
-            "0 `sysctl -q net.ipv4.tcp_sack=0\n  tc qdisc replace dev tun0 root fq`",
+            "0 `sysctl -q net.ipv4.tcp_sack=0\n  tc qdisc replace dev tun0 root tbf`",
             2,
             3,
         ),

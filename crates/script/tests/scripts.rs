@@ -192,6 +192,15 @@ fn what_is_not_supported_is_named_with_line_and_remedy() {
             "0 `sysctl -q net.ipv4.tcp_fastopen=0x4`",
             "our stack has nothing for net.ipv4.tcp_fastopen=0x4",
         ),
+        // Our stack has hybrid slow start of Linux with Linux's profile.
+        (
+            "0 `echo 3 > /sys/module/tcp_cubic/parameters/hystart_detect`",
+            "our stack has nothing for the parameter hystart_detect=3 of tcp_cubic",
+        ),
+        (
+            "--gargalo=profile=linux-6\n0 `echo 4 > /sys/module/tcp_cubic/parameters/hystart_detect`",
+            "our stack has nothing for the parameter hystart_detect=4 of tcp_cubic",
+        ),
         (
             "0 %{ assert tcpi_snd_cwn == 1 }%",
             "TCP_INFO has no field tcpi_snd_cwn; did you mean tcpi_snd_cwnd?",
@@ -495,4 +504,42 @@ fn a_script_may_go_on_with_another_connection() {
 +0 > P. 1:11(10) ack 1
 ";
     assert_eq!(as_they_are(&format!("{OPEN}{second}")), Verdict::Passed);
+}
+
+/// The queue `fq` makes the sender pace: what the window allows does not leave at once.
+#[test]
+fn the_queue_fq_paces() {
+    let rest = "+0 write(4, ..., 10000) = 10000
++0 > . 1:1001(1000) ack 1
++0 > . 1001:2001(1000) ack 1
++0 > . 2001:3001(1000) ack 1
+";
+    let passes = run_text(&format!("{OPEN}{rest}"), &Choices::new(Only::Ours));
+    assert_eq!(passes, Verdict::Passed);
+    let text = format!("0 `tc qdisc replace dev tun0 root fq`\n{OPEN}{rest}");
+    let Verdict::Failed(mismatch) = ours(&text) else {
+        panic!("it did not pace");
+    };
+    assert_eq!(mismatch.at.line, 12, "two leave at once");
+}
+
+/// Slow start ends with the ninth sample of a round that has risen, unless the search by delay is switched off.
+#[test]
+fn a_parameter_of_the_module_switches_a_search_of_slow_start_off() {
+    let threshold = |searches: u8| {
+        let mut text = format!(
+            "--gargalo=profile=linux-6
+0 `sysctl -q net.ipv4.tcp_congestion_control=cubic net.ipv4.tcp_early_retrans=0
+echo {searches} > /sys/module/tcp_cubic/parameters/hystart_detect`
+{OPEN}+0 write(4, ..., 60000) = 60000\n"
+        );
+        for n in 1..=21 {
+            text.push_str(&format!("+.02 < . 1:1(0) ack {} win 65535\n", 2000 * n + 1));
+        }
+        text.push_str("+0 %{ assert tcpi_snd_ssthresh == 0x7fffffff }%\n");
+        let choices = Choices::new(Only::Ours);
+        run_text(&text, &choices)
+    };
+    assert_eq!(threshold(0), Verdict::Passed);
+    assert!(matches!(threshold(3), Verdict::Failed(_)));
 }

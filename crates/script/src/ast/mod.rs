@@ -102,6 +102,10 @@ pub enum Command {
     File(String),
     /// Configuration of the path manager of Multipath TCP.
     Manage(mptcp::Manage),
+    /// The queue of the device is `fq`: senders pace.
+    Pace,
+    /// A parameter of a module of the kernel: module, parameter, value.
+    Parameter(String, String, String),
 }
 
 /// A packet.

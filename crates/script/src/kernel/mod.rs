@@ -351,6 +351,27 @@ impl Stack for Kernel {
         self.tell(manage).map_err(system)
     }
 
+    fn pace(&mut self) -> Result<(), StackError> {
+        Err(StackError::Unsupported(
+            "the device of the kernel keeps its queue: it does not get fq".to_owned(),
+        ))
+    }
+
+    /// It is one for all namespaces, so that it is compared and not set.
+    fn set_parameter(&mut self, module: &str, name: &str, value: &str) -> Result<(), StackError> {
+        let path = format!("/sys/module/{module}/parameters/{name}");
+        let found = std::fs::read_to_string(&path).map_err(|e| {
+            StackError::Unsupported(format!("{path}: {e}: the kernel does not have it"))
+        })?;
+        if found.trim() == value {
+            return Ok(());
+        }
+        Err(StackError::Unsupported(format!(
+            "{path} is {} and not {value}; it belongs to the whole machine and is not changed",
+            found.trim()
+        )))
+    }
+
     fn info(&mut self, socket: Handle, field: &str) -> Option<i64> {
         let fd = self.sockets.get(socket)?.as_ref()?;
         call::info(fd.as_fd(), field)

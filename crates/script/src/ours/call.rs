@@ -73,6 +73,7 @@ impl Ours {
             Ok(id) => {
                 self.by_connection.insert(id, handle);
                 if let Some(socket) = self.sockets.get_mut(handle) {
+                    self.host.set_keeps_mtu(id, socket.chosen.keeps_mtu());
                     socket.kind = Kind::Connection(id);
                 }
                 Reply::Blocks("EINPROGRESS")
@@ -230,8 +231,15 @@ impl Ours {
         let n = message.total();
         let mut done = 0;
         loop {
-            let rest = Buf::from(vec![0; n - done]);
-            let taken = self.host.write_with(id, rest, ending);
+            let first = self.host.endpoint(id).and_then(|e| e.first_piece());
+            let first = first.map_or(n, |bytes| usize::try_from(bytes).unwrap_or(n));
+            let part = first.min(n - done);
+            let follows = if done + part < n {
+                Ending::More
+            } else {
+                ending
+            };
+            let taken = self.host.write_with(id, Buf::from(vec![0; part]), follows);
             done += taken;
             if taken == 0 || done == n {
                 return done;

@@ -21,6 +21,7 @@ use gargalo_tcp::{Config, Error};
 use gargalo_units::{Duration, Instant};
 use multipath::PathSettings;
 use options::Chosen;
+use settings::LINUX_CUBIC;
 
 use crate::ast::mptcp::Manage;
 use crate::stack::{ADDRESSES, Handle, Op, Readiness, Reply, Sent, Setup, Stack, StackError};
@@ -42,6 +43,8 @@ pub struct Ours {
     /// Options of new sockets: those of the script, changed by settings.
     options: Map<String, Json>,
     congestion: String,
+    /// The searches of hybrid slow start of Linux's CUBIC; `None`: as it has them.
+    hystart: Option<&'static str>,
     /// Fast Open: bits of `tcp_fastopen`.
     fast_open: i64,
     /// Sockets that listen accept ECN, and those that connect do not offer it.
@@ -118,6 +121,7 @@ impl Ours {
             host,
             options,
             congestion: setup.congestion.clone(),
+            hystart: None,
             fast_open: 1,
             accepts_ecn: false,
             notsent_lowat: u32::MAX,
@@ -154,7 +158,11 @@ impl Ours {
         config.notsent_lowat = self.lowat(&socket.chosen);
         config.user_timeout = socket.chosen.patience();
         let name = socket.congestion.as_deref().unwrap_or(&self.congestion);
-        let congestion = Registered::new(name, Params::default())
+        let mut params = Params::default();
+        if let Some(searches) = self.hystart.filter(|_| name == LINUX_CUBIC) {
+            params = params.with("hystart_detect", searches);
+        }
+        let congestion = Registered::new(name, params)
             .map_err(|e| format!("{e}; names are those of `gargalo list congestion`"))?;
         Ok(SocketOptions {
             fast_open: socket.fast_open,
@@ -190,6 +198,7 @@ impl Ours {
                         socket.wakes.0 += 1;
                         chosen = socket.chosen.clone();
                     }
+                    self.host.set_keeps_mtu(connection, chosen.keeps_mtu());
                     self.sockets.push(Socket {
                         kind: Kind::Connection(connection),
                         chosen,
@@ -456,6 +465,20 @@ impl Stack for Ours {
 
     fn manage(&mut self, manage: &Manage) -> Result<(), StackError> {
         self.manage_paths(manage)
+    }
+
+    fn pace(&mut self) -> Result<(), StackError> {
+        self.options.insert("pacing".to_owned(), "window".into());
+        Ok(())
+    }
+
+    fn set_parameter(&mut self, module: &str, name: &str, value: &str) -> Result<(), StackError> {
+        self.set_module(module, name, value).ok_or_else(|| {
+            StackError::Unsupported(format!(
+                "our stack has nothing for the parameter {name}={value} of {module}: with profile=linux-6 it takes \
+                 hystart_detect of tcp_cubic, 0 to 3"
+            ))
+        })
     }
 
     fn info(&mut self, socket: Handle, field: &str) -> Option<i64> {

@@ -34,9 +34,16 @@ pub(super) struct Chosen {
     pub(super) segment: Option<u16>,
     /// SO_SNDBUF, as it is told.
     send_buffer: Option<i64>,
+    /// IP_MTU_DISCOVER, if it was set.
+    discovery: Option<i64>,
 }
 
 impl Chosen {
+    /// Whether reports of a smaller path MTU are ignored: `IP_PMTUDISC_DONT` and `IP_PMTUDISC_PROBE`.
+    pub(super) fn keeps_mtu(&self) -> bool {
+        matches!(self.discovery, Some(0 | 3))
+    }
+
     /// How long data may stay unacknowledged.
     pub(super) fn patience(&self) -> Option<Duration> {
         let millis = u64::try_from(self.user_timeout).unwrap_or(0);
@@ -70,6 +77,10 @@ impl Ours {
 
     pub(super) fn set_option(&mut self, handle: Handle, name: &str, value: &Value) -> Reply {
         let may = self.may_listen_fast();
+        let congestion = match value {
+            Value::Text(text) => self.of_linux(text).to_owned(),
+            _ => String::new(),
+        };
         let Some(socket) = self.sockets.get_mut(handle) else {
             return Reply::Error("EBADF".to_owned());
         };
@@ -77,8 +88,8 @@ impl Ours {
             socket.lingers = Some((*on, *secs));
             return Reply::Value(0);
         }
-        if let (Value::Text(text), "TCP_CONGESTION") = (value, name) {
-            socket.congestion = Some(text.clone());
+        if let (Value::Text(_), "TCP_CONGESTION") = (value, name) {
+            socket.congestion = Some(congestion);
             return self.after_set(handle, name);
         }
         let Value::Int(n) = *value else {
@@ -86,6 +97,8 @@ impl Ours {
         };
         match name {
             "SO_REUSEADDR" | "SO_REUSEPORT" => return Reply::Value(0),
+            // Content is never copied here, and buffers are not told free.
+            "SO_ZEROCOPY" if matches!(n, 0 | 1) => return Reply::Value(0),
             "TCP_FASTOPEN" => {
                 socket.fast_open_queue = n;
                 socket.fast_open = may && n > 0;
@@ -152,6 +165,8 @@ impl Ours {
                 Ok(mss) if SEGMENTS.contains(&mss) => chosen.segment = Some(mss),
                 _ => return invalid(),
             },
+            "IP_MTU_DISCOVER" if !(0..=3).contains(&n) => return invalid(),
+            "IP_MTU_DISCOVER" => chosen.discovery = Some(n),
             "IP_TOS" => chosen.class = n & DSCP,
             "IPV6_TCLASS" if !v6 => return Reply::Error("ENOPROTOOPT".to_owned()),
             "IPV6_TCLASS" if !(-1..=255).contains(&n) => return invalid(),
@@ -179,6 +194,7 @@ impl Ours {
             // As in Linux it counts for the handshake only.
             "TCP_MAXSEG" => {}
             "IP_TOS" | "IPV6_TCLASS" => self.host.set_dscp(id, dscp(&chosen)),
+            "IP_MTU_DISCOVER" => self.host.set_keeps_mtu(id, chosen.keeps_mtu()),
             _ => match self.host.endpoint_mut(id) {
                 Some(endpoint) => chosen.apply(endpoint, name, lowat),
                 None => {

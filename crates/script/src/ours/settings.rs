@@ -28,7 +28,19 @@ const WITHOUT_EFFECT: [&str; 11] = [
     "tcp_workaround_signed_windows",
 ];
 
+/// The CUBIC of Linux, of which modules have parameters.
+pub(super) const LINUX_CUBIC: &str = "cubic-linux";
+
 impl Ours {
+    /// Takes a parameter of a module of the kernel; `None`: our stack does not have it.
+    pub(super) fn set_module(&mut self, module: &str, name: &str, value: &str) -> Option<()> {
+        let searches = ["off", "train", "delay", "both"];
+        let known = self.is_linux() && module == "tcp_cubic" && name == "hystart_detect";
+        let at = value.parse::<usize>().ok().filter(|_| known)?;
+        self.hystart = Some(searches.get(at)?);
+        Some(())
+    }
+
     /// Whether a setting was taken whose value is not simply that of an option.
     pub(super) fn set_special(&mut self, name: &str, value: &str) -> bool {
         match (name, value) {
@@ -86,7 +98,7 @@ impl Ours {
     /// The congestion control that Linux has under a name: with its profile, that of Linux.
     pub(super) fn of_linux<'a>(&self, name: &'a str) -> &'a str {
         match name {
-            "cubic" if self.is_linux() => "cubic-linux",
+            "cubic" if self.is_linux() => LINUX_CUBIC,
             other => other,
         }
     }

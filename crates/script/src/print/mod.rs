@@ -82,6 +82,10 @@ impl Display for Command {
             Self::SetIfKnown(name, value) => write!(f, "sysctl -e -q {name}=\"{value}\""),
             Self::File(path) => f.write_str(path),
             Self::Manage(m) => write!(f, "{m}"),
+            Self::Pace => f.write_str("tc qdisc replace dev tun0 root fq"),
+            Self::Parameter(module, name, value) => {
+                write!(f, "echo {value} > /sys/module/{module}/parameters/{name}")
+            }
         }
     }
 }

@@ -142,6 +142,9 @@ pub(crate) fn meaning(line: &Line) -> Read<Meaning> {
         ("echo", [value]) if target == Some(end) => {
             let file = rest.concat();
             let file = file.trim_start_matches('>').trim();
+            if let Some(parameter) = parameter(file, value) {
+                return Ok(Meaning::Commands(vec![parameter]));
+            }
             if !file.starts_with("/proc/sys/") {
                 return Ok(Meaning::Other);
             }
@@ -159,6 +162,9 @@ pub(crate) fn meaning(line: &Line) -> Read<Meaning> {
         // The device of a script has no offloads, and a queue without pacing.
         ("tc", ["qdisc", "add" | "replace", "dev", _, "root", "pfifo"])
         | ("tc", ["qdisc", "delete" | "del", "dev", _, "root"]) => Meaning::Nothing,
+        ("tc", ["qdisc", "add" | "replace", "dev", _, "root", "fq"]) => {
+            Meaning::Commands(vec![Command::Pace])
+        }
         ("ethtool", ["-K", _, offloads @ ..])
             if offloads
                 .chunks(2)
@@ -168,6 +174,19 @@ pub(crate) fn meaning(line: &Line) -> Read<Meaning> {
         }
         _ => Meaning::Other,
     })
+}
+
+/// A parameter of a module: `/sys/module/MODULE/parameters/NAME`.
+fn parameter(file: &str, value: &str) -> Option<Command> {
+    let (module, name) = file
+        .strip_prefix("/sys/module/")?
+        .split_once("/parameters/")?;
+    let is_plain = |text: &str| {
+        let known = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        !text.is_empty() && text.chars().all(known)
+    };
+    let plain = is_plain(module) && is_plain(name) && is_plain(value);
+    plain.then(|| Command::Parameter(module.to_owned(), name.to_owned(), value.to_owned()))
 }
 
 /// `NAME=VALUE` of sysctl, with dots or slashes, and of files below `/proc/sys`.
@@ -221,8 +240,8 @@ pub(super) fn commands(text: &str, at: At) -> Read<Vec<Command>> {
             Meaning::Other => {
                 let fault = Fault::new(line.at, format!("the command `{}` is not run", line.text));
                 return Err(fault.help(
-                    "of shell commands only `sysctl NAME=VALUE`, `echo VALUE > /proc/sys/NAME`, files of these, and `ip mptcp` \
-                     are read; what others set up are options of the script, such as --congestion",
+                    "of shell commands only `sysctl NAME=VALUE`, `echo VALUE > /proc/sys/NAME`, files of these, `ip mptcp`, \
+                     parameters of modules and the queues pfifo and fq are read; what others set up are options of the script, such as --congestion",
                 ));
             }
         }
