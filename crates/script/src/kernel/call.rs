@@ -11,7 +11,7 @@ use crate::assertion::FIELDS;
 use crate::stack::{Message, Op, Reply, Setup, Value, Watch};
 
 /// Options of sockets: name, level, number.
-const OPTIONS: [(&str, c_int, c_int); 32] = [
+const OPTIONS: [(&str, c_int, c_int); 33] = [
     ("SO_REUSEADDR", libc::SOL_SOCKET, libc::SO_REUSEADDR),
     ("SO_REUSEPORT", libc::SOL_SOCKET, libc::SO_REUSEPORT),
     ("SO_SNDBUF", libc::SOL_SOCKET, libc::SO_SNDBUF),
@@ -68,6 +68,7 @@ const OPTIONS: [(&str, c_int, c_int); 32] = [
     ("IP_TOS", libc::IPPROTO_IP, libc::IP_TOS),
     ("IPV6_TCLASS", libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
     ("IP_MTU_DISCOVER", libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+    ("SO_ZEROCOPY", libc::SOL_SOCKET, libc::SO_ZEROCOPY),
 ];
 
 fn name_of(e: Errno) -> String {
