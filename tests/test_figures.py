@@ -134,7 +134,7 @@ def loss_that_is_not_congestion() -> list[str]:
         return sum(seeds(run)) / 5
 
     return [
-        f"at 5 % random loss {share('bbr3'):.0%} of 20 Mbit/s is left, where version 1 keeps {share('bbr'):.0%}"
+        f"at 5% random loss {share('bbr3'):.0%} of 20 Mbit/s is left, where version 1 keeps {share('bbr'):.0%}"
     ]
 
 
@@ -147,7 +147,7 @@ def alone() -> list[str]:
 
 @on("docs/congestion/tahoe.md")
 def one_percent_lost() -> list[str]:
-    def window(control: str) -> float:
+    def goodput(control: str) -> float:
         def run(seed: int) -> float:
             more = {"measure": {"from": "10s"}}
             link = {"loss": {"independent": "1%"}}
@@ -158,7 +158,7 @@ def one_percent_lost() -> list[str]:
 
         return sum(seeds(run))
 
-    return [f"at 1% loss {window('tahoe') / window('reno'):.0%} of Reno's goodput"]
+    return [f"at 1% loss {goodput('tahoe') / goodput('reno'):.0%} of Reno's goodput"]
 
 
 @on("docs/congestion/westwood.md")

@@ -91,8 +91,16 @@ def test_copies_are_flows_of_their_own_and_one_in_the_files(tmp_path):
     compare(made, whole, "")
     assert gargalo.run(text, output=tmp_path / "out").setup == made
     assert gargalo.load(tmp_path / "out").setup == made
-    facts = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+    file = tmp_path / "out" / "run.json"
+    facts = json.loads(file.read_text(encoding="utf-8"))
     assert len(facts["setup"]["flows"]) == 2
+    # Results without a manifest are read as they are.
+    (tmp_path / "out" / "manifest.json").unlink()
+    for wrong in (0, -1, 1e12, "many", 10**12):
+        facts["setup"]["flows"][0]["count"] = wrong
+        file.write_text(json.dumps(facts))
+        with pytest.raises(gargalo.RunError, match=r"its setup is damaged.*count is"):
+            gargalo.load(tmp_path / "out")
 
 
 def test_attributes():

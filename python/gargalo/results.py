@@ -190,7 +190,7 @@ def load(directory: str | Path) -> Run:
     try:
         # Older results have no setup: their scenario is what the engine made of it.
         setup = Setup.read(info.pop("setup", scenario))
-    except (TypeError, KeyError, AttributeError) as e:
+    except (TypeError, KeyError, AttributeError, ValueError) as e:
         msg = f"{path}/run.json: its setup is {why} ({e})"
         raise _core.RunError(msg) from None
     source = info.pop("source", {})

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_ty
 
 T = TypeVar("T")
 
+MOST_COPIES = 100_000
+"""Of a flow in a scenario."""
+
 
 class RateStep(NamedTuple):
     """The rate from an instant on."""
@@ -259,9 +262,14 @@ class Setup:
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> Setup:
-        """Return what the engine wrote as JSON."""
+        """Return what the engine wrote as JSON.
+
+        Raises:
+            TypeError, KeyError, AttributeError, ValueError: It is not what an engine wrote.
+
+        """
         made = _made(cls, value)
-        counts = (int(f.get("count", 1)) for f in value.get("flows", ()))
+        counts = map(_count, value.get("flows", ()))
         flows = (
             f if i == 0 else replace(f, id=f.id + i)
             for f, count in zip(made.flows, counts, strict=True)
@@ -270,12 +278,21 @@ class Setup:
         return replace(made, flows=tuple(flows))
 
 
+def _count(flow: Mapping[str, Any]) -> int:
+    """Return how many flows an entry stands for."""
+    count = flow.get("count", 1)
+    if not isinstance(count, int) or not 1 <= count <= MOST_COPIES:
+        msg = f"count is {count}, not a number from 1 to {MOST_COPIES}"
+        raise ValueError(msg)
+    return count
+
+
 def with_copies(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the engine wrote as JSON with each copy of a flow as a flow of its own."""
     flows = [
         {**{k: v for k, v in flow.items() if k != "count"}, "id": flow["id"] + i}
         for flow in value["flows"]
-        for i in range(flow.get("count", 1))
+        for i in range(_count(flow))
     ]
     return {**value, "flows": flows}
 

@@ -21,6 +21,7 @@ fn path() -> Path<'static> {
         in_flight: MSS * 1000,
         siblings: &[],
         index: 0,
+        sack: true,
     }
 }
 

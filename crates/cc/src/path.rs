@@ -20,6 +20,9 @@ pub struct Path<'a> {
     pub siblings: &'a [Sibling],
     /// Which of `siblings` this path is.
     pub index: usize,
+    /// The other end reports selectively what arrived: by SACK, or QUIC's ranges. Otherwise duplicate acknowledgements
+    /// stand for segments, and what they stood for is in [`Acked::bytes`](crate::Acked::bytes) of a later one.
+    pub sack: bool,
 }
 
 /// The view of a subflow for coupled congestion controls.

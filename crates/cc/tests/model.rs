@@ -121,6 +121,7 @@ impl View {
             in_flight: self.in_flight,
             siblings: &self.siblings,
             index: self.index,
+            sack: true,
         }
     }
 }
@@ -394,6 +395,7 @@ fn the_handshake_sets_the_initial_window() {
             in_flight: Bytes::ZERO,
             siblings: &[],
             index: 0,
+            sack: true,
         };
         let established = Established {
             now: Instant::ZERO,
@@ -420,6 +422,7 @@ fn the_handshake_is_the_first_round_trip() {
         in_flight: Bytes::ZERO,
         siblings: &[],
         index: 0,
+        sack: true,
     };
     let least = |c: &dyn Controller| {
         let mut all = Vec::new();

@@ -30,6 +30,7 @@ fn average_window(mut c: Box<dyn Controller>, period: u64, rtt: Duration) -> f64
         in_flight: Bytes::ZERO,
         siblings: &[],
         index: 0,
+        sack: true,
     };
     let mut now = Instant::ZERO;
     // Slow start would overshoot by orders of magnitude before the first of these rare losses.

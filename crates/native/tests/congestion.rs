@@ -86,6 +86,7 @@ fn path() -> gargalo_cc::Path<'static> {
         in_flight: MSS * 9,
         siblings: &[],
         index: 0,
+        sack: true,
     }
 }
 

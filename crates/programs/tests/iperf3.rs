@@ -691,6 +691,70 @@ fn a_client_beside_a_running_test_is_told_that_the_server_is_busy() {
     assert_eq!(in_turn(settings, at).1[..2], [255, 0]);
 }
 
+/// A client that takes what the server sends and never ends its test of one second.
+struct Endless {
+    control: Option<gargalo_host::ConnectionId>,
+    stream: Option<gargalo_host::ConnectionId>,
+    /// When the server has closed the control connection.
+    closed: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Application for Endless {
+    fn start(&mut self, host: &mut Host, now: Instant) {
+        self.control = Some(silent(host, now));
+    }
+    fn on_event(&mut self, host: &mut Host, now: Instant, event: gargalo_host::HostEvent) {
+        use gargalo_host::HostEvent::{Closed, Connected, PeerClosed, Readable};
+        const PARAMETERS: &[u8] =
+            br#"{"tcp":true,"time":1,"parallel":1,"len":9,"reverse":true,"bandwidth":9000}"#;
+        let length = u32::try_from(PARAMETERS.len()).unwrap().to_be_bytes();
+        match event {
+            Connected(id) if Some(id) == self.control => {
+                host.write(id, [REQUEST[0], &length, PARAMETERS].concat().into());
+            }
+            Connected(id) => {
+                host.write(id, REQUEST[0].to_vec().into());
+            }
+            Readable(id) => {
+                while let Some(bytes) = host.read(id, 100_000) {
+                    let create_streams = Some(id) == self.control && bytes.contains(&10);
+                    if create_streams && self.stream.is_none() {
+                        self.stream = Some(silent(host, now));
+                    }
+                }
+            }
+            PeerClosed(id) | Closed { id, .. } if Some(id) == self.control => {
+                self.closed.lock().unwrap().get_or_insert(now);
+            }
+            _ => {}
+        }
+    }
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+    fn handle_timeout(&mut self, _host: &mut Host, _now: Instant) {}
+    fn interrupt(&mut self, _host: &mut Host, _now: Instant) {}
+    fn outcome(&self) -> Option<&Outcome> {
+        None
+    }
+}
+
+#[test]
+fn a_test_that_its_client_does_not_end_is_ended() {
+    let mut p = pair(json(), false);
+    let closed = Arc::<Mutex<Option<Instant>>>::default();
+    p.client.app = Box::new(Endless {
+        control: None,
+        stream: None,
+        closed: Arc::clone(&closed),
+    });
+    p.run(Duration::from_secs(60), |_| {
+        closed.lock().unwrap().is_some()
+    });
+    let at = closed.lock().unwrap().unwrap().as_secs_f64();
+    assert!((31.0..32.0).contains(&at), "{at}");
+}
+
 /// Clients on one host, each of which connects as soon as the one before has said its last word.
 #[derive(Default)]
 struct Series {

@@ -97,8 +97,8 @@ pub fn resolve(
     }
 }
 
-/// What the engine makes of a scenario: nodes, links and flows in SI, as JSON. Flows that differ
-/// in their number only are one with a `count`. `names` as for `resolve`.
+/// What the engine makes of a scenario: nodes, links and flows in SI, as JSON. Flows that
+/// differ only in `id` are one, with the first `id` and a `count`. `names` as for `resolve`.
 #[pyfunction]
 #[pyo3(signature = (text, path, overrides, names, color=false))]
 pub fn setup(

@@ -27,8 +27,8 @@ impl Scenario {
         out
     }
 
-    /// [`to_json`](Self::to_json) of a size that does not grow with the number of copies: flows that differ in their number
-    /// only are one with a `count`, as in a scenario.
+    /// [`to_json`](Self::to_json) of a size that does not grow with the number of copies: flows that differ only in `id`
+    /// are one, with the first `id` and a `count`.
     pub fn compact_json(&self) -> Value {
         let mut kinds: Vec<(&Flow, Value, u64)> = Vec::new();
         for f in &self.flows {

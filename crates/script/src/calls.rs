@@ -192,6 +192,8 @@ fn constant(names: &[String]) -> Option<Value> {
         "IP_PMTUDISC_WANT",
         "IP_PMTUDISC_DO",
         "IP_PMTUDISC_PROBE",
+        "IP_PMTUDISC_INTERFACE",
+        "IP_PMTUDISC_OMIT",
     ];
     let [name] = names else {
         return None;

@@ -127,10 +127,10 @@ def written(line: Mapping[str, Any]) -> str:
     """Write a figure with its interval."""
     if line["value"] is None:
         return "not measured"
-    text = measured(line["value"], line["unit"])
-    if line["low"] is None or line["high"] is None or line["low"] == line["high"]:
+    text, *ends = (measured(line[key], line["unit"]) for key in ("value", "low", "high"))
+    if line["low"] is None or line["high"] is None or set(ends) == {text}:
         return text
-    return f"{text} [{measured(line['low'], line['unit'])}, {measured(line['high'], line['unit'])}]"
+    return f"{text} [{', '.join(ends)}]"
 
 
 def sign(verdict: str) -> str:

@@ -68,5 +68,6 @@ pub(crate) fn path(rtt: Duration) -> Path<'static> {
         in_flight: Bytes::ZERO,
         siblings: &[],
         index: 0,
+        sack: true,
     }
 }

@@ -125,6 +125,7 @@ impl Subflow {
             in_flight: self.in_flight(),
             siblings,
             index,
+            sack: true,
         }
     }
 

@@ -234,6 +234,7 @@ fn view<'a>(path: &abi::Path, siblings: &'a [cc::Sibling]) -> cc::Path<'a> {
         in_flight: Bytes::new(path.in_flight_bytes),
         siblings,
         index: path.index as usize,
+        sack: true,
     }
 }
 

@@ -13,15 +13,17 @@ use super::protocol::{
 };
 use super::report::{Peer, Start};
 use super::reporter::Reporter;
-use super::settings::{Environment, ReportOptions, Role, Settings, Transport};
+use super::settings::{End, Environment, ReportOptions, Role, Settings, Transport};
 use super::table::RULE;
 use super::test::{Progress, Test};
 use crate::application::{Application, Outcome, Output};
 
 /// Time limit of the client being served for any step except the test itself.
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time limit to open its streams, or the next of them, and for any step after the test, while other clients wait.
+/// Time limit to open its streams, or the next of them, while other clients wait.
 const STREAMS_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time limit for any step after the test, while other clients wait: the results cross a queue that the test has filled.
+const RESULTS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest parameters that are accepted, in bytes.
 const LONGEST_PARAMETERS: usize = 64 << 10;
 
@@ -59,8 +61,8 @@ struct Session {
     congestion: String,
     /// When it was accepted, last opened a stream, or took a step after the test.
     last_progress: Instant,
-    /// When it times out.
-    deadline: Instant,
+    /// When it times out; `None`: a test that ends with bytes or blocks.
+    deadline: Option<Instant>,
 }
 
 /// What is expected from the client.
@@ -209,7 +211,12 @@ impl Server {
     fn must_yield_at(&self) -> Option<Instant> {
         let waits = self.pending.next(None).is_some();
         let s = self.session.as_ref()?;
-        (waits && s.stage != Stage::End).then(|| s.last_progress + STREAMS_TIMEOUT)
+        let limit = match s.stage {
+            Stage::Streams => STREAMS_TIMEOUT,
+            Stage::End => return None,
+            Stage::Results | Stage::Done => RESULTS_TIMEOUT,
+        };
+        waits.then(|| s.last_progress + limit)
     }
 
     /// Serves the next waiting client, if the server is free or its client has exceeded its limit.
@@ -260,7 +267,7 @@ impl Server {
             test: None,
             congestion: String::new(),
             last_progress: now,
-            deadline: now + STEP_TIMEOUT,
+            deadline: Some(now + STEP_TIMEOUT),
         });
     }
 
@@ -298,6 +305,12 @@ impl Server {
         host.write(s.control, State::TestStart.message());
         host.write(s.control, State::TestRunning.message());
         s.stage = Stage::End;
+        s.deadline = match test.settings.end {
+            End::Time(time) => {
+                Some(now + test.settings.omit + Duration::from_secs(time) + STEP_TIMEOUT)
+            }
+            End::Bytes(_) | End::Blocks(_) => None,
+        };
         self.reporter
             .start(start, test.settings.direction, test.settings.parallel);
         test.begin(&self.env, now);
@@ -371,7 +384,7 @@ impl Server {
             (Some(State::TestEnd), Stage::End) => {
                 s.stage = Stage::Results;
                 s.last_progress = now;
-                s.deadline = now + STEP_TIMEOUT;
+                s.deadline = Some(now + STEP_TIMEOUT);
                 if let Some(test) = &mut s.test {
                     drain(test, host);
                     test.finish(&self.env, host, now, &mut self.reporter);
@@ -403,7 +416,7 @@ impl Server {
         host.write(s.control, State::DisplayResults.message());
         s.stage = Stage::Done;
         s.last_progress = now;
-        s.deadline = now + STEP_TIMEOUT;
+        s.deadline = Some(now + STEP_TIMEOUT);
         test.conclude(Some(results), &s.congestion, &mut self.reporter);
         self.reporter.finish();
     }
@@ -528,15 +541,19 @@ impl Application for Server {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let own = self
-            .session
-            .as_ref()
-            .and_then(|s| match (&s.test, s.stage) {
-                (Some(test), Stage::End) => test.poll_timeout(),
-                _ => Some(s.deadline),
-            });
-        let others = [self.pending.deadline(), self.must_yield_at()];
-        own.into_iter().chain(others.into_iter().flatten()).min()
+        let session = self.session.as_ref();
+        let test = session.and_then(|s| match (&s.test, s.stage) {
+            (Some(test), Stage::End) => test.poll_timeout(),
+            _ => None,
+        });
+        let deadline = session.and_then(|s| s.deadline);
+        let all = [
+            test,
+            deadline,
+            self.pending.deadline(),
+            self.must_yield_at(),
+        ];
+        all.into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, host: &mut Host, now: Instant) {
@@ -546,8 +563,8 @@ impl Application for Server {
         self.take_next(host, now);
         let Some(s) = &mut self.session else { return };
         let progress = match (&mut s.test, s.stage) {
+            _ if s.deadline.is_some_and(|deadline| deadline <= now) => Progress::Silent,
             (Some(test), Stage::End) => test.handle_timeout(host, now, &mut self.reporter),
-            _ if s.deadline <= now => Progress::Silent,
             _ => Progress::GoesOn,
         };
         if progress == Progress::Silent {
@@ -597,7 +614,7 @@ impl Server {
             stream.on_closed();
             // The client reports the end on the control connection; without a report, it times out.
             if running && test.streams.iter().all(|s| !s.is_open()) {
-                s.deadline = now + STEP_TIMEOUT;
+                s.deadline = Some(now + STEP_TIMEOUT);
             }
         }
     }

@@ -208,7 +208,8 @@ settings! {
         gauges: bool = false;
         /// Write a qlog trace (`*.sqlog`) of each end of each QUIC flow.
         qlog: bool = false;
-        /// Carry real bytes and compare them at the receiver (slow).
+        /// Carry real bytes and compare them at the receiver (slow). With the profile `linux-6` they are written in
+        /// super-segments, so that a small send buffer holds up to one more.
         verify: bool = false;
     }
 }

@@ -95,6 +95,16 @@ fn content_and_bytes_without_content_are_written_alike() {
     }
 }
 
+/// With Linux's profile contents are written in whole super-segments: a small buffer holds up to one more.
+#[test]
+fn contents_of_linux_are_no_slower_in_a_small_buffer() {
+    let spec = "transport.tcp = { profile = \"linux-6\", send_buffer = \"50kB\" }\nworkload.bulk = { bytes = \"3MB\" }";
+    let [synthetic, real] = ["", ", verify = true"].map(|record| flow(1, record, spec));
+    assert_eq!(real["verified"], true);
+    let [exact, more] = [&synthetic, &real].map(|f| f["completion_s"].as_f64().unwrap());
+    assert!(more <= exact && more > 0.4 * exact, "{more} s, {exact} s");
+}
+
 /// A larger receive buffer alone gives a larger window: the default of the send buffer does not limit it.
 #[test]
 fn the_default_is_no_less_than_the_receive_buffer() {

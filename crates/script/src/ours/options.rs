@@ -39,9 +39,10 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Whether reports of a smaller path MTU are ignored: `IP_PMTUDISC_DONT` and `IP_PMTUDISC_PROBE`.
+    /// Whether reports of a smaller path MTU are ignored: `IP_PMTUDISC_DONT`, `IP_PMTUDISC_INTERFACE` and
+    /// `IP_PMTUDISC_OMIT`.
     pub(super) fn keeps_mtu(&self) -> bool {
-        matches!(self.discovery, Some(0 | 3))
+        matches!(self.discovery, Some(0 | 4 | 5))
     }
 
     /// How long data may stay unacknowledged.
@@ -165,7 +166,7 @@ impl Ours {
                 Ok(mss) if SEGMENTS.contains(&mss) => chosen.segment = Some(mss),
                 _ => return invalid(),
             },
-            "IP_MTU_DISCOVER" if !(0..=3).contains(&n) => return invalid(),
+            "IP_MTU_DISCOVER" if !(0..=5).contains(&n) => return invalid(),
             "IP_MTU_DISCOVER" => chosen.discovery = Some(n),
             "IP_TOS" => chosen.class = n & DSCP,
             "IPV6_TCLASS" if !v6 => return Reply::Error("ENOPROTOOPT".to_owned()),

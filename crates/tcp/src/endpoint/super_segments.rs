@@ -68,7 +68,12 @@ impl SuperSegments {
     pub(super) fn room(&self, queue: Queue, sizes: Sizes) -> u64 {
         let piece = sizes.piece();
         let open = self.open(queue.end, queue.sent, piece);
-        let fill = if open > 0 { piece - open } else { 0 };
+        // A full send buffer gets no more, so that it holds a piece more than its room at most.
+        let fill = if open > 0 && queue.held < queue.room {
+            piece - open
+        } else {
+            0
+        };
         let unsent = queue.end.saturating_sub(queue.sent);
         let pieces = |limit: u64, used: u64| limit.saturating_sub(used + fill).div_ceil(piece);
         let new = pieces(queue.room, queue.held).min(pieces(queue.lowat, unsent));
@@ -173,6 +178,15 @@ mod tests {
         s.close(16_000);
         assert_eq!(s.room(queue(16_000, 10_000, 1 << 20, 4000), SIZES), 0);
         assert_eq!(s.room(queue(16_000, 16_000, 1 << 20, 4000), SIZES), 16_000);
+    }
+
+    #[test]
+    fn a_full_buffer_gets_nothing_until_something_is_acknowledged() {
+        let mut s = SuperSegments::default();
+        s.on_write(0, 48_000, 0, SIZES, true);
+        // Half of the last piece was sent, and nothing is acknowledged.
+        assert_eq!(s.room(queue(48_000, 40_000, 48_000, u64::MAX), SIZES), 0);
+        assert_eq!(s.room(queue(48_000, 40_000, 48_001, u64::MAX), SIZES), 8000);
     }
 
     #[test]

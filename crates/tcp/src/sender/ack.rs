@@ -551,18 +551,11 @@ impl Sender {
             self.round_end = self.nxt;
         }
         let cwnd_limited = self.is_cwnd_limited();
-        // Without SACK Linux counts a segment as delivered when a duplicate acknowledgement stands for it.
-        let counted = self.settings.counts_segments && self.settings.recovery == Recovery::NewReno;
-        let bytes = if counted {
-            delivery.bytes.min(growth.acknowledged)
-        } else {
-            delivery.bytes
-        };
         let acked = Acked {
             now,
-            bytes: Bytes::new(bytes),
+            bytes: Bytes::new(delivery.bytes),
             acknowledged: Bytes::new(growth.acknowledged),
-            ce_bytes: Bytes::new(if ece { bytes } else { 0 }),
+            ce_bytes: Bytes::new(if ece { delivery.bytes } else { 0 }),
             rtt: delivery.rtt,
             sent_at: delivery.newest_sent,
             in_flight_before: Bytes::new(flight_before),

@@ -537,6 +537,7 @@ impl Sender {
             in_flight: Bytes::new(self.board.pipe().saturating_sub(self.duplicates.bytes)),
             siblings: &self.siblings,
             index: self.index,
+            sack: self.settings.recovery != Recovery::NewReno,
         };
         (&mut self.controller, path)
     }

@@ -2,10 +2,9 @@
 //!
 //! It differs from [`crate::slow_start::HyStart`] in these points: the train must be longer than half of the least
 //! round-trip time and an allowance for aggregation; it is not watched while the window is below the low window; the
-//! search by delay looks at the ninth sample of a round; rounds begin when the window has reached the low window; a new
-//! search begins after a timeout.
+//! search by delay looks at the ninth sample of a round; a new search begins after a timeout.
 
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_units::{Duration, Instant};
 
 use super::{CubicLinuxParams, HyStartDetect};
 use crate::event::Acked;
@@ -23,8 +22,6 @@ const LARGEST_BURST: f64 = 65_536.0;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HyStart {
     found: bool,
-    /// Bytes delivered in this slow start.
-    delivered: u64,
     round: Option<Round>,
 }
 
@@ -32,8 +29,6 @@ pub(super) struct HyStart {
 #[derive(Clone, Copy, Debug)]
 struct Round {
     started: Instant,
-    /// What was delivered when all that was in flight at its start is.
-    end: u64,
     /// The latest acknowledgement of the train.
     train_end: Instant,
     rtt: Duration,
@@ -41,11 +36,6 @@ struct Round {
 }
 
 impl HyStart {
-    /// Data was delivered.
-    pub(super) fn on_delivered(&mut self, bytes: Bytes) {
-        self.delivered += bytes.get();
-    }
-
     /// Observes an acknowledgement with a sample of the round-trip time; whether slow start is over.
     pub(super) fn is_over(
         &mut self,
@@ -56,13 +46,12 @@ impl HyStart {
         window: &Window,
         path: &Path<'_>,
     ) -> bool {
-        if self.found || window.segments() < params.hystart_low_window as f64 {
+        if self.found {
             return false;
         }
-        if self.round.is_none_or(|round| self.delivered > round.end) {
+        if ack.round_start || self.round.is_none() {
             self.round = Some(Round {
                 started: ack.now,
-                end: self.delivered + ack.in_flight.get(),
                 train_end: ack.now,
                 rtt: Duration::MAX,
                 samples: 0,
@@ -71,6 +60,9 @@ impl HyStart {
         let Some(round) = &mut self.round else {
             return false;
         };
+        if window.segments() < params.hystart_low_window as f64 {
+            return false;
+        }
         let detect = params.hystart_detect;
         let train = matches!(detect, HyStartDetect::Train | HyStartDetect::Both);
         let delay = matches!(detect, HyStartDetect::Delay | HyStartDetect::Both);

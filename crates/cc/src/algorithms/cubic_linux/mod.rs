@@ -258,7 +258,6 @@ fn segments(window: &Window) -> u64 {
 
 impl Policy for CubicLinux {
     fn observe(&mut self, window: &mut Window, ack: &Acked, path: &Path<'_>) {
-        self.hystart.on_delivered(ack.bytes);
         let Some(rtt) = ack.rtt else { return };
         // Samples of the first second of an epoch are of the queue that fast recovery has left.
         let now = self.ticks(ack.now);
@@ -277,11 +276,16 @@ impl Policy for CubicLinux {
         }
     }
 
-    fn slow_start(&mut self, window: &mut Window, ack: &Acked, _path: &Path<'_>) -> Bytes {
+    fn slow_start(&mut self, window: &mut Window, ack: &Acked, path: &Path<'_>) -> Bytes {
         if ack.in_recovery || !ack.cwnd_limited || ack.acknowledged.is_zero() {
             return Bytes::ZERO;
         }
-        let bytes = self.partial + ack.bytes;
+        // A segment that a duplicate acknowledgement has stood for was delivered then, when the window could not grow.
+        let delivered = match path.sack {
+            true => ack.bytes,
+            false => ack.bytes.min(ack.acknowledged),
+        };
+        let bytes = self.partial + delivered;
         let acked = bytes.get() / window.mss().get();
         self.partial = bytes - window.mss() * acked;
         let acked = window.mss() * acked;

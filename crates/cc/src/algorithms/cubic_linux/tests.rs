@@ -183,7 +183,7 @@ fn round(c: &mut WindowBased<CubicLinux>, from_ms: u64, n: u64, spacing_us: u64,
         let acked = Acked {
             now: at(from_ms) + Duration::from_micros(i * spacing_us),
             rtt: Some(rtt),
-            in_flight: MSS * (n - 1 - i),
+            round_start: i == 0,
             cwnd_limited: false,
             ..ack(MSS.get())
         };
@@ -235,10 +235,10 @@ fn the_ninth_sample_of_a_round_ends_slow_start_if_all_have_risen() {
     }
 }
 
-/// The first round begins with the acknowledgement that finds a window of 16 segments, in the middle of the sender's
-/// round: one more acknowledgement would be the ninth since then.
+/// Rounds go on while the window is below 16 segments (Linux 6.14 and its stable releases): the ninth sample that counts is
+/// that of the round in which the window has come there.
 #[test]
-fn rounds_begin_when_the_window_reaches_16_segments() {
+fn rounds_go_on_below_16_segments() {
     let mut c = CubicLinux::build(CubicLinuxParams::DEFAULT, &init());
     let mut acknowledge = |ms, rtt: u64, segments: u64, round_start| {
         c.window_mut().set_cwnd(MSS * segments);
@@ -246,7 +246,6 @@ fn rounds_begin_when_the_window_reaches_16_segments() {
         let acked = Acked {
             now: at(ms),
             rtt: Some(rtt),
-            in_flight: MSS * 20,
             cwnd_limited: false,
             round_start,
             ..ack(MSS.get())
@@ -255,11 +254,27 @@ fn rounds_begin_when_the_window_reaches_16_segments() {
         c.in_slow_start()
     };
     assert!(acknowledge(1000, 100, 14, true));
-    assert!(acknowledge(1100, 200, 15, false));
+    // A round begins at 15 segments, and its samples at 16 are the first that count.
+    assert!(acknowledge(1100, 200, 15, true));
     for n in 0..8 {
-        assert!(acknowledge(1200 + n * 100, 200, 16, n == 4));
+        assert!(acknowledge(1200 + n * 100, 200, 16, false), "{n}");
     }
     assert!(!acknowledge(2000, 200, 16, false));
+}
+
+#[test]
+fn segments_that_duplicates_stood_for_let_the_window_grow_once_at_most() {
+    let grown = |sack| {
+        let mut c = CubicLinux::build(CubicLinuxParams::DEFAULT, &init());
+        let before = cwnd(&c);
+        let acked = Acked {
+            acknowledged: MSS,
+            ..ack(MSS.get() * 3)
+        };
+        c.on_ack(&acked, &Path { sack, ..path(RTT) });
+        cwnd(&c) - before
+    };
+    assert_eq!((grown(true), grown(false)), (3, 1));
 }
 
 #[test]

@@ -132,6 +132,7 @@ impl Sender {
             in_flight: Bytes::new(self.in_flight),
             siblings: &[],
             index: 0,
+            sack: true,
         };
         (&mut self.controller, path)
     }
