@@ -789,7 +789,7 @@ impl Application for Series {
     }
     fn on_event(&mut self, host: &mut Host, now: Instant, event: gargalo_host::HostEvent) {
         for client in &mut self.clients {
-            client.on_event(host, now, event.clone());
+            client.on_event(host, now, event);
         }
     }
     fn poll_timeout(&self) -> Option<Instant> {
