@@ -879,7 +879,7 @@ class Record:
     qlog: bool | None = None
     """Write a qlog trace (`*.sqlog`) of each end of each QUIC flow."""
     verify: bool | None = None
-    """Carry real bytes and compare them at the receiver (slow)."""
+    """Carry real bytes and compare them at the receiver (slow). With the profile `linux-6` they are written in super-segments, so that a small send buffer holds up to one more."""
 
 
 @dataclass(frozen=True, kw_only=True)
