@@ -250,6 +250,20 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
         study.readings_of(replace(quick, settings={"readings": ["todays"]}))
 
 
+def fails(_run):
+    msg = "not measured"
+    raise ValueError(msg)
+
+
+def test_a_study_of_which_every_run_failed_has_its_report(tmp_path):
+    study = replace(small(), measure="test_study:fails", tables=lambda _: [])
+    outcome = studies.run_study(study, "quick", directory=tmp_path / "study", workers=1)
+    facts = json.loads((tmp_path / "study" / "study.json").read_text())
+    assert facts["failed"] == facts["runs"] > 0
+    assert facts["all_packets"] == 0
+    assert "runs failed" in outcome.page.read_text(encoding="utf-8")
+
+
 PAGES = Path(__file__).parent.parent / "docs" / "studies" / "results"
 
 

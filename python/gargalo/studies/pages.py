@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from gargalo.reporting.model import Verdict
+
 MARK = "<!-- Made by `python -m gargalo.studies.pages`; do not edit. -->\n\n"
 KEPT = ("study", "profile", "runs", "failed", "all_packets", "missing", "claims")
 """Of what a study says of itself: not what depends on the machine, or on how often it was called."""
@@ -89,7 +91,7 @@ def overview(found: Mapping[str, Any], judging: Sequence[str]) -> Iterable[list[
     for claim in found["claims"]:
         all_of = judgements(claim)
         by_reading = {j["reading"]: sign(j["verdict"]) for j in all_of if not j["tried"]}
-        tried: dict[str, list[str]] = {}
+        tried: dict[Verdict, list[str]] = {}
         for j in all_of:
             if j["tried"]:
                 tried.setdefault(j["verdict"], []).append(j["reading"])
@@ -110,15 +112,12 @@ def section(claim: Mapping[str, Any]) -> list[str]:
     labels = dict.fromkeys((e["label"], e["expected"]) for j in measured_in for e in j["evidence"])
     if not labels:
         return lines
-    rows = []
-    for label, expected in labels:
-        cells = []
-        for j in measured_in:
-            lines_of = [
-                e for e in j["evidence"] if (e["label"], e["expected"]) == (label, expected)
-            ]
-            cells.append(written(lines_of[0]) if lines_of else "")
-        rows.append([label, *cells, expected])
+    # The first of equal labels counts.
+    figures = [
+        {(e["label"], e["expected"]): written(e) for e in reversed(j["evidence"])}
+        for j in measured_in
+    ]
+    rows = [[key[0], *(f.get(key, "") for f in figures), key[1]] for key in labels]
     heads = ["figure", *(j["reading"] or "measured" for j in measured_in), "claimed"]
     return [*lines, "", *table(heads, rows)]
 
@@ -133,9 +132,9 @@ def written(line: Mapping[str, Any]) -> str:
     return f"{text} [{', '.join(ends)}]"
 
 
-def sign(verdict: str) -> str:
+def sign(verdict: Verdict) -> str:
     """Return a verdict with its sign."""
-    return next(f"{mark.sign} {v}" for v, mark in VERDICTS.items() if v == verdict)
+    return f"{VERDICTS[verdict].sign} {verdict}"
 
 
 def anchor(claim: Mapping[str, Any]) -> str:

@@ -46,6 +46,8 @@ class Outcome:
     """The HTML report."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """What this machine cannot do, by what needs it, and why."""
+    all_packets: int = 0
+    """Packets of all simulated runs, whenever they were done."""
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
@@ -67,7 +69,7 @@ class Outcome:
             "failed": len(self.sweep.failures),
             "packets": self.sweep.packets,
             "wall_s": self.sweep.wall_s,
-            "all_packets": int(simulated(self.sweep.frame())["packets"].sum()),
+            "all_packets": self.all_packets,
             "missing": dict(self.missing),
             "claims": [
                 {
@@ -198,7 +200,8 @@ def run_study(
     reporting.save(report, saved)
     page = root / f"{study.name}.html"
     reporting.write(report, page)
-    outcome = Outcome(study, chosen, sweep, claims, page, missing)
+    packets = int(total(simulated(context.frame), "packets"))
+    outcome = Outcome(study, chosen, sweep, claims, page, missing, packets)
     reporting.page.replace(root / "study.json", json.dumps(outcome.to_json(), indent=1) + "\n")
     return outcome
 
@@ -309,6 +312,11 @@ def simulated(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("late_max_s").is_null())
 
 
+def total(frame: pl.DataFrame, column: str) -> float:
+    """Return the sum of a column, which is not there if no run was done."""
+    return float(frame[column].sum()) if column in frame.columns else 0.0
+
+
 def real_time(frame: pl.DataFrame) -> dict[str, str | int | float]:
     """Return what a report says of the runs in the lab."""
     if "late_max_s" not in frame.columns:
@@ -412,8 +420,8 @@ def build_report(
             "engine": f"gargalo {__version__}",
             "runs": sweep.plan.height,
             "repeats per cell": context.profile.repeat,
-            "packets simulated": int(virtual["packets"].sum()),
-            "time of all simulations, in s of one core": round(float(virtual["wall_s"].sum()), 1),
+            "packets simulated": int(total(virtual, "packets")),
+            "time of all simulations, in s of one core": round(total(virtual, "wall_s"), 1),
             **real_time(frame),
             **facts,
         },
