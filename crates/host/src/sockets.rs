@@ -8,7 +8,7 @@ use gargalo_units::Instant;
 use gargalo_wire::ip::Addresses;
 
 use crate::config::is_unicast;
-use crate::connection::{Connection, Origin, Tuple};
+use crate::connection::{Connection, Origin, Path, Tuple};
 use crate::transport::Transport;
 use crate::{ConnectionId, Host, ListenerId, SocketError, SocketOptions};
 
@@ -224,23 +224,22 @@ impl Host {
     /// Whether ICMP errors that report a smaller path MTU are ignored from now on (Linux: `IP_MTU_DISCOVER` with
     /// `IP_PMTUDISC_DONT`, `IP_PMTUDISC_INTERFACE` or `IP_PMTUDISC_OMIT`); of the first path only, if there are several.
     pub fn set_keeps_mtu(&mut self, id: ConnectionId, keeps: bool) {
-        if let Some(c) = self.table.get_mut(id) {
-            let tuple = c.path.tuple;
-            c.path.keeps_mtu = keeps;
-            if let Some(path) = c.path_mut(&tuple) {
-                path.keeps_mtu = keeps;
-            }
-        }
+        self.set_path(id, |path| path.keeps_mtu = keeps);
     }
 
     /// Differentiated services codepoint of the packets from now on, 0 to 63 (RFC 2474); of the first path only, if
     /// there are several.
     pub fn set_dscp(&mut self, id: ConnectionId, dscp: u8) {
+        self.set_path(id, |path| path.header.dscp = dscp & 0x3f);
+    }
+
+    /// Changes the first path of a connection, also where it is one of several.
+    fn set_path(&mut self, id: ConnectionId, set: impl Fn(&mut Path)) {
         if let Some(c) = self.table.get_mut(id) {
             let tuple = c.path.tuple;
-            c.path.header.dscp = dscp & 0x3f;
+            set(&mut c.path);
             if let Some(path) = c.path_mut(&tuple) {
-                path.header.dscp = dscp & 0x3f;
+                set(path);
             }
         }
     }

@@ -481,6 +481,14 @@ struct BesideSilent {
 /// When others come: the client has said what it wants long ago.
 const CROWD: Instant = Instant::from_nanos(1_000_000_000);
 
+const COOKIE: &[u8] = b"abcdefghijklmnopqrstuvwxyz2345674567\0";
+
+/// A cookie, and the parameters of a test with their length.
+fn request(parameters: &str) -> Vec<u8> {
+    let length = (parameters.len() as u32).to_be_bytes();
+    [COOKIE, &length, parameters.as_bytes()].concat()
+}
+
 /// One more connection to the server.
 fn silent(host: &mut Host, now: Instant) -> gargalo_host::ConnectionId {
     let options = gargalo_host::SocketOptions {
@@ -537,15 +545,11 @@ impl Application for BesideSilent {
 
 #[test]
 fn a_silent_client_does_not_block_others() {
-    const COOKIE: &[u8] = b"abcdefghijklmnopqrstuvwxyz2345674567\0";
     // What iperf3 sends, and a request for segments of another size, for which the server listens with other options.
-    let with = |parameters: &str| {
-        let length = (parameters.len() as u32).to_be_bytes();
-        [COOKIE, &length, parameters.as_bytes()].concat()
-    };
-    let usual =
-        with(r#"{"tcp":true,"omit":0,"time":10,"num":0,"blockcount":0,"parallel":1,"len":131072}"#);
-    let special = with(r#"{"tcp":true,"omit":0,"time":10,"parallel":1,"len":131072,"MSS":500}"#);
+    let usual = request(
+        r#"{"tcp":true,"omit":0,"time":10,"num":0,"blockcount":0,"parallel":1,"len":131072}"#,
+    );
+    let special = request(r#"{"tcp":true,"omit":0,"time":10,"parallel":1,"len":131072,"MSS":500}"#);
     // Nothing at all, half a cookie, a cookie after which no parameters follow, parameters after which no
     // streams follow; and more connections than the server accepts while the client waits for its turn.
     for (says, others) in [
@@ -593,7 +597,8 @@ impl Application for InTurn {
         use gargalo_host::HostEvent::{Closed, Connected, PeerClosed, Readable};
         match event {
             Connected(id) if Some(id) == self.second => {
-                host.write(id, REQUEST.concat().into());
+                let parameters = r#"{"tcp":true,"time":10,"parallel":1,"len":9}"#;
+                host.write(id, request(parameters).into());
             }
             Readable(id) if Some(id) == self.second => {
                 while let Some(bytes) = host.read(id, 100) {
@@ -634,13 +639,6 @@ impl Application for InTurn {
         self.client.poll_output()
     }
 }
-
-/// A cookie, and the parameters of a test with their length.
-const REQUEST: [&[u8]; 3] = [
-    b"abcdefghijklmnopqrstuvwxyz2345674567\0",
-    &[0, 0, 0, 43],
-    br#"{"tcp":true,"time":10,"parallel":1,"len":9}"#,
-];
 
 /// Runs a client to its end, and the second until it was told something; returns when the first was done, and that.
 fn in_turn(settings: Settings, at: Instant) -> (Instant, Vec<u8>) {
@@ -705,15 +703,14 @@ impl Application for Endless {
     }
     fn on_event(&mut self, host: &mut Host, now: Instant, event: gargalo_host::HostEvent) {
         use gargalo_host::HostEvent::{Closed, Connected, PeerClosed, Readable};
-        const PARAMETERS: &[u8] =
-            br#"{"tcp":true,"time":1,"parallel":1,"len":9,"reverse":true,"bandwidth":9000}"#;
-        let length = u32::try_from(PARAMETERS.len()).unwrap().to_be_bytes();
         match event {
             Connected(id) if Some(id) == self.control => {
-                host.write(id, [REQUEST[0], &length, PARAMETERS].concat().into());
+                let parameters =
+                    r#"{"tcp":true,"time":1,"parallel":1,"len":9,"reverse":true,"bandwidth":9000}"#;
+                host.write(id, request(parameters).into());
             }
             Connected(id) => {
-                host.write(id, REQUEST[0].to_vec().into());
+                host.write(id, COOKIE.to_vec().into());
             }
             Readable(id) => {
                 while let Some(bytes) = host.read(id, 100_000) {

@@ -73,7 +73,7 @@ impl Ours {
             Ok(id) => {
                 self.by_connection.insert(id, handle);
                 if let Some(socket) = self.sockets.get_mut(handle) {
-                    self.host.set_keeps_mtu(id, socket.chosen.keeps_mtu());
+                    self.host.set_keeps_mtu(id, socket.chosen.keeps_mtu);
                     socket.kind = Kind::Connection(id);
                 }
                 Reply::Blocks("EINPROGRESS")

@@ -198,7 +198,7 @@ impl Ours {
                         socket.wakes.0 += 1;
                         chosen = socket.chosen.clone();
                     }
-                    self.host.set_keeps_mtu(connection, chosen.keeps_mtu());
+                    self.host.set_keeps_mtu(connection, chosen.keeps_mtu);
                     self.sockets.push(Socket {
                         kind: Kind::Connection(connection),
                         chosen,

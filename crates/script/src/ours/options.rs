@@ -34,17 +34,11 @@ pub(super) struct Chosen {
     pub(super) segment: Option<u16>,
     /// SO_SNDBUF, as it is told.
     send_buffer: Option<i64>,
-    /// IP_MTU_DISCOVER, if it was set.
-    discovery: Option<i64>,
+    /// IP_MTU_DISCOVER: whether reports of a smaller path MTU are ignored.
+    pub(super) keeps_mtu: bool,
 }
 
 impl Chosen {
-    /// Whether reports of a smaller path MTU are ignored: `IP_PMTUDISC_DONT`, `IP_PMTUDISC_INTERFACE` and
-    /// `IP_PMTUDISC_OMIT`.
-    pub(super) fn keeps_mtu(&self) -> bool {
-        matches!(self.discovery, Some(0 | 4 | 5))
-    }
-
     /// How long data may stay unacknowledged.
     pub(super) fn patience(&self) -> Option<Duration> {
         let millis = u64::try_from(self.user_timeout).unwrap_or(0);
@@ -78,10 +72,6 @@ impl Ours {
 
     pub(super) fn set_option(&mut self, handle: Handle, name: &str, value: &Value) -> Reply {
         let may = self.may_listen_fast();
-        let congestion = match value {
-            Value::Text(text) => self.of_linux(text).to_owned(),
-            _ => String::new(),
-        };
         let Some(socket) = self.sockets.get_mut(handle) else {
             return Reply::Error("EBADF".to_owned());
         };
@@ -89,8 +79,11 @@ impl Ours {
             socket.lingers = Some((*on, *secs));
             return Reply::Value(0);
         }
-        if let (Value::Text(_), "TCP_CONGESTION") = (value, name) {
-            socket.congestion = Some(congestion);
+        if let (Value::Text(text), "TCP_CONGESTION") = (value, name) {
+            let congestion = self.of_linux(text).to_owned();
+            if let Some(socket) = self.sockets.get_mut(handle) {
+                socket.congestion = Some(congestion);
+            }
             return self.after_set(handle, name);
         }
         let Value::Int(n) = *value else {
@@ -167,7 +160,8 @@ impl Ours {
                 _ => return invalid(),
             },
             "IP_MTU_DISCOVER" if !(0..=5).contains(&n) => return invalid(),
-            "IP_MTU_DISCOVER" => chosen.discovery = Some(n),
+            // `IP_PMTUDISC_DONT`, `IP_PMTUDISC_INTERFACE` and `IP_PMTUDISC_OMIT`.
+            "IP_MTU_DISCOVER" => chosen.keeps_mtu = matches!(n, 0 | 4 | 5),
             "IP_TOS" => chosen.class = n & DSCP,
             "IPV6_TCLASS" if !v6 => return Reply::Error("ENOPROTOOPT".to_owned()),
             "IPV6_TCLASS" if !(-1..=255).contains(&n) => return invalid(),
@@ -195,7 +189,7 @@ impl Ours {
             // As in Linux it counts for the handshake only.
             "TCP_MAXSEG" => {}
             "IP_TOS" | "IPV6_TCLASS" => self.host.set_dscp(id, dscp(&chosen)),
-            "IP_MTU_DISCOVER" => self.host.set_keeps_mtu(id, chosen.keeps_mtu()),
+            "IP_MTU_DISCOVER" => self.host.set_keeps_mtu(id, chosen.keeps_mtu),
             _ => match self.host.endpoint_mut(id) {
                 Some(endpoint) => chosen.apply(endpoint, name, lowat),
                 None => {
