@@ -68,8 +68,9 @@ impl SuperSegments {
     pub(super) fn room(&self, queue: Queue, sizes: Sizes) -> u64 {
         let piece = sizes.piece();
         let open = self.open(queue.end, queue.sent, piece);
-        // A full send buffer gets no more, so that it holds a piece more than its room at most.
-        let fill = if open > 0 && queue.held < queue.room {
+        // Linux does not ask for room here; it is bounded by one more piece, so that the buffer holds two above its room
+        // at most.
+        let fill = if open > 0 && queue.held < queue.room + piece {
             piece - open
         } else {
             0
@@ -181,12 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_gets_nothing_until_something_is_acknowledged() {
+    fn a_full_buffer_gets_a_piece_more_until_something_is_acknowledged() {
         let mut s = SuperSegments::default();
         s.on_write(0, 48_000, 0, SIZES, true);
         // Half of the last piece was sent, and nothing is acknowledged.
-        assert_eq!(s.room(queue(48_000, 40_000, 48_000, u64::MAX), SIZES), 0);
-        assert_eq!(s.room(queue(48_000, 40_000, 48_001, u64::MAX), SIZES), 8000);
+        assert_eq!(s.room(queue(48_000, 40_000, 32_001, u64::MAX), SIZES), 8000);
+        assert_eq!(s.room(queue(48_000, 40_000, 32_000, u64::MAX), SIZES), 0);
+        // Without anything to add to, only room counts.
+        assert_eq!(s.room(queue(48_000, 48_000, 48_000, u64::MAX), SIZES), 0);
     }
 
     #[test]
