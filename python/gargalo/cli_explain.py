@@ -68,7 +68,6 @@ def explain(
     """Tell what happened in a run: starts, slow start, losses, shares, queues, limits, findings."""
     from gargalo.cli_plot import flows_of
     from gargalo.explaining import explain as tell
-    from gargalo.pictures.runs import names_of
 
     if what != STDIN and (what / "run.json").is_file():
         if changes or seed is not None or plugin:
@@ -82,7 +81,7 @@ def explain(
     chosen = flows_of(made, flows)
     if chosen is not None and not chosen:
         fail(
-            f"--flow {', '.join(flows)}: there is no such flow; flows: {', '.join(names_of(made).values())}"
+            f"--flow {', '.join(flows)}: there is no such flow; flows: {', '.join(made.names.values())}"
         )
     story = tell(made, chosen)
     if as_json:

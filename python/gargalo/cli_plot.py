@@ -256,7 +256,7 @@ def read(
             fail(f'there is no metric "{metric}" in these runs; there are {", ".join(known)}')
         chosen = [flows_of(run, flows) for run in made]
         if flows and not any(chosen):
-            every = dict.fromkeys(n for run in made for n in runs.names_of(run).values())
+            every = dict.fromkeys(n for run in made for n in run.names.values())
             fail(f"--flow {', '.join(flows)}: there is no such flow; flows: {', '.join(every)}")
         ways = [links_of(run, links) for run in made]
         if links and not any(ways):
@@ -301,9 +301,8 @@ def flows_of(run: Run, wanted: Sequence[str]) -> list[int] | None:
     """Return the numbers of the flows with these labels, names or numbers; None if none was asked for."""
     if not wanted:
         return None
-    from gargalo.pictures import runs
 
-    names = runs.names_of(run)
+    names = run.names
     labels = dict(run.flows.select("id", "label").iter_rows())
     return [i for i in names if {names[i], labels[i], str(i)} & set(wanted)]
 

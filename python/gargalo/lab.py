@@ -89,6 +89,7 @@ def run(
         inside = Inside(request, stdin=subprocess.DEVNULL)
         facts, interrupted, place = _follow(inside, progress)
         done = load(place)
+        table = _in_memory(done) if output is None else done._table
         done = Run(
             summary=facts["summary"],
             links=facts["links"],
@@ -98,8 +99,9 @@ def run(
             source=done.source,
             interrupted=done.interrupted,
             directory=None if output is None else output.with_name(place.name),
-            _table=_in_memory(done) if output is None else done._table,
-            _json=facts,
+            _table=table,
+            _rows=lambda name, most: table(name).head(most).to_dicts(),
+            _commands=facts.get("commands"),
         )
     return done, interrupted
 

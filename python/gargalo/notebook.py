@@ -117,11 +117,9 @@ def of_run(run: Run) -> str:
     from gargalo.fitting import Column
     from gargalo.names import flow_names
 
-    flows = run.to_json().get("flows", [])
-    ids = run.flows["id"].to_list() if len(flows) and "id" in run.flows.columns else []
-    drawn = [line(rates(run, i)) for i in ids[:MOST_ROWS]]
-    called = flow_names(flows)
-    found, rows = summary.flow_table(flows, called)
+    flows = run.to_json()["flows"]
+    drawn = [line(rates(run, f["id"])) for f in flows[:MOST_ROWS]]
+    found, rows = summary.flow_table(flows, flow_names(flows))
     columns = list(found)
     if any(drawn):
         columns.append(Column("goodput over time", justify="left"))

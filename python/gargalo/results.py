@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, reading
+from gargalo.names import flow_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 MOST_TABLE = 1 << 40
 """Bytes of a table: no bound but that of a file which has an end."""
 MOST_TOLD = 3
+ALL = sys.maxsize
+"""Rows of a table: all."""
 TABLES = tuple(str(table["name"]) for table in _core.tables())
 
 
@@ -60,7 +64,9 @@ class Run:
     directory: Path | None = None
     """Where the files are, if they were written."""
     _table: Callable[[str], pl.DataFrame] = field(repr=False, default=lambda _: empty())
-    _json: dict[str, Any] = field(repr=False, default_factory=dict)
+    _rows: Callable[[str, int], list[dict[str, Any]]] = field(repr=False, default=lambda _, __: [])
+    """The first rows of a table, without the library of data frames if it is not needed."""
+    _commands: Sequence[dict[str, Any]] | None = field(repr=False, default=None)
 
     @classmethod
     def of(cls, result: _core.RunResult, directory: Path | None) -> Run:
@@ -78,13 +84,19 @@ class Run:
             interrupted=result.interrupted,
             directory=directory,
             _table=lambda name: table_of(result, name),
-            _json=facts,
+            _rows=lambda name, most: json.loads(result.rows(name, most)),
+            _commands=facts.get("commands"),
         )
 
     @cached_property
     def flows(self) -> pl.DataFrame:
         """A row per flow."""
         return self._table("flows")
+
+    @cached_property
+    def names(self) -> Mapping[int, str]:
+        """Names by which the flows can be told apart, by number."""
+        return flow_names(self.flows.select("id", "label", "from", "to").iter_rows(named=True))
 
     @cached_property
     def flow_samples(self) -> pl.DataFrame:
@@ -131,7 +143,7 @@ class Run:
     @property
     def commands(self) -> list[dict[str, Any]]:
         """Programs that ran in the lab: host, line, exit code, what they printed."""
-        return list(self._json.get("commands", []))
+        return list(self._commands or ())
 
     @property
     def ended_early(self) -> str | None:
@@ -150,10 +162,9 @@ class Run:
 
     def __repr__(self) -> str:
         """Return one line."""
-        name, seed = self.setup.name, self.info.get("seed")
-        flows, span = len(self._json.get("flows", ())), self.setup.duration_s
+        name, seed, span = self.setup.name, self.info.get("seed"), self.setup.duration_s
         where = "" if self.directory is None else f" in {str(self.directory)!r}"
-        return f"<Run {name!r}: seed {seed}, {flows} flows, {span:g} s{where}>"
+        return f"<Run {name!r}: seed {seed}, {self.flows.height} flows, {span:g} s{where}>"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
@@ -163,7 +174,14 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         """Return what `gargalo run --json` prints."""
-        return dict(self._json)
+        facts = {
+            "summary": self.summary,
+            "flows": self._rows("flows", ALL),
+            "subflows": self._rows("subflows", ALL),
+            "links": self.links,
+            "run": self.info,
+        }
+        return facts if self._commands is None else {**facts, "commands": self.commands}
 
 
 def load(directory: str | Path) -> Run:
@@ -199,20 +217,13 @@ def load(directory: str | Path) -> Run:
     def table(name: str) -> pl.DataFrame:
         return _table(path, name)
 
-    def rows(name: str) -> list[dict[str, Any]]:
-        return table(name).to_dicts()
+    def rows(name: str, most: int) -> list[dict[str, Any]]:
+        return table(name).head(most).to_dicts()
 
     commands = info.pop("commands", None)
-    facts = {
-        "summary": summary,
-        "flows": rows("flows"),
-        "subflows": rows("subflows"),
-        "links": links,
-        "run": info,
-    }
-    if commands is not None:
-        facts["commands"] = commands
-    return Run(summary, links, info, scenario, setup, source, interrupted, path, table, facts)
+    return Run(
+        summary, links, info, scenario, setup, source, interrupted, path, table, rows, commands
+    )
 
 
 def _described(directory: Path, name: str) -> dict[str, Any]:

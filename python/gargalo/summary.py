@@ -103,14 +103,14 @@ def show(run: Run, console: Console) -> None:
     if not console.is_terminal:
         console.width = max(console.width, 120)
     # Rows, not data frames: their library takes longer to load than most runs.
-    facts = run.to_json()
-    flows = facts["flows"]
-    called = flow_names(flows)
+    flows = run._rows("flows", MOST_ROWS + 1)
+    more = len(flows) > MOST_ROWS
+    called = run.names if more else flow_names(flows)
     show_table("Flows", *flow_table(flows[:MOST_ROWS], called), console)
-    if len(flows) > MOST_ROWS:
-        console.print(f"  … and {len(flows) - MOST_ROWS} more flows\n")
+    if more:
+        console.print(f"  … and {run.flows.height - MOST_ROWS} more flows\n")
 
-    if facts["subflows"]:
+    if run._rows("subflows", 1):
         _show_subflows(run, console, called)
 
     if run.commands:

@@ -11,7 +11,7 @@ use gargalo_native::calls::{self, Ended};
 use gargalo_scenario::memory::usual_limit;
 use gargalo_scenario::{self as scenario, Scenario, World, build};
 use gargalo_sim::BuildError;
-use gargalo_trace::{RunDir, Tables};
+use gargalo_trace::{Columns, RunDir, Tables};
 use gargalo_units::{Bytes, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyValueError};
 use pyo3::prelude::*;
@@ -27,7 +27,7 @@ use crate::stacks::Stacks;
 /// What a run produced.
 #[pyclass(frozen, module = "gargalo._core")]
 pub struct RunResult {
-    /// The object that `--json` prints.
+    /// The object that `--json` prints, but for its rows of tables.
     #[pyo3(get)]
     json: String,
     /// The scenario in its own words with every default written out, as JSON.
@@ -55,14 +55,23 @@ pub struct RunResult {
 impl RunResult {
     /// A results table as Arrow IPC.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let all = self.tables.all();
-        let Some(table) = all.iter().find(|t| t.schema().name == name) else {
-            return Err(PyValueError::new_err(format!(
-                "there is no results table \"{name}\""
-            )));
-        };
+        let table = self.columns(name)?;
         let bytes = py.detach(|| table.to_ipc()).map_err(run_error)?;
         Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The first rows of a results table, at most `most`, as an array in JSON.
+    fn rows(&self, py: Python<'_>, name: &str, most: usize) -> PyResult<String> {
+        let table = self.columns(name)?;
+        Ok(py.detach(|| Value::Array(table.rows().take(most).collect()).to_string()))
+    }
+}
+
+impl RunResult {
+    fn columns(&self, name: &str) -> PyResult<&Columns> {
+        let mut all = self.tables.all().into_iter();
+        let table = all.find(|t| t.schema().name == name);
+        table.ok_or_else(|| PyValueError::new_err(format!("there is no results table \"{name}\"")))
     }
 }
 

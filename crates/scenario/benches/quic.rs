@@ -40,9 +40,10 @@ fn main() {
         let start = processor_time();
         let out = run(&parsed, RunOptions::default()).unwrap();
         let time = processor_time() - start;
-        let flows = out.json["flows"].as_array().unwrap();
-        let packets: u64 = flows
-            .iter()
+        let packets: u64 = out
+            .tables
+            .flows
+            .rows()
             .map(|f| f["sent_packets"].as_u64().unwrap_or(0))
             .sum();
         println!(

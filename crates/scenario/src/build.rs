@@ -25,12 +25,12 @@ use crate::options::Factories;
 pub use crate::options::{RunError, RunOptions, Watch};
 use crate::resolved::{Flow, Scenario, Transport};
 use crate::summary;
-use crate::tables::{rows, tables};
+use crate::tables::tables;
 
 /// What a run produced.
 #[derive(Debug)]
 pub struct Outcome {
-    /// `{"summary", "flows", "subflows", "links", "run"}`, all SI.
+    /// `{"summary", "links", "run"}`, all SI.
     pub json: Json,
     /// Results tables.
     pub tables: Tables,
@@ -61,7 +61,6 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     json["run"]["findings"] = findings(audit::audit(scenario, &out, &json["summary"], None));
     let interrupted = out.interrupted;
     let tables = tables(scenario, out, watch)?;
-    rows(&tables, &mut json);
     json["run"]["results_hash"] = hashed(scenario, &json, &tables, watch)?;
     Ok(Outcome {
         json,

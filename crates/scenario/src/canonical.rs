@@ -214,11 +214,21 @@ pub(crate) fn results_hash(
     /// Bytes hashed between two calls.
     const EVERY: usize = 1 << 20;
     let mut hash = Sha256::new();
-    for key in ["summary", "flows", "links"] {
-        let mut text = String::new();
-        write(&found[key], &mut text);
+    let mut text = String::new();
+    let mut canonical = |value: &Value, hash: &mut Sha256| {
+        text.clear();
+        write(value, &mut text);
         hash.update(text.as_bytes());
+    };
+    canonical(&found["summary"], &mut hash);
+    // As an array, a flow at a time.
+    hash.update("[");
+    for (i, flow) in tables.flows.rows().enumerate() {
+        hash.update(if i > 0 { "," } else { "" });
+        canonical(&flow, &mut hash);
     }
+    hash.update("]");
+    canonical(&found["links"], &mut hash);
     let (mut since, mut stopped) = (0, false);
     for table in tables.all() {
         table.feed(&mut |bytes| {

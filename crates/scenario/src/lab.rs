@@ -18,7 +18,7 @@ use crate::memory::{Estimate, Guard};
 use crate::options::{Factories, RunError, RunOptions, Watch};
 use crate::resolved::{Flow, Scenario, Transport};
 use crate::summary;
-use crate::tables::{rows, tables};
+use crate::tables::tables;
 use crate::world::World;
 
 /// Output of a program above this size is left out of the summary; its file has all of it.
@@ -107,7 +107,6 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
     describe(scenario, &done, &mut json);
     let interrupted = done.outcome.interrupted;
     let tables = tables(scenario, done.outcome, watch)?;
-    rows(&tables, &mut json);
     json["run"]["results_hash"] = hashed(scenario, &json, &tables, watch)?;
     Ok(Outcome {
         json,

@@ -8,18 +8,11 @@ use gargalo_trace::Tables;
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
 use gargalo_units::Bytes;
 use gargalo_workload::AppResult;
-use serde_json::Value as Json;
 
 use crate::multipath;
 use crate::objects::{self, Completion};
 use crate::options::RunError;
 use crate::resolved::{Flow, Scenario};
-
-/// Flows and subflows in JSON are the rows of their tables.
-pub(crate) fn rows(tables: &Tables, json: &mut Json) {
-    json["flows"] = tables.flows.to_json();
-    json["subflows"] = tables.subflows.to_json();
-}
 
 /// Builds the tables of an outcome.
 pub(crate) fn tables(

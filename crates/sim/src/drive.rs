@@ -152,7 +152,8 @@ impl World {
             rng::stream(self.settings.seed, &format!("{path}/objects"))
         });
         let is_udp = matches!(spec.transport, TransportSpec::Udp);
-        let receiver = 1 - talk.sender();
+        let (sender, receiver) = (talk.sender(), 1 - talk.sender());
+        let opening = matches!(sides[sender].end, Some(End::Tcp(_)));
         sides[receiver].misbehaving = (misbehaviour != Misbehaviour::None)
             .then(|| Box::new(MisbehavingReceiver::new(misbehaviour)));
         let stop = spec.stop.filter(|_| spec.arrivals.is_none());
@@ -170,6 +171,7 @@ impl World {
             migrate,
             start: self.now,
             parent,
+            opening,
         });
         self.peak_flows = self.peak_flows.max(self.flows.len());
         if let Some(stop) = stop {
@@ -415,6 +417,7 @@ impl World {
             side.wire += origin.transmit(now, &mut self.net, out.ecn, content);
         }
         if sends {
+            flow.opening = flow.opening && endpoint.phase().is_empty();
             while let Some(rtt) = endpoint.take_rtt_sample() {
                 talk.rtt.record(rtt);
             }

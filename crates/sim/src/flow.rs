@@ -208,6 +208,8 @@ pub(crate) struct Flow {
     pub migrate: Instant,
     /// The page that it belongs to, until the page's source has been notified of its end.
     pub parent: Option<Parent>,
+    /// Its TCP sender has no window yet, so there is nothing to sample.
+    pub opening: bool,
 }
 
 impl Flow {

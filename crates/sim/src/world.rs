@@ -510,7 +510,7 @@ impl World {
 /// Samples every flow that has a row.
 fn sample_flows(flows: &mut Slab<Flow>, now: Instant, recorder: &mut Recorder) {
     for (_, flow) in flows.iter_mut() {
-        if !flow.spec.rows {
+        if flow.opening || !flow.spec.rows {
             continue;
         }
         let several = paths::sample(flow, now, recorder);

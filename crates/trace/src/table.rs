@@ -5,10 +5,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use arrow_array::builder::{
-    BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
+    ArrayBuilder, BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
 };
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use serde_json::Value as Json;
 
@@ -114,21 +112,34 @@ impl Buffer {
         }
     }
 
-    fn to_json(&self) -> Vec<Json> {
-        let array = self.to_array();
-        fn values<A, T: Into<Json>>(array: A) -> Vec<Json>
-        where
-            A: IntoIterator<Item = Option<T>>,
-        {
-            let json = |x: Option<T>| x.map_or(Json::Null, T::into);
-            array.into_iter().map(json).collect()
+    /// The value of a row; null: it is missing, or there is no such row.
+    fn cell(&self, row: usize) -> Json {
+        let bit = |bits: &[u8]| bits.get(row / 8).is_some_and(|b| b & (1 << (row % 8)) != 0);
+        if self.present().is_some_and(|bits| !bit(bits)) {
+            return Json::Null;
         }
         match self {
-            Self::U64(_) => values(array.as_primitive::<UInt64Type>()),
-            Self::U32(_) => values(array.as_primitive::<UInt32Type>()),
-            Self::F64(_) => values(array.as_primitive::<Float64Type>()),
-            Self::Bool(_) => values(array.as_boolean()),
-            Self::String(_) => values(array.as_string::<i64>()),
+            Self::U64(b) => b.values_slice().get(row).copied().into(),
+            Self::U32(b) => b.values_slice().get(row).copied().into(),
+            Self::F64(b) => b.values_slice().get(row).copied().into(),
+            Self::Bool(b) => (row < b.len()).then(|| bit(b.values_slice())).into(),
+            Self::String(b) => {
+                let place = |i: usize| usize::try_from(*b.offsets_slice().get(i)?).ok();
+                let text = place(row).zip(place(row + 1));
+                let text = text.and_then(|(from, to)| b.values_slice().get(from..to));
+                text.map(String::from_utf8_lossy).into()
+            }
+        }
+    }
+
+    /// A bit for each row: whether its value is there. `None`: all are.
+    fn present(&self) -> Option<&[u8]> {
+        match self {
+            Self::U64(b) => b.validity_slice(),
+            Self::U32(b) => b.validity_slice(),
+            Self::F64(b) => b.validity_slice(),
+            Self::Bool(b) => b.validity_slice(),
+            Self::String(b) => b.validity_slice(),
         }
     }
 
@@ -143,14 +154,7 @@ impl Buffer {
                 sink(b.values_slice());
             }
         }
-        let present = match self {
-            Self::U64(b) => b.validity_slice(),
-            Self::U32(b) => b.validity_slice(),
-            Self::F64(b) => b.validity_slice(),
-            Self::Bool(b) => b.validity_slice(),
-            Self::String(b) => b.validity_slice(),
-        };
-        sink(present.unwrap_or_default());
+        sink(self.present().unwrap_or_default());
     }
 
     fn push_null(&mut self) {
@@ -271,15 +275,14 @@ impl Columns {
             _ => None,
         }
     }
-    /// Every row as an object of its columns; missing values are null.
-    pub fn to_json(&self) -> Json {
-        let columns: Vec<_> = self.buffers.iter().map(Buffer::to_json).collect();
+    /// Each row as an object of its columns; missing values are null.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = Json> {
         let row = |i: usize| {
-            let cells = self.schema.columns.iter().zip(&columns);
-            let cells = cells.map(|(c, values)| (c.name.to_owned(), values[i].clone()));
+            let cells = self.schema.columns.iter().zip(&self.buffers);
+            let cells = cells.map(|(c, buffer)| (c.name.to_owned(), buffer.cell(i)));
             Json::Object(cells.collect())
         };
-        (0..self.rows).map(row).collect()
+        (0..self.rows).map(row)
     }
     /// Passes the content to a digest, column by column: equal bytes mean equal rows.
     pub fn feed(&self, sink: &mut dyn FnMut(&[u8])) {

@@ -15,7 +15,6 @@ need("explanations", "matplotlib", "numpy")
 
 from gargalo.explaining import flows, network, phases
 from gargalo.explaining.model import Sentence, Story
-from gargalo.pictures.runs import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +54,7 @@ def explain(run: Run, chosen: Sequence[int] | None = None) -> Story:
     """
     if chosen is None:
         chosen = main_flows(run)
-    names = names_of(run)
+    names = run.names
     told = list(network.whole(run))
     for flow in chosen:
         told += flows.story(run, flow, names[flow])

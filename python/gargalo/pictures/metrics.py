@@ -131,7 +131,7 @@ def picture(
 def _counted(run: Run, metric: str, flows: Sequence[int] | None) -> Chart:
     """Count events of each flow since the start: steps at the instants of the events."""
     kind, title, words, unit = COUNTS[metric]
-    names, places = runs.names_of(run), runs.place_of(run)
+    names, places = run.names, runs.place_of(run)
     lines = []
     events = run.events
     if not events.is_empty():
@@ -166,7 +166,7 @@ def _gauge(run: Run, name: str, flows: Sequence[int] | None) -> Chart:
     known = {"s": ("s", 1.0), "bytes": ("kB", 1e-3), "bps": ("Mbit/s", 1e-6), "segments": ("segments", 1.0)}  # fmt: skip
     unit, scale = known.get(ending, ("", 1.0))
     words = (stem if unit else name).replace("_", " ")
-    names, places = runs.names_of(run), runs.place_of(run)
+    names, places = run.names, runs.place_of(run)
     lines = []
     for flow in runs.shown_flows(run, flows):
         rows = gauges.filter(pl.col("flow") == flow, pl.col("name") == name)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from gargalo.metrics import path_bins, throughput_bins
-from gargalo.names import flow_names, with_path
+from gargalo.names import with_path
 from gargalo.pictures.model import MOST_LINES, REFERENCE, Chart, Line, look
 
 if TYPE_CHECKING:
@@ -28,11 +28,6 @@ TALLEST = 3.0
 MOST_LINKS = 8
 SPEAK_OF = 0.02
 """A queue to speak of is more than this share of the greatest one: a packet that waits for the one before it is none."""
-
-
-def names_of(run: Run) -> dict[int, str]:
-    """Return the names of a run's flows by number."""
-    return flow_names(run.flows.select("id", "label", "from", "to").iter_rows(named=True))
 
 
 def shown_flows(run: Run, chosen: Sequence[int] | None = None) -> list[int]:
@@ -87,7 +82,7 @@ def _flows(run: Run, chosen: Sequence[int] | None) -> Iterator[tuple[int, str, p
     samples = run.flow_samples
     if samples.is_empty():
         return
-    names = names_of(run)
+    names = run.names
     parts = samples.filter(pl.col("flow").is_in(shown_flows(run, chosen))).partition_by(
         "flow", as_dict=True, maintain_order=True
     )
@@ -156,7 +151,7 @@ def goodput(run: Run, bin_s: float | None = None, chosen: Sequence[int] | None =
     notes = [f"in bins of {width:g} s", *left_out(run, chosen)]
     if short:
         notes.append(f"{short} shorter than a bin {'is' if short == 1 else 'are'} left out")
-    if without := [names_of(run)[f] for f in shown_flows(run, chosen) if f not in sampled_flows]:
+    if without := [run.names[f] for f in shown_flows(run, chosen) if f not in sampled_flows]:
         notes.append(f"without samples: {', '.join(without[:3])}{' …' if len(without) > 3 else ''}")
     most = max((float(line.y.max()) for line in lines), default=0.0)
     references, told = capacity(run, width, most * 1e6)
@@ -395,7 +390,7 @@ def paths(run: Run, bin_s: float | None = None, flow: int | None = None) -> Char
 
 def subflow_names(run: Run) -> pl.DataFrame:
     """Return the subflows with columns `path` and `name`, which tells them apart."""
-    names = names_of(run)
+    names = run.names
     rows = with_path(run.subflows)
     if rows["flow"].n_unique() > 1:
         made = [f"{names[f]}: {p}" for f, p in rows.select("flow", "path").iter_rows()]

@@ -28,7 +28,7 @@ def figures(run: Run) -> list[FigureBlock]:
     from gargalo.reporting.runs import block
 
     blocks = []
-    names = pictures.names_of(run)
+    names = run.names
     shares = metrics.path_shares(run.subflows)
     flows = shares["flow"].unique(maintain_order=True).to_list()
     for flow in flows[:MOST_STACKS]:

@@ -13,7 +13,6 @@ from gargalo import _core, metrics
 from gargalo.audit import told
 from gargalo.pictures import runs as pictures
 from gargalo.pictures.model import MOST_LINES, look
-from gargalo.pictures.runs import names_of
 from gargalo.reporting import charts, paths
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
 from gargalo.reporting.quantities import measured, number
@@ -87,7 +86,7 @@ def _again(run: Run) -> tuple[dict[str, str], list[str], list[str]]:
 
 def _named(run: Run) -> pl.DataFrame:
     """Flows with a name that tells them apart, and what they are grouped by."""
-    names = names_of(run)
+    names = run.names
     return run.flows.with_columns(
         pl.when(pl.col("congestion") == "").then("transport").otherwise("congestion").alias("kind"),
         pl.Series("name", [names[i] for i in run.flows["id"]], dtype=pl.String),

@@ -11,7 +11,10 @@ pub fn scenario(text: &str) -> Scenario {
     }
 }
 
-/// What a run of it gives.
+/// What a run of it gives, with the rows of flows and subflows in its JSON.
 pub fn simulate(text: &str) -> Outcome {
-    run(&scenario(text), RunOptions::default()).unwrap()
+    let mut out = run(&scenario(text), RunOptions::default()).unwrap();
+    out.json["flows"] = out.tables.flows.rows().collect();
+    out.json["subflows"] = out.tables.subflows.rows().collect();
+    out
 }
