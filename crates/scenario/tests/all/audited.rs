@@ -312,7 +312,7 @@ fn timestamps_tick_in_milliseconds() {
                bottleneck = { rate = \"20Mbit/s\", delay = \"10061us\", queue = { droptail = \"67 packets\" }, outages = [[\"20s\", \"23s\"]] }\n\
                [[flows]]\nfrom = \"left0\"\nto = \"right0\"\nstart = \"324292us\"\ntransport.tcp = { congestion = \"vegas\" }\n";
     let out = run(&scenario(cut), RunOptions::default()).unwrap();
-    let rtt = out.json["flows"][0]["rtt_min_s"].as_f64().unwrap();
+    let rtt = out.tables.flows.f64s("rtt_min_s").unwrap()[0];
     assert!(rtt < 0.040_246, "{rtt}: else this tests nothing");
     assert_eq!(findings(cut).0, Vec::<Json>::new());
 }

@@ -34,7 +34,7 @@ fn carry(network: &str, congestion: &str) -> Result<f64, String> {
     };
     let scenario = parse(&text, &origin, &overrides).map_err(|e| e.to_string())?;
     let out = run(&scenario, RunOptions::default()).map_err(|e| e.to_string())?;
-    let flow = &out.json["flows"][0];
+    let flow = out.tables.flows.rows().next().ok_or("no flow")?;
     if flow["delivered_bytes"] != BYTES || flow["verified"] != true {
         return Err(flow.to_string());
     }

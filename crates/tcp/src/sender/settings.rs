@@ -9,6 +9,8 @@ use crate::config::{Config, FirstWindow, Pacing, Profile, Recovery, RtoRestart};
 pub(super) struct Settings {
     pub(super) recovery: Recovery,
     pub(super) pacing: Pacing,
+    /// How many segments leave at once before the first wait: Linux paces none of the first ten, with fq and without.
+    pub(super) unpaced: u64,
     pub(super) max_dup_thresh: u32,
     pub(super) prr: bool,
     pub(super) probe: bool,
@@ -48,6 +50,11 @@ impl Settings {
                 Recovery::NewReno
             },
             pacing: config.pacing,
+            unpaced: if config.profile == Profile::Linux6 {
+                10
+            } else {
+                0
+            },
             max_dup_thresh: config.max_dup_thresh,
             prr: config.prr,
             probe: config.tail_loss_probe && config.sack && config.recovery.probes(),

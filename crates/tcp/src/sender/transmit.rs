@@ -382,10 +382,11 @@ impl Sender {
         if let Some(rate) = rate {
             self.pacer.set_quantum(self.burst(rate));
         }
+        self.counts.sent_packets += 1;
+        let rate = rate.filter(|_| self.counts.sent_packets >= self.settings.unpaced);
         self.pacer.on_send(now, bytes, rate);
         self.last_sent = now;
         self.was_app_limited = app_limited;
-        self.counts.sent_packets += 1;
         self.counts.sent_bytes += u64::from(len);
         state
     }

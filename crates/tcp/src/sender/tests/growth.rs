@@ -169,3 +169,13 @@ fn with_pacing_segments_leave_in_bursts_of_the_given_time() {
         assert_eq!(r.write(100).len(), at_once, "{burst} ms");
     }
 }
+
+#[test]
+fn linux_paces_none_of_the_first_ten_segments() {
+    let mut config = linux(Recovery::RackTlp);
+    config.pacing = crate::Pacing::Window(crate::PacingFactors::default());
+    let mut r = Rig::new(&config, 20);
+    // The tenth begins the first burst, of two.
+    assert_eq!(r.write(100).len(), 11);
+    assert!((r.ack(100, 10, &[]).len()) < 4);
+}
