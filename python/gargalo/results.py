@@ -214,8 +214,11 @@ def load(directory: str | Path) -> Run:
     source = info.pop("source", {})
     interrupted = info.pop("interrupted", False)
 
+    # Damage of these is reported now, not when they are looked at.
+    read = {name: _table(path, name) for name in ("flows", "subflows")}
+
     def table(name: str) -> pl.DataFrame:
-        return _table(path, name)
+        return read[name] if name in read else _table(path, name)
 
     def rows(name: str, most: int) -> list[dict[str, Any]]:
         return table(name).head(most).to_dicts()
