@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, _inside, native, registry
 from gargalo.diagnostics import scenario_error, sentence
-from gargalo.results import Run, load
+from gargalo.results import TABLES, Run, load, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -100,7 +100,7 @@ def run(
             interrupted=done.interrupted,
             directory=None if output is None else output.with_name(place.name),
             _table=table,
-            _rows=lambda name, most: table(name).head(most).to_dicts(),
+            _rows=rows_of(table),
             _commands=facts.get("commands"),
         )
     return done, interrupted
@@ -123,8 +123,6 @@ def _place(output: Path | None) -> Iterator[Path]:
 
 
 def _in_memory(run: Run) -> Callable[[str], Any]:
-    from gargalo.results import TABLES
-
     tables = {name: run._table(name) for name in TABLES}
     return tables.__getitem__
 

@@ -36,6 +36,11 @@ def table_of(result: _core.RunResult, name: str) -> pl.DataFrame:
     return pl.read_ipc_stream(io.BytesIO(result.table(name)))
 
 
+def rows_of(table: Callable[[str], pl.DataFrame]) -> Callable[[str, int], list[dict[str, Any]]]:
+    """Return what reads the first rows of tables that are there as data frames."""
+    return lambda name, most: table(name).head(most).to_dicts()
+
+
 def empty() -> pl.DataFrame:
     """Return a table without rows and columns."""
     import polars as pl
@@ -220,10 +225,7 @@ def load(directory: str | Path) -> Run:
     def table(name: str) -> pl.DataFrame:
         return read[name] if name in read else _table(path, name)
 
-    def rows(name: str, most: int) -> list[dict[str, Any]]:
-        return table(name).head(most).to_dicts()
-
-    commands = info.pop("commands", None)
+    rows, commands = rows_of(table), info.pop("commands", None)
     return Run(
         summary, links, info, scenario, setup, source, interrupted, path, table, rows, commands
     )
