@@ -20,7 +20,7 @@ def one_flow(tcp, link, **more):
 
 def test_the_window_of_ns2_caps_a_flow_at_57_mbit_s_over_210_ms():
     cap = 1000 * 1500 * 8 / 0.21
-    for control in ("scalable", {"cubic-linux": {"s_max": 160, "beta": 819}}):
+    for control in ("scalable", "cubic"):
         tcp = {"profile": "ns2-2.29", "congestion": control}
         run = one_flow(tcp, SLOW_LINK, measure={"from": "5.8s"})
         throughput = run.flows["goodput_bps"][0] * 1500 / 1460
@@ -122,3 +122,47 @@ def test_this_kernel_halves_the_window_of_the_subflow_that_blocks():
     assert min(b - a for a, b in pairwise(checked)) > 0.02
     capped = gargalo.run({**made, "flows": two_paths(receive_buffer="200kB", penalisation="cap")["flows"]})  # fmt: skip
     assert not capped.subflows.equals(run.subflows)
+
+
+def control_of(profile, congestion):
+    """What the name of a congestion control comes to."""
+    tcp = {"profile": profile, "congestion": congestion}
+    scenario = {
+        "duration": "1s",
+        "topology": {"simple": {"link": SLOW_LINK}},
+        "flows": [{"from": "client", "to": "server", "transport": {"tcp": tcp}, "workload": {"bulk": {}}}],
+    }  # fmt: skip
+    ((name, parameters),) = gargalo.resolve(scenario)["flows"][0]["transport"]["tcp"][
+        "congestion"
+    ].items()
+    return name, parameters
+
+
+def test_a_name_is_the_control_that_the_system_had():
+    name, cubic = control_of("ns2-2.29", "cubic")
+    assert (name, cubic["s_max"], cubic["beta"], cubic["hystart_detect"]) == ("cubic-linux", 160, 819, "off")  # fmt: skip
+    assert control_of("linux-6", "cubic")[0] == "cubic-linux"
+    assert control_of("modern", "cubic")[0] == "cubic"
+    assert control_of("linux-6", "reno")[1]["reduce_from"] == "cwnd"
+    assert control_of("ns3-3.27", "westwood")[1]["abc_limit"] == 1
+    assert control_of("linux-4.1-mptcp-0.90", "lia")[1]["arithmetic"] == "linux"
+    # What is given stays, and the rest is the profile's; a table is of the implementation that it names.
+    given = control_of("ns2-2.29", {"fast": {"alpha": 100}})[1]
+    assert (given["alpha"], given["tuning"]) == (100, False)
+    assert control_of("linux-6", {"cubic": {}})[0] == "cubic"
+    # What is printed reads as the same again.
+    for profile in ("ns2-2.29", "ns3-3.27", "linux-6"):
+        name, parameters = control_of(profile, "cubic")
+        assert control_of(profile, {name: parameters}) == (name, parameters)
+
+
+def test_bbr_paces_with_profiles_of_unpaced_controls():
+    for profile in ("ns3-3.27", "rfc5681", "smoltcp"):
+        for pacing, expected in ((None, "controller"), ("off", "off")):
+            tcp = {"profile": profile, "congestion": "bbr"} | ({} if pacing is None else {"pacing": pacing})  # fmt: skip
+            scenario = {
+                "duration": "1s",
+                "topology": {"simple": {"link": SLOW_LINK}},
+                "flows": [{"from": "client", "to": "server", "transport": {"tcp": tcp}, "workload": {"bulk": {}}}],
+            }  # fmt: skip
+            assert gargalo.resolve(scenario)["flows"][0]["transport"]["tcp"]["pacing"] == expected

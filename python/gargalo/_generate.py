@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core, scripts
+from gargalo import _core, _profiles, scripts
 from gargalo._reference import cell, commands_page, python_page
 from gargalo.model import Model, Node, first_sentence
 from gargalo.worlds import capabilities
@@ -391,6 +391,7 @@ def files() -> dict[str, str]:
         },
         "docs/reference/capabilities.md": capabilities_page(),
         "docs/reference/scripts.md": SCRIPTS + scripts.page(ROOT / "scripts"),
+        "docs/reference/profiles.md": _profiles.page(),
         "docs/reference/queues.md": (queues + algorithms(_core.queues())).rstrip() + "\n",
         "docs/reference/schedulers.md": (SCHEDULERS + algorithms(_core.schedulers())).rstrip()
         + "\n",

@@ -60,9 +60,7 @@ impl<R: Registry> Chosen<R> {
     pub fn complete(&mut self) {
         let known = R::entries().into_iter().find(|e| e.name == self.name);
         for param in known.map_or(&[][..], |e| (e.params)()) {
-            if self.params.iter().all(|(key, _)| key != param.name) {
-                self.params.push(param.name, param.default_value());
-            }
+            self.params.complete(param.name, &param.default_value());
         }
     }
 }

@@ -33,6 +33,9 @@ params! {
         /// Slow start: most segments of growth per acknowledgement (L, RFC 3465 §2.2); 0: 8 for hystart++, 2
         /// for the others. After a timeout it is 1 (RFC 3465 §2.3).
         abc_limit: u64 = 0, in 0..=1_000_000;
+        /// Slow-start threshold at the start, segments; 0: none, so that only a loss or a delay ends slow start (RFC 5681
+        /// §3.1: arbitrarily high).
+        initial_slow_start_threshold: u64 = 0, in 0..=1_000_000;
         /// The base of a reduction (RFC 5681: flight-size; many stacks: cwnd).
         reduce_from: ReduceFrom = ReduceFrom::FlightSize;
     }
@@ -70,7 +73,10 @@ impl Window {
         let mss = init.mss.max(Bytes::new(1)).min(MAX_WINDOW);
         Self {
             cwnd: init.initial_window.max(mss).min(MAX_WINDOW),
-            ssthresh: Bytes::MAX,
+            ssthresh: match params.initial_slow_start_threshold {
+                0 => Bytes::MAX,
+                segments => mss * segments,
+            },
             mss,
             fraction: 0.0,
             params,
@@ -384,6 +390,18 @@ mod tests {
         assert_eq!(w.cwnd(), start + Bytes::new(700));
         w.slow_start(&ack(5 * MSS.get()));
         assert_eq!(w.cwnd(), start + Bytes::new(700) + MSS * 2);
+    }
+
+    #[test]
+    fn slow_start_ends_at_the_first_threshold() {
+        let params = WindowParams {
+            initial_slow_start_threshold: 12,
+            ..WindowParams::DEFAULT
+        };
+        let mut w = Window::new(&init(), params);
+        assert_eq!((w.cwnd(), w.ssthresh()), (MSS * 10, Some(MSS * 12)));
+        w.slow_start(&ack(2 * MSS.get()));
+        assert!(!w.in_slow_start());
     }
 
     #[test]

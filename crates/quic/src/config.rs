@@ -176,6 +176,12 @@ impl Config {
         usual.datagram_size = usual.datagram_size.min(room);
         let table = overlay(&usual.write(), given).into();
         let mut config = Self::read(&table, files)?;
+        let usual = config.profile.config().congestion;
+        if config.stack.is_noq() && config.congestion.name == usual.name {
+            for (key, value) in usual.params.iter() {
+                config.congestion.params.complete(key, value);
+            }
+        }
         // An alias of one of ours may be the name of another in a stack: it is kept as it was written.
         if !config.stack.is_noq()
             && let Some(name) = given.get("congestion").and_then(written_name)
@@ -202,7 +208,7 @@ impl Config {
         let profile = profile.transpose().map_err(|e| e.at("profile"))?;
         let mut usual = profile.unwrap_or(Profile::Standard).config();
         if given.contains_key("congestion") {
-            // The parameters belong to the named congestion control; those of the profile are not merged in.
+            // What is named may be another congestion control than the profile's.
             usual.congestion = Congestion::default();
         }
         Ok(usual)

@@ -24,8 +24,8 @@ mod stats;
 mod timestamps;
 
 pub use config::{
-    Autotuning, Config, DelayedAck, EcnMode, KeepAlive, MtuProbing, Nagle, Pacing, PacingFactors,
-    Profile, Recovery, RtoRestart,
+    Autotuning, Config, Control, DelayedAck, EcnMode, KeepAlive, MtuProbing, Nagle, Pacing,
+    PacingFactors, Profile, Recovery, RtoRestart,
 };
 pub use endpoint::{Activity, Ending, Endpoint, Init, Room, Transmit};
 pub use error::Error;

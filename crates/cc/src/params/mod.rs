@@ -66,6 +66,12 @@ impl Params {
     pub fn push(&mut self, name: &str, value: ParamValue) {
         self.0.push((name.to_owned(), value));
     }
+    /// Adds a parameter that was not given.
+    pub fn complete(&mut self, name: &str, value: &ParamValue) {
+        if self.0.iter().all(|(key, _)| key != name) {
+            self.push(name, value.clone());
+        }
+    }
     /// The given parameters, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ParamValue)> {
         self.0.iter().map(|(n, v)| (n.as_str(), v))

@@ -1,8 +1,9 @@
 //! Resolves TCP: the settings that depend on the route and the congestion control.
 
+use gargalo_cc::chosen::Congestion;
 use gargalo_settings::Json;
 use gargalo_settings::support::Map;
-use gargalo_tcp::{EcnMode, Profile};
+use gargalo_tcp::{EcnMode, Pacing};
 
 use super::Context;
 use crate::model::Tcp;
@@ -19,15 +20,23 @@ pub(crate) fn settle(tcp: &mut Tcp, written: &Json, mtu: u32, at: &str, cx: &mut
             _ => {}
         }
     }
-    // ns-3's NewReno adds one segment for each acknowledgement in slow start, however much it acknowledges, and
-    // does not count bytes.
-    const COUNTED: &str = "abc_limit";
     let congestion = &mut tcp.congestion;
-    if tcp.config.profile == Profile::Ns3
-        && congestion.name == "reno"
-        && congestion.params.iter().all(|(key, _)| key != COUNTED)
+    let control = tcp.config.profile.control(&congestion.name);
+    // A table is of the implementation that it names.
+    let named = !matches!(given.get("congestion"), Some(Json::Object(_)));
+    if let Some(instead) = control.instead.filter(|_| named) {
+        *congestion = Congestion::new(instead, control.params);
+    } else if control.instead.is_none() {
+        for (key, value) in control.params.iter() {
+            congestion.params.complete(key, value);
+        }
+    }
+    // BBR is defined by its pacing (draft-ietf-ccwg-bbr-04 §5.6.2): a profile without is of its window-based controls.
+    if matches!(congestion.name.as_str(), "bbr" | "bbr3")
+        && !given.contains_key("pacing")
+        && matches!(tcp.config.pacing, Pacing::Off)
     {
-        congestion.params.push(COUNTED, 1.0.into());
+        tcp.config.pacing = Pacing::Controller;
     }
     congestion.complete();
     if let Err(e) = tcp.config.settle(given, mtu) {

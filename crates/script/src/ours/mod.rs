@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use epoll::{Epoll, Wakes};
-use gargalo_cc::{Params, Registered};
+use gargalo_cc::Registered;
 use gargalo_host::{
     ConnectionId, Host, HostConfig, HostEvent, ListenerId, SocketOptions, SynCookies,
 };
@@ -158,7 +158,8 @@ impl Ours {
         config.notsent_lowat = self.lowat(&socket.chosen);
         config.user_timeout = socket.chosen.patience();
         let name = socket.congestion.as_deref().unwrap_or(&self.congestion);
-        let mut params = Params::default();
+        let control = config.profile.control(name);
+        let (name, mut params) = (control.instead.unwrap_or(name), control.params);
         if let Some(searches) = self.hystart.filter(|_| name == LINUX_CUBIC) {
             params = params.with("hystart_detect", searches);
         }

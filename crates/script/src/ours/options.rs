@@ -80,7 +80,7 @@ impl Ours {
             return Reply::Value(0);
         }
         if let (Value::Text(text), "TCP_CONGESTION") = (value, name) {
-            let congestion = self.of_linux(text).to_owned();
+            let congestion = text.to_owned();
             if let Some(socket) = self.sockets.get_mut(handle) {
                 socket.congestion = Some(congestion);
             }

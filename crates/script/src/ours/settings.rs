@@ -44,7 +44,7 @@ impl Ours {
     /// Whether a setting was taken whose value is not simply that of an option.
     pub(super) fn set_special(&mut self, name: &str, value: &str) -> bool {
         match (name, value) {
-            ("tcp_congestion_control", _) => self.congestion = self.of_linux(value).to_owned(),
+            ("tcp_congestion_control", _) => value.clone_into(&mut self.congestion),
             ("tcp_fastopen", _) => match number(value) {
                 Some(bits) if bits & WITHOUT_COOKIES == 0 => self.fast_open = bits,
                 _ => return false,
@@ -93,14 +93,6 @@ impl Ours {
             .rev()
             .find(|(k, _)| k == "profile");
         profile.is_some_and(|(_, v)| *v == Profile::Linux6.name())
-    }
-
-    /// The congestion control that Linux has under a name: with its profile, that of Linux.
-    pub(super) fn of_linux<'a>(&self, name: &'a str) -> &'a str {
-        match name {
-            "cubic" if self.is_linux() => LINUX_CUBIC,
-            other => other,
-        }
     }
 
     pub(super) fn may_connect_fast(&self) -> bool {

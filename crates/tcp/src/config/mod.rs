@@ -10,8 +10,10 @@ use gargalo_units::{Bytes, Duration, Ecn};
 
 use crate::ecn::Echo;
 
+mod controls;
 mod profiles;
 
+pub use controls::Control;
 pub(crate) use profiles::FirstWindow;
 pub use profiles::Profile;
 
@@ -198,10 +200,26 @@ names! {
         Fack = "fack",
         /// By duplicate acknowledgements alone (RFC 6582), even where SACK blocks arrive.
         NewReno = "newreno",
+        /// By duplicate acknowledgements alone, of which the third has everything sent again from the first missing segment
+        /// on, as after a timeout (smoltcp).
+        GoBackN = "go-back-n",
     }
 }
 
 impl Recovery {
+    /// Whether it keeps what SACK blocks say.
+    pub(crate) const fn is_selective(self) -> bool {
+        !matches!(self, Self::NewReno | Self::GoBackN)
+    }
+
+    /// The same for a peer or a setting without SACK.
+    pub(crate) const fn without_sack(self) -> Self {
+        match self {
+            Self::GoBackN => Self::GoBackN,
+            _ => Self::NewReno,
+        }
+    }
+
     /// Whether it evaluates tail loss probes.
     pub(crate) const fn probes(self) -> bool {
         matches!(self, Self::RackTlp | Self::Fack)
@@ -312,7 +330,7 @@ impl Config {
         // D-SACK and loss detection by SACK need selective acknowledgements.
         if given.get("sack") == Some(&false.into()) {
             usual.dsack = false;
-            usual.recovery = Recovery::NewReno;
+            usual.recovery = usual.recovery.without_sack();
         }
         let recovery = given.get("recovery").map(|r| Recovery::read(r, files));
         let recovery = recovery.transpose().map_err(|e| e.at("recovery"))?;

@@ -20,7 +20,7 @@ names! {
         ///
         /// RFC 5681, 6298, 6675
         Rfc5681 = "rfc5681",
-        /// a current Linux with its buffers and acknowledgements; take congestion = "cubic-linux" with it
+        /// a current Linux with its buffers and acknowledgements; with cubic that of Linux
         ///
         /// Linux 6.18 with its default settings
         Linux6 = "linux-6",
@@ -117,9 +117,6 @@ impl Config {
     /// The defaults of ns-3.27, under which many comparisons were published: segments of 536 bytes,
     /// an initial window of one, 128 KiB buffers, delayed acknowledgements of 200 ms, SACK with RFC
     /// 6675 recovery (its attribute `Sack` came with that release), no pacing.
-    ///
-    /// Its NewReno grows by one segment per acknowledgement in slow start, however much
-    /// that covers: to compare, set the parameter `abc_limit` of `reno` to 1.
     pub fn ns3_3_27() -> Self {
         Self {
             profile: Profile::Ns3,
@@ -176,10 +173,10 @@ impl Config {
     /// The user-space stack smoltcp, 0.8 to 0.10: no scoreboard at the sender, three duplicate acknowledgements, no
     /// limited transmit, no timestamps, a timeout of 10 ms to 10 s (700 ms before the first sample) whose variance term
     /// is 5 ms at least, acknowledgements of two segments or after 10 ms, the Nagle algorithm, an initial window of 2048
-    /// bytes, two segments. Buffers are the application's; 65535 bytes are those of its examples.
+    /// bytes, two segments. After a loss it sends everything again from the first missing segment on. Buffers are the
+    /// application's; 65535 bytes are those of its examples.
     ///
-    /// Not modelled: it sends everything again from the first missing segment on (go-back-N), where ours sends what
-    /// partial acknowledgements show to be missing (RFC 6582).
+    /// Not modelled: duplicates that its own repetitions cause may make it go back again.
     pub fn smoltcp() -> Self {
         Self {
             profile: Profile::Smoltcp,
@@ -193,7 +190,7 @@ impl Config {
                 quick: 0,
                 ..DelayedAck::default()
             },
-            recovery: Recovery::NewReno,
+            recovery: Recovery::GoBackN,
             limited_transmit: false,
             min_rto: Duration::from_millis(10),
             max_rto: Duration::from_secs(10),

@@ -258,7 +258,7 @@ impl Sender {
             }
         }
         let resent_at = d.resent_at;
-        if self.settings.recovery != Recovery::NewReno {
+        if self.settings.recovery.is_selective() {
             // From the lowest block on: the option lists the latest block first, which must not look like
             // reordering.
             let mut blocks = [(0, 0); 4];
@@ -280,7 +280,7 @@ impl Sender {
 
     /// Duplicate acknowledgements without SACK stand for segments that left the network.
     fn count_duplicates(&mut self, facts: &AckFacts<'_>, acked: u64, outstanding: bool) {
-        if self.settings.recovery != Recovery::NewReno {
+        if self.settings.recovery.is_selective() {
             return;
         }
         if acked > 0 && self.phase == Phase::Recovery {
@@ -303,7 +303,7 @@ impl Sender {
         if self.phase != Phase::Loss {
             return false;
         }
-        if self.settings.recovery == Recovery::NewReno {
+        if !self.settings.recovery.is_selective() {
             // RFC 5682 §2.1 step 3: the second acknowledgement advances too, although nothing else was
             // retransmitted.
             return matches!(self.frto, Frto::SendNew | Frto::Second) && delivery.original;
@@ -376,6 +376,12 @@ impl Sender {
                 let partial = self.phase == Phase::Recovery && advanced;
                 if (first && self.phase != Phase::Recovery) || partial {
                     marked.extend(self.board.mark_first_lost());
+                    self.resend_due = true;
+                }
+            }
+            Recovery::GoBackN => {
+                if self.phase == Phase::Open && self.duplicates.acks == DUP_THRESH {
+                    self.board.mark_all_lost(|s| marked.push(*s));
                     self.resend_due = true;
                 }
             }

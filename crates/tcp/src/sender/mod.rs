@@ -354,7 +354,7 @@ impl Sender {
 
     /// The peer does not acknowledge selectively.
     pub(crate) fn without_sack(&mut self) {
-        self.settings.recovery = Recovery::NewReno;
+        self.settings.recovery = self.settings.recovery.without_sack();
         self.settings.probe = false;
         self.settings.rescue = false;
     }
@@ -537,7 +537,7 @@ impl Sender {
             in_flight: Bytes::new(self.board.pipe().saturating_sub(self.duplicates.bytes)),
             siblings: &self.siblings,
             index: self.index,
-            sack: self.settings.recovery != Recovery::NewReno,
+            sack: self.settings.recovery.is_selective(),
         };
         (&mut self.controller, path)
     }

@@ -47,7 +47,7 @@ impl Settings {
             recovery: if config.sack {
                 config.recovery
             } else {
-                Recovery::NewReno
+                config.recovery.without_sack()
             },
             pacing: config.pacing,
             unpaced: if config.profile == Profile::Linux6 {

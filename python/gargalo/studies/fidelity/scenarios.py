@@ -12,13 +12,6 @@ if TYPE_CHECKING:
 
 CONTROLS = ("reno", "cubic", "bbr")
 """Congestion controls by the kernel's names."""
-TWINS: dict[str, Any] = {
-    "reno": {"reno": {"abc_limit": 1_000_000, "reduce_from": "cwnd"}},
-    "cubic": "cubic-linux",
-    "bbr": "bbr",
-}
-"""What the profile `linux-6` has for them: Linux's Reno counts all segments of an acknowledgement in slow start, and halves
-the window, not the data in flight."""
 MBPS = 12.0
 DELAY_MS = 50.0
 """One way, in each direction."""
@@ -39,7 +32,7 @@ class Stack:
 
     def transport(self, control: str, *, ecn: bool = False) -> dict[str, Any]:
         """Return the transport of a flow."""
-        tcp = {"congestion": control if self.kernel else TWINS[control]}
+        tcp = {"congestion": control}
         if not self.kernel:
             tcp["profile"] = "linux-6"
         return {"tcp": {**tcp, **({"ecn": True} if ecn else {})}}

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gargalo.studies.high_speed_tcp.scenarios import ACCESS_S, seconds
 from gargalo.studies.model import Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 WINDOW = 1000
 """Most segments in flight of a main flow in ns-2.29 (`window_`), which the published rates fit."""
 BACKGROUND_WINDOW = 20
 """ns-2's own default of `window_`, which the background was left with."""
 MSS = 1460
-THEN: dict[str, dict[str, Any]] = {
-    "bic": {"beta": 0.875},
-    "cubic": {"s_max": 160, "beta": 819, "hystart_detect": "off"},
-    "fast": {"tuning": False, "alpha": 200},
-    "libra": {"capacity": 1},
-}
-"""Parameters of 2005 to 2008, where they are not this engine's."""
-ENGINE_OF = {"cubic": "cubic-linux"}
-"""The implementation that has the parameters of the time."""
-
 PACED = {"fast": "controller", "libra": "window"}
 """Pacing belongs to these two in their papers; ns-2 sends as acknowledgements arrive."""
 
@@ -50,15 +41,14 @@ def ns2(
         background_window: The same of a flow of the background.
         recovery: Of losses, if not by SACK.
         paced: Which of `PACED` paces.
-        parameters: Of congestion controls, instead of those of `THEN`.
+        parameters: Of congestion controls, instead of the profile's.
 
     """
-    known = THEN | (parameters or {})
     for flow in flows_of(scenario, background=False):
         tcp = flow["transport"]["tcp"]
         name = tcp["congestion"]
-        if known.get(name):
-            tcp["congestion"] = {ENGINE_OF.get(name, name): known[name]}
+        if name in (parameters or {}):
+            tcp["congestion"] = {name: parameters[name]}
         tcp.update(hosts_of_2005(window))
         if name == paced:
             tcp["pacing"] = PACED[name]
@@ -81,6 +71,20 @@ def hosts_of_2005(window: int | None) -> dict[str, Any]:
 def capped(**changes: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return `ns2` with other arguments."""
     return lambda scenario: ns2(scenario, **changes)
+
+
+def farther(scenario: dict[str, Any]) -> dict[str, Any]:
+    """Return `ns2` with the delay of the work on the bottleneck, and that of the access links beside it."""
+    bottleneck = scenario["topology"]["dumbbell"]["bottleneck"]
+    delay_s = float(bottleneck["delay"].removesuffix("s")) + 2 * ACCESS_S
+    bottleneck["delay"] = seconds(delay_s)
+    return ns2(scenario)
+
+
+def is_plain_dumbbell(labels: Mapping[str, Any]) -> bool:
+    """Whether the access links have the usual delay: not where round trips differ, and not in the parking lot."""
+    experiment = str(labels["experiment"])
+    return experiment != "rtt-fairness" and not experiment.startswith("parking")
 
 
 SLOW = {"libra", "reno"}
@@ -157,22 +161,46 @@ READINGS = (
         "fast-100",
         "FAST with alpha 100",
         "ns-2.29 with the other constant that published experiments at 1 Gbit/s used.",
-        capped(parameters={"fast": {"tuning": False, "alpha": 100}}),
+        capped(parameters={"fast": {"alpha": 100}}),
         PARAMETERS,
     ),
     Reading(
         "fast-100-libra-paced",
         "FAST with alpha 100, Libra paced",
         "ns-2.29 with both.",
-        capped(paced="libra", parameters={"fast": {"tuning": False, "alpha": 100}}),
+        capped(paced="libra", parameters={"fast": {"alpha": 100}}),
         ("sixteen-fill", "who-scales"),
     ),
     Reading(
         "libra-measured",
         "Libra with a capacity in Mbit/s",
         "ns-2.29 with Libra's capacity measured by packet pairs and taken in Mbit/s, a thousand times as much.",
-        capped(parameters={"libra": {}}),
+        capped(parameters={"libra": {"capacity": 0}}),
         PARAMETERS,
+    ),
+    Reading(
+        "libra-avoiding",
+        "Libra without slow start",
+        "ns-2.29 with a threshold of 4 segments for Libra, so that it is in congestion avoidance from the start, where its paper "
+        "defines it.",
+        capped(parameters={"libra": {"initial_slow_start_threshold": 4}}),
+        PARAMETERS,
+    ),
+    Reading(
+        "240-ms",
+        "round trips of 240 ms",
+        "ns-2.29 with 100 ms on the dumbbell's bottleneck and 10 ms on each of its access links: a window of 1,000 segments "
+        "is 50 Mbit/s there, and 49.4 is published.",
+        farther,
+        (
+            "sixteen-fill",
+            "above-a-gigabit",
+            "who-scales",
+            "reno-suffers",
+            "convergence",
+            "stability",
+        ),
+        cells=is_plain_dumbbell,
     ),
     Reading(
         "longer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gargalo.metrics.intervals import ENOUGH
 from gargalo.studies.model import above, below, between, by_repeat, positive, quotient
 from gargalo.studies.mptcp_schedulers.published import ALIKE
 from gargalo.studies.mptcp_schedulers.scenarios import LL, SCHEDULERS, SHORT, TITLES
@@ -129,16 +130,21 @@ def known_places(rows: pl.DataFrame) -> list[dict[str, Any]]:
     return found
 
 
+def fine(found: Interval, low: float, high: float) -> bool | None:
+    """Whether a ratio is within bounds of 2%: fewer than three seeds cannot tell, as a repeat differs by as much."""
+    return between(found, low, high) if found.n >= ENOUGH else None
+
+
 def alike(found: Interval) -> bool | None:
     """Whether a ratio is near 1."""
-    return between(found, 1 - ALIKE, 1 + ALIKE)
+    return fine(found, 1 - ALIKE, 1 + ALIKE)
 
 
 def leads(found: Interval) -> bool | None:
     """Whether a ratio is above 1 by more than counts as equal."""
-    return False if alike(found) else above(found, 1.0)
+    return False if alike(found) else above(found, 1.0) if found.n >= ENOUGH else None
 
 
 def trails(found: Interval) -> bool | None:
     """Whether a ratio is below 1 by more than counts as equal."""
-    return False if alike(found) else below(found, 1.0)
+    return False if alike(found) else below(found, 1.0) if found.n >= ENOUGH else None

@@ -15,19 +15,10 @@ if TYPE_CHECKING:
 THEN, TODAY = "linux-4.1-mptcp-0.90", "today"
 WINDOW = "3MiB"
 """Half of the 6 MiB at which tcp_rmem ended."""
-INTEGERS = {"arithmetic": "linux", "reduce_from": "cwnd"}
-CONTROLS: dict[str, Any] = {
-    sc.LIA: {sc.LIA: INTEGERS},
-    sc.OLIA: {sc.OLIA: INTEGERS},
-    sc.BALIA: {sc.BALIA: {**INTEGERS, "whole_ratio": True}},
-    "reno": {"reno": {"reduce_from": "cwnd"}},
-    "cubic": "cubic-linux",
-}
-"""The modules of that kernel."""
-REAL: dict[str, Any] = {
-    sc.LIA: {sc.LIA: {"reduce_from": "cwnd"}},
-    sc.OLIA: {sc.OLIA: {"reduce_from": "cwnd", "least_window": 2}},
-    sc.BALIA: {sc.BALIA: {"reduce_from": "cwnd"}},
+REAL: dict[str, dict[str, Any]] = {
+    sc.LIA: {"arithmetic": "exact"},
+    sc.OLIA: {"arithmetic": "exact", "least_window": 2},
+    sc.BALIA: {"arithmetic": "exact", "whole_ratio": False},
 }
 """The controls of the drafts, with the least window of that kernel."""
 QUEUE_MS = 5.0
@@ -44,12 +35,10 @@ def of_its_time(scenario: dict[str, Any], **changes: Any) -> dict[str, Any]:
             windows = dict.fromkeys(("connection_window", "stream_window", "send_window"), WINDOW)
             flow["transport"] = {kind: {**options, **windows}}
             continue
-        control = CONTROLS.get(options["congestion"], options["congestion"])
-        more = changes if kind == "mptcp" else {}
-        made = {**options, "profile": THEN, "congestion": control}
-        if callable(control := more.get("congestion")):
+        more = dict(changes) if kind == "mptcp" else {}
+        made = {**options, "profile": THEN}
+        if callable(control := more.pop("congestion", None)):
             made["congestion"] = control(options["congestion"])
-            more = {k: v for k, v in more.items() if k != "congestion"}
         flow["transport"] = {kind: {**made, **more}}
     return scenario
 
@@ -168,6 +157,6 @@ READINGS = (
         "real-numbers",
         "0.90, controls in real numbers",
         "The controls of RFC 6356 and the drafts instead of the kernel's modules.",
-        with_(congestion=lambda name: REAL.get(name, name)),
+        with_(congestion=lambda name: {name: REAL[name]} if name in REAL else name),
     ),
 )

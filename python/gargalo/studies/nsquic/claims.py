@@ -354,7 +354,7 @@ CLAIMS = (
     ),
     Claim(
         "figures-quic",
-        "QUIC's printed figures, 1 MB: 4.17 Mbit/s at 5 Mbit/s, 11.07 at 1 Gbit/s, 90% and 23.5% of 10 Mbit/s at 10 and "
+        "QUIC's printed figures, 1 MB: 4.17 Mbit/s at 5 Mbit/s, 11.07 at 1 Gbit/s, 90% and 23% of 10 Mbit/s at 10 and "
         "200 ms; 210 MB: 9.96 Mbit/s.",
         figures_of(QUIC),
         because=BECAUSE_QUIC,

@@ -86,7 +86,7 @@ READINGS = (
         "one-connection",
         "2018, QUIC's CUBIC of one connection",
         "The option 1CON.",
-        with_(quic={"congestion": {t.CUBIC: {**t.CUBIC_OF_2018, "connections": 1}}}),
+        with_(quic={"congestion": t.ONE_CONNECTION}),
         claims=("advantage-grows", "figures-quic", "many-nodes"),
     ),
     Reading(

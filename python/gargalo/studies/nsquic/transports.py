@@ -30,16 +30,13 @@ VARIANTS = (
 """The thirteen of the work."""
 TCPS = (*VARIANTS, "bbr")
 
-CUBIC_OF_QUIC: dict[str, Any] = {"reduce_from": "cwnd"}
-"""After a loss RFC 9002 and Google's QUIC keep a share of the window, not of what is in flight."""
-CUBIC_OF_2018: dict[str, Any] = {**CUBIC_OF_QUIC, "connections": 2, "slow_start": "hystart"}
+ONE_CONNECTION: dict[str, Any] = {CUBIC: {"connections": 1}}
+"""Google's CUBIC without the window of two connections."""
 
 
 def quic(**more: Any) -> dict[str, Any]:
     """QUIC of RFC 9000; packets are not encrypted, which changes no timing."""
-    congestion = {CUBIC: CUBIC_OF_QUIC}
-    made = {"profile": "rfc9000", "crypto": "null", "congestion": congestion, **more}
-    return {"quic": made}
+    return {"quic": {"profile": "rfc9000", "crypto": "null", "congestion": CUBIC, **more}}
 
 
 def tcp(congestion: str = CUBIC, **more: Any) -> dict[str, Any]:
@@ -47,32 +44,11 @@ def tcp(congestion: str = CUBIC, **more: Any) -> dict[str, Any]:
     return {"tcp": {"profile": "modern", "congestion": congestion, **more}}
 
 
-OLD: dict[str, dict[str, Any]] = {
-    "cubic": {"slow_start": "standard"},
-    "hybla": {"rtt0": "50ms", "scale_initial_window": False, "bandwidth_estimate": False},
-    "ledbat": {"initial_slow_start": True, "slow_start_exit": 1, "init_cwnd": 0},
-    "vegas": {"alternate": False},
-}
-"""Where ns-3.27's congestion controls have other defaults than ours."""
-
-
 def old(transport: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the transport of 2018 in the place of today's; what else it says stays.
-
-    Congestion controls of ns-3.27 grow in slow start by a segment per acknowledgement. BBR is not of that time; it
-    paces.
-    """
+    """Return the transport of 2018 in the place of today's; what else it says stays."""
     ((kind, options),) = transport.items()
-    rest = {k: v for k, v in options.items() if k not in ("profile", "congestion")}
-    if kind == "quic":
-        congestion: Any = {CUBIC: CUBIC_OF_2018}
-        return {kind: {"profile": "google-v41", "congestion": congestion, **rest}}
-    name = options["congestion"]
-    if name == "bbr":
-        congestion, rest = name, {"pacing": "controller", **rest}
-    else:
-        congestion = {name: {"abc_limit": 1, **OLD.get(name, {})}}
-    return {kind: {"profile": "ns3-3.27", "congestion": congestion, **rest}}
+    profile = "google-v41" if kind == "quic" else "ns3-3.27"
+    return {kind: {**options, "profile": profile}}
 
 
 def transport(protocol: str) -> dict[str, Any]:
@@ -100,10 +76,10 @@ def steps() -> tuple[Step, ...]:
     """Return the steps: first TCP's defaults are renewed one by one, then QUIC's."""
     then, now = old(quic()), quic()
     segment: dict[str, Any] = {"mss": "1448B"}
-    counting = {**segment, "congestion": {CUBIC: {"slow_start": "standard"}}}
+    counting = {**segment, "congestion": {CUBIC: {"abc_limit": 0}}}
     window = {**counting, "initial_window": "10 packets"}
     buffers = {**window, "send_buffer": "64MiB", "receive_buffer": "64MiB"}
-    single = {"quic": {**then["quic"], "congestion": {CUBIC: {**CUBIC_OF_2018, "connections": 1}}}}
+    single = {"quic": {**then["quic"], "congestion": ONE_CONNECTION}}
 
     def changed(**more: Any) -> dict[str, Any]:
         return {"tcp": {**old(tcp())["tcp"], **more}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gargalo.studies.fidelity.scenarios import TWINS as CONTROLS_OF_LINUX
 from gargalo.studies.model import Reading
 from gargalo.studies.userspace_bbr.scenarios import LINUX, NEWRENO
 
@@ -56,7 +55,7 @@ def changed(scenario: dict[str, Any], options: dict[str, Any], bbr: dict[str, An
             continue
         name = tcp["congestion"]
         if name not in ("bbr", "bbr3"):
-            tcp = {**tcp, "profile": LINUX, "congestion": CONTROLS_OF_LINUX[name]}
+            tcp = {**tcp, "profile": LINUX}
         else:
             kept = {k: v for k, v in tcp.items() if k in KEPT}
             tcp = {**options, **kept, "congestion": {name: bbr} if bbr and name == "bbr" else name}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gargalo.studies.fidelity.scenarios import TWINS as CONTROLS_OF_LINUX
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -68,7 +66,7 @@ class Sender:
         if self.stack == KERNEL:
             return {"tcp": {"congestion": self.congestion}}
         if self.stack == LINUX:
-            made = {"profile": LINUX, "congestion": CONTROLS_OF_LINUX[self.congestion]}
+            made = {"profile": LINUX, "congestion": self.congestion}
             return {"tcp": made if self.sack else {**made, **NEWRENO}}
         pacing = "window" if self.paced else "off"
         made = {"congestion": self.congestion, "pacing": pacing}

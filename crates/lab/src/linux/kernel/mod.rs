@@ -571,7 +571,7 @@ fn now_open(flow: &Flow, stream: &KernelStream) -> Vec<TcpInfo> {
 /// Sets the flow's congestion control again: that of a host's routes has replaced it.
 fn set_congestion(socket: &Socket, flow: &Flow) {
     if let Some(tcp) = &flow.tcp {
-        let _ = socket.set_tcp_congestion(tcp.congestion.name().as_bytes());
+        let _ = socket::set_congestion(socket, tcp.congestion.name());
     }
 }
 

@@ -225,7 +225,16 @@ pub fn congestion_instead_of(name: &str) -> Option<String> {
 fn take_congestion(name: &str) -> Result<io::Result<()>> {
     let made = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP));
     let socket = made.map_err(|e| Error::system("making a TCP socket", e))?;
-    Ok(socket.set_tcp_congestion(name.as_bytes()))
+    Ok(set_congestion(&socket, name))
+}
+
+/// Sets a congestion control on a socket, by our name or by the kernel's.
+pub(super) fn set_congestion(socket: &Socket, name: &str) -> io::Result<()> {
+    let name = match name {
+        "cubic-linux" => "cubic",
+        own => own,
+    };
+    socket.set_tcp_congestion(name.as_bytes())
 }
 
 /// The kernel's congestion controls, the same in all namespaces.
@@ -257,7 +266,7 @@ fn stream(near: SocketAddr, tcp: &TcpSpec, multipath: bool) -> Result<Socket> {
     let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(protocol));
     let socket = socket
         .map_err(|e| Error::with_remedy(format!("making a {protocol:?} socket"), e, remedy))?;
-    let _ = socket.set_tcp_congestion(tcp.congestion.name().as_bytes());
+    let _ = set_congestion(&socket, tcp.congestion.name());
     socket
         .set_tcp_nodelay(tcp.config.nagle == gargalo_tcp::Nagle::Off)
         .map_err(failed)?;

@@ -426,6 +426,23 @@ fn what_waited_behind_a_hole_gives_no_round_trip() {
 }
 
 #[test]
+fn go_back_n_sends_everything_again_from_the_first_missing_segment_on() {
+    let mut config = config(Recovery::GoBackN);
+    (config.prr, config.limited_transmit) = (false, false);
+    let mut r = Rig::new(&config, 10);
+    r.write(30);
+    assert!(r.ack(101, 0, &[]).is_empty() && r.ack(102, 0, &[]).is_empty());
+    // Half of the window (the diary's), from the first segment on; what arrived is sent again too.
+    let again = r.ack(103, 0, &[]);
+    assert_eq!(again.len(), 5, "{again:?}");
+    // A partial acknowledgement lets the next ones go, without another reduction.
+    assert_eq!(r.ack(203, 5, &[]).len(), 5);
+    assert_eq!(r.sender.phase, Phase::Recovery);
+    r.ack(303, 10, &[]);
+    assert_eq!(r.sender.phase, Phase::Open);
+}
+
+#[test]
 fn duplicates_after_a_timeout_open_no_window() {
     let mut config = config(Recovery::Sack);
     config.frto = false; // else what arrives late proves the timeout wrong

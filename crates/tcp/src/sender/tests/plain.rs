@@ -212,13 +212,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
     #[test]
     fn both_ways_come_to_the_same(
-        recovery in 0usize..4,
+        recovery in 0usize..Recovery::ALL.len(),
         linux in proptest::bool::ANY,
         actions in proptest::collection::vec((0u8..21, 0u64..40), 1..250),
     ) {
-        let ways = [Recovery::NewReno, Recovery::Sack, Recovery::Fack, Recovery::RackTlp];
         let profile = if linux { Config::linux_6() } else { Config::modern() };
-        let config = Config { mss: MSS as u16, recovery: ways[recovery], ..profile };
+        let config = Config { mss: MSS as u16, recovery: Recovery::ALL[recovery], ..profile };
         let mut twins = Twins::new(&config);
         twins.both(|s| s.append(60 * MSS, false));
         for (action, amount) in actions {
