@@ -466,6 +466,16 @@ def test_a_shell_tells_when_what_runs_outside_has_failed(
 
 
 @needs_namespaces
+def test_an_inner_shell_says_that_outside_belongs_to_the_outermost(
+    gargalo: Callable[..., object],
+) -> None:
+    inner = command("shell", "--outside", "iperf3 -s", "--", "true")
+    done = gargalo("shell", "--isolated", "--delay", "20ms", "--", *inner)
+    assert done.returncode == 2
+    assert "give --outside to the outermost shell" in done.stderr
+
+
+@needs_namespaces
 def test_a_shell_has_its_programs_exit_code_and_logs(
     gargalo: Callable[..., object], tmp_path: Path
 ) -> None:

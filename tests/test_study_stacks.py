@@ -13,7 +13,9 @@ def test_the_first_reading_names_congestion_controls_without_parameters(name):
     first = study.readings[0].name
     seen = 0
     for job in jobs_of(study, study.profiles["quick"]):
-        flows = job.scenario.get("flows", ()) if job.labels["reading"] == first else ()
+        # The steps of nsquic from one stack to another change a parameter at a time.
+        judged = job.labels["reading"] == first and job.labels["experiment"] != "steps"
+        flows = job.scenario.get("flows", ()) if judged else ()
         for flow in flows:
             for options in flow.get("transport", {}).values():
                 if "congestion" in options:

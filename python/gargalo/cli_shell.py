@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from gargalo.cli_common import Command
 
+BASE = "GARGALO_BASE"
+"""Names the outermost end of the links that a program is behind."""
 BARS = " ▁▂▃▄▅▆▇█"
 NARROW = 76
 """Below this many columns of the terminal, counts are left out."""
@@ -149,6 +151,11 @@ def shell(
         print(text, end="")
         return
     check(text)
+    if outside is not None and BASE in os.environ:
+        fail(
+            f"--outside: this shell is inside another, so that ${BASE} is the end of that one, and not where this would "
+            "run; give --outside to the outermost shell"
+        )
     if graph and not command:
         fail("--graph needs a command: the view and a shell cannot share the terminal")
     request = {

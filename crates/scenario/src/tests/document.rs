@@ -131,9 +131,10 @@ fn what_follows_from_other_values_is_said_as_what_it_came_to() {
     assert_eq!(parameter("quic = {}", "cubic", "reduce_from"), "cwnd");
     let google = "quic = { profile = \"google-v41\" }";
     assert_eq!(parameter(google, "cubic", "connections"), 2);
-    // Parameters of another one do not join those of the profile.
-    let own = "quic = { profile = \"google-v41\", congestion = { cubic = { beta = 0.8 } } }";
+    // A parameter that is given stays, and what is not given is the profile's.
+    let own = "quic = { profile = \"google-v41\", congestion = { cubic = { connections = 1 } } }";
     assert_eq!(parameter(own, "cubic", "connections"), 1);
+    assert_eq!(parameter(own, "cubic", "slow_start"), "hystart");
 }
 
 #[test]

@@ -294,8 +294,11 @@ impl Sender {
             self.duplicates.bytes = 0;
         } else if facts.pure && outstanding && facts.ack == self.una {
             self.duplicates.acks += 1;
-            let most = self.board.pipe().saturating_sub(u64::from(self.mss));
-            self.duplicates.bytes = (self.duplicates.bytes + u64::from(self.mss)).min(most);
+            // What goes back sends from the first missing segment on, whatever has left the network.
+            if self.settings.recovery != Recovery::GoBackN {
+                let most = self.board.pipe().saturating_sub(u64::from(self.mss));
+                self.duplicates.bytes = (self.duplicates.bytes + u64::from(self.mss)).min(most);
+            }
         }
     }
 
