@@ -69,20 +69,20 @@ def test_readings_give_flows_their_stacks():
     then = of_2018(dumbbell([(f["label"], f["transport"]) for f in now["flows"]]))
     quic, tcp = (f["transport"] for f in then["flows"])
     assert quic["quic"]["profile"] == "google-v41"
-    assert quic["quic"]["congestion"]["cubic"]["connections"] == 2
+    assert quic["quic"]["congestion"] == "cubic"
     assert (quic["quic"]["packet_threshold"], quic["quic"]["crypto"]) == (3, "null")
     assert (tcp["tcp"]["profile"], tcp["tcp"]["tls"]) == ("ns3-3.27", "1.3")
     assert tcp["tcp"]["congestion"] == "vegas"
-    assert t.old(t.tcp("bbr"))["tcp"]["pacing"] == "controller"
     readings = {r.name: r for r in READINGS}
     flows = [("quic", t.quic()), ("cubic", t.tcp())]
     changed = {
         "window-10": ("quic", "initial_window", "10 packets"),
         "window-20": ("quic", "initial_window", "20 packets"),
         "unpaced": ("quic", "pacing", False),
-        "one-connection": ("quic", "congestion", {"cubic": {**t.CUBIC_OF_2018, "connections": 1}}),
+        "one-connection": ("quic", "congestion", {"cubic": {"connections": 1}}),
         "each-segment": ("tcp", "delayed_ack", False),
         "first-segment": ("tcp", "delayed_ack", {"quick": 1}),
+        "tcp-2": ("tcp", "initial_window", "2 packets"),
         "tcp-10": ("tcp", "initial_window", "10 packets"),
         "tcp-10-1448": ("tcp", "mss", "1448B"),
         "rack": ("tcp", "recovery", "rack-tlp"),
@@ -166,7 +166,7 @@ def made_up(*, advantage=2.0, slower_when_late=1.5, saved=1.0, equal=1.0):
         elif experiment == "simple" and x["kb"] == 1000.0 and x["loss"] == 0:
             bps = PRINTED.get((x["mbps"], p), bps)
             used = USES.get((x["delay_s"], p))
-            time = time if used is None else 0.8 / used
+            time, bps = (time, bps) if used is None else (0.8 / used, used * 1e7)
         if experiment == "small":
             time = {"quic": 0.125}.get(p, 0.12)
         row = {
@@ -211,6 +211,27 @@ def test_claims_are_contradicted_by_other_runs():
         found = next(c for c in verdicts(STUDY, context) if c.id == claim)
         assert found.verdict == "contradicted", claim
         assert found.explanation, claim
+
+
+def test_printed_figures_that_no_single_definition_has_are_inconclusive():
+    printed = (
+        pl.col("experiment").eq("simple")
+        & pl.col("kb").eq(1000.0)
+        & pl.col("mbps").is_in([5.0, 1000.0])
+    )
+    frame = made_up().frame
+    # Payload over the whole time as printed at 5 Mbit/s and 1 Gbit/s, with headers only elsewhere.
+    mixed = frame.with_columns(
+        pl.when(printed).then(8e6 / pl.col("wire_rate_bps")).otherwise("time_s").alias("time_s"),
+        pl.when(printed)
+        .then(2 * pl.col("wire_rate_bps"))
+        .otherwise("wire_rate_bps")
+        .alias("wire_rate_bps"),
+    )
+    for claim in ("figures-quic", "figures-tcp"):
+        found = next(c for c in verdicts(STUDY, Context(QUICK, mixed)) if c.id == claim)
+        assert found.verdict == "inconclusive", found
+        assert "definition" in found.explanation
 
 
 def test_claims_are_inconclusive_without_runs():

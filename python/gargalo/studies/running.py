@@ -266,13 +266,16 @@ def kernel_controls(job: Job) -> list[str]:
     scenario = job.scenario
     if job.world != "lab" or not isinstance(scenario, dict):
         return []
+    usual = scenario.get("lab", {}).get("stack")
     kernel = {n for n, h in scenario.get("hosts", {}).items() if h.get("stack") == "kernel"}
-    if not kernel:
+    if not kernel and usual != "kernel":
         return []
     named = (
-        flow["transport"]["tcp"].get("congestion", "cubic")
+        options.get("congestion", "cubic")
         for flow in scenario["flows"]
-        if flow["from"] in kernel and "tcp" in flow["transport"]
+        if usual == "kernel" or flow["from"] in kernel
+        for kind, options in flow["transport"].items()
+        if kind in ("tcp", "mptcp")
     )
     return ["cubic", *dict.fromkeys(n if isinstance(n, str) else next(iter(n)) for n in named)]
 

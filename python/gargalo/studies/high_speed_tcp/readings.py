@@ -47,7 +47,7 @@ def ns2(
     for flow in flows_of(scenario, background=False):
         tcp = flow["transport"]["tcp"]
         name = tcp["congestion"]
-        if name in (parameters or {}):
+        if parameters and name in parameters:
             tcp["congestion"] = {name: parameters[name]}
         tcp.update(hosts_of_2005(window))
         if name == paced:

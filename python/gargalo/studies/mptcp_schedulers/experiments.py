@@ -159,6 +159,28 @@ def uncoupled(profile: Profile) -> list[Job]:
     return plain(fewer(profile), "uncoupled", cells_of(FEW, (sc.LL,), sc.UNCOUPLED, (sc.FULL, sc.SINGLE)))  # fmt: skip
 
 
+KERNEL, OURS = "this machine's kernel, lab", "simulated"
+"""Whose Multipath TCP sends, in the experiment on today's kernel."""
+
+
+def kernel(profile: Profile) -> list[Job]:
+    """Today's kernel in the lab, and the stack of a reading in the same networks: CUBIC, one subflow a path."""
+    few = fewer(profile)
+    cells = [{**place, "congestion": "cubic", "mesh": sc.SINGLE} for place in FEW]
+
+    def build(labels: dict[str, Any]) -> dict[str, Any]:
+        return upload(few, {**labels, "scheduler": sc.LL})
+
+    def in_lab(labels: dict[str, Any]) -> dict[str, Any]:
+        transport = sc.mptcp(labels["congestion"], sc.LL, sc.SINGLE)
+        made = sc.transfer(paths_of(labels), transport, few.settings["lab_mb"])
+        return made | {"lab": {"stack": "kernel"}}
+
+    theirs = jobs_of(few, "kernel", [{**c, "sender": KERNEL} for c in cells], in_lab)
+    ours = jobs_of(few, "kernel", [{**c, "sender": OURS} for c in cells], build)
+    return [replace(j, world="lab") for j in theirs] + ours
+
+
 def penalisation(profile: Profile) -> list[Job]:
     """E1 without penalisation."""
     cells = cells_of(ALL_LOSSES[:2], (sc.LL,), sc.COUPLED[:3])
@@ -249,6 +271,7 @@ EXPERIMENTS = (
     Experiment("single path", "One TCP on the best path", single_path),
     Experiment("schedulers", "Other schedulers", other_schedulers),
     Experiment("uncoupled", "Uncoupled congestion control", uncoupled),
+    Experiment("kernel", "Today's kernel in the lab", kernel),
     Experiment("penalisation", "Without penalisation", penalisation),
     Experiment("messages", "Messages of 3 MB", messages),
     Experiment("background", "Beside TCP and UDP", background),
@@ -266,8 +289,9 @@ QUICK = Profile(
         "mb": 60.0,
         "clean_mb": 100.0,
         "uneven_mb": 200.0,
+        "lab_mb": 60.0,
         "background_s": 15,
-        "repeat_new": 2,
+        "repeat_new": 3,
         "repeat_unsteady": 4,
         "beyond": False,
         "readings": [r.name for r in READINGS],
@@ -282,6 +306,7 @@ FULL = Profile(
         "mb": 1500.0,
         "clean_mb": 1500.0,
         "uneven_mb": 1500.0,
+        "lab_mb": 1500.0,
         "background_s": 120,
         "repeat_new": 5,
         "repeat_unsteady": 8,

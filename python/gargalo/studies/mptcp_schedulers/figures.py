@@ -16,6 +16,7 @@ from gargalo.studies.mptcp_schedulers.cells import (
     mean_of,
     name_of,
     place_text,
+    rates,
 )
 from gargalo.studies.mptcp_schedulers.measure import PATHS
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gargalo.metrics import Interval
     from gargalo.reporting.model import FigureBlock, TableBlock
     from gargalo.studies.model import Context
+    from gargalo.studies.mptcp_schedulers.cells import Cell
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999", "#F0E442", "#661100")  # fmt: skip
 GOODPUT = "goodput (Mbit/s)"
@@ -87,6 +89,36 @@ def by_scheduler(context: Context, congestion: str, mesh: str) -> go.Figure:
                 own = "mixed" if "exp" in place else "congested"
             series[s].append(goodput(context, own, **place, **cell))
     return bars([place_text(p) for p in ex.FEW], series)
+
+
+def boxes(context: Context, series: dict[str, list[Cell]]) -> go.Figure:
+    """Draw the spread of goodputs over the runs of each sender's cells."""
+    figure = go.Figure()
+    for (name, cells), colour in zip(series.items(), COLOURS, strict=False):
+        runs = [1e-6 * x for cell in cells for x in rates(context, cell).values()]
+        if runs:
+            figure.add_trace(go.Box(y=runs, name=name, marker={"color": colour}, boxpoints=False))
+    figure.update_layout(yaxis_title=GOODPUT, showlegend=False)
+    return figure.update_yaxes(rangemode="tozero")
+
+
+def boxes_by_scheduler(context: Context, name: str, places: Sequence[dict[str, Any]]) -> go.Figure:
+    """Draw the spread of each scheduler over places and coupled controls."""
+    series: dict[str, list[Cell]] = {}
+    for s in sc.SCHEDULERS:
+        senders = [{"congestion": c, "scheduler": s} for c in sc.COUPLED]
+        series[sc.SHORT[s]] = [(name, {**p, **x}) for p in places for x in senders]
+    return boxes(context, series)
+
+
+def boxes_by_mesh(context: Context) -> go.Figure:
+    """Draw the spread of full and of single mesh over E2, for each coupled control."""
+    series: dict[str, list[Cell]] = {}
+    for c in sc.COUPLED:
+        cells = [{"exp": n, "congestion": c} for n in sc.EXPS]
+        series[f"{sc.TITLES[c]}, full"] = [("mixed", {**x, "scheduler": sc.LL}) for x in cells]
+        series[f"{sc.TITLES[c]}, single"] = [("mesh", x) for x in cells]
+    return boxes(context, series)
 
 
 def by_path(context: Context, experiment: str, places: Sequence[dict[str, Any]], scheduler: str) -> go.Figure:  # fmt: skip
@@ -154,6 +186,11 @@ def figures(context: Context) -> list[FigureBlock]:
     add("E1: goodput by path, LL", "Which path brought how much.", by_path(context, "congested", [{"loss": x} for x in (0.0, 0.01, 0.04, 0.12)], sc.LL), "paths")  # fmt: skip
     add("E2: goodput by path, LL, full mesh", "Which path brought how much.", by_path(context, "mixed", [{"exp": n} for n in sc.EXPS], sc.LL), "paths")  # fmt: skip
     add("E2: goodput by path, LL, single mesh", "Which path brought how much.", by_path(context, "mesh", [{"exp": n} for n in sc.EXPS], sc.LL), "paths")  # fmt: skip
+    spread = "Boxes from the first to the third quartile of all runs, with the median; whiskers to one and a half times that."
+    add("E1: spread by scheduler", spread, boxes_by_scheduler(context, "congested", ex.ALL_LOSSES), "spread")  # fmt: skip
+    add("E2: spread by scheduler", spread, boxes_by_scheduler(context, "mixed", ex.ALL_EXPS), "spread")  # fmt: skip
+    add("E2: spread by path manager, LL", spread, boxes_by_mesh(context), "spread")
+    add("Today's kernel in the lab beside this stack: CUBIC, single mesh", mean, simple(context, "kernel", "sender"), "new")  # fmt: skip
     for place in ({"loss": 0.0}, {"loss": 0.01}, {"exp": 4}):
         where = place_text(place)
         waiting = course(context, "out_of_order", place, scale=1e-6)
@@ -175,7 +212,7 @@ def figures(context: Context) -> list[FigureBlock]:
     return found
 
 
-LABELS = ("loss", "exp", "background", "protocol", "backup", "congestion", "scheduler", "mesh")  # fmt: skip
+LABELS = ("loss", "exp", "sender", "background", "protocol", "backup", "congestion", "scheduler", "mesh")  # fmt: skip
 METRICS = (
     "rate_bps", "completed", "timeouts", "retransmitted_share", "out_of_order_bytes", "opportunistic_packets",
     "reinjected_packets", "duplicate_bytes", "others_bps", "gap_s", "before_bps", "alone_bps", "after_bps",

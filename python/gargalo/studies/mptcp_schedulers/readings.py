@@ -26,7 +26,9 @@ QUEUE_MS = 5.0
 
 
 def of_its_time(scenario: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """Give all flows the stack of the work's time, with changes of Multipath TCP's options."""
+    """Give all flows the stack of the work's time, with changes of Multipath TCP's options; a kernel stays as it is."""
+    if "lab" in scenario:
+        return scenario
     for flow in scenario["flows"]:
         ((kind, options),) = flow["transport"].items()
         if kind == "udp":
@@ -53,11 +55,15 @@ def limited(scenario: dict[str, Any]) -> dict[str, Any]:
     return scenario
 
 
-def short(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Give paths queues of 100 packets."""
-    for path in scenario["topology"].get("multipath", {}).get("paths", []):
-        path["up"]["queue"] = {"droptail": "100 packets"}
-    return scenario
+def queues(packets: int) -> Change:
+    """Return the change that gives paths queues of so many packets."""
+
+    def apply(scenario: dict[str, Any]) -> dict[str, Any]:
+        for path in scenario["topology"].get("multipath", {}).get("paths", []):
+            path["up"]["queue"] = {"droptail": f"{packets} packets"}
+        return scenario
+
+    return apply
 
 
 def with_(*networks: Change, **changes: Any) -> Change:
@@ -91,6 +97,13 @@ def decides(labels: Mapping[str, Any]) -> bool:
         return False
     mesh = labels["experiment"] == "mesh"
     return bool(mesh or labels["scheduler"] == sc.LL or labels["congestion"] == sc.OLIA)
+
+
+def decides_meshes(labels: Mapping[str, Any]) -> bool:
+    """Whether a cell is one by which the two meshes are compared without loss."""
+    if labels["experiment"] not in ("mixed", "mesh") or int(labels.get("exp") or 0) not in (3, 4):
+        return False
+    return bool(labels["experiment"] == "mesh" or labels["scheduler"] == sc.LL)
 
 
 def decides_all(labels: Mapping[str, Any]) -> bool:
@@ -145,7 +158,18 @@ READINGS = (
         "short-queues",
         "0.90, queues of 100 packets",
         "A tenth of netem's default limit.",
-        with_(short),
+        with_(queues(100)),
+    ),
+    *(
+        Reading(
+            f"queues-{n}",
+            f"0.90, queues of {n} packets",
+            "Shorter than any default: of 25 subflows most have no room there.",
+            with_(queues(n)),
+            claims=("single-doubles", "single-worse"),
+            cells=decides_meshes,
+        )
+        for n in (40, 20, 10)
     ),
     hypothesis(
         "large-buffers",

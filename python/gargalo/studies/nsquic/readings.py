@@ -97,6 +97,13 @@ READINGS = (
         claims=("advantage-grows", "figures-tcp", "small-transfers"),
     ),
     Reading(
+        "tcp-2",
+        "2018, TCP's initial window 2",
+        "The initial window of RFC 2581; with it payload over the whole time gives the figures printed of 1 MB.",
+        with_(tcp={"initial_window": "2 packets"}),
+        claims=("figures-tcp", "small-transfers"),
+    ),
+    Reading(
         "tcp-10",
         "2018, TCP's initial window 10",
         "The default of ns-3 from 3.30 on.",

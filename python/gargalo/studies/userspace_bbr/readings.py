@@ -103,8 +103,8 @@ READINGS = (
     Reading(
         THEN,
         "2023, simulated",
-        "BBR on the profile smoltcp (no scoreboard, send buffer of 256 KiB) to a receiver of Linux; NewReno and CUBIC are "
-        "linux-6 with reno and cubic-linux; transfers of 50 MB.",
+        "BBR on the profile smoltcp (no scoreboard, go-back-N, send buffer of 256 KiB) to a receiver of Linux; NewReno and CUBIC are "
+        "those of linux-6; transfers of 50 MB.",
         smoltcp(),
     ),
     Reading(
@@ -128,6 +128,13 @@ READINGS = (
     ),
     tried("128-kib", "buffer of 128 KiB", "Between the two.", smoltcp(send_buffer="128KiB")),
     tried("64-mib", "buffer of 64 MiB", "No limit.", smoltcp(send_buffer="64MiB"), ALL),
+    tried(
+        "newreno",
+        "NewReno's recovery",
+        "What partial acknowledgements show to be missing is sent again, not everything.",
+        smoltcp(recovery="newreno"),
+        ALL,
+    ),
     tried("rto-1s", "least timeout of 1 s", "That of RFC 6298.", smoltcp(min_rto="1s"), ALL),
     tried(
         "two-samples",
