@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, get_args
 
@@ -42,6 +43,8 @@ from gargalo.cli_common import (
 from gargalo.cli_help import command
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from gargalo.results import Run
     from gargalo.running import Text
     from gargalo.setup import Setup
@@ -114,8 +117,6 @@ def run(
     memory_limit: str | None,
 ) -> None:
     """Run a scenario: simulate it, or do it in real time."""
-    from gargalo.progress import bar
-    from gargalo.running import Interrupted
     from gargalo.running import run as simulate
 
     limit = memory(memory_limit)
@@ -131,20 +132,39 @@ def run(
     made = checked(scenario, settings if seed is None else {**settings, "seed": seed})
     check_capture(made, capture_ends, capture_payload)
     target = directory(made, output, overwrite, as_json)
+    done, interrupted = carry_out(
+        partial(
+            simulate,
+            scenario,
+            seed=seed,
+            set=settings,
+            output=target,
+            existing="replace" if overwrite else "refuse",
+            world=world,
+            memory_limit=limit,
+        ),
+        target,
+        quiet=quiet,
+    )
+    report(done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json))
+    end_with(done, interrupted=interrupted)
+
+
+def carry_out(
+    simulate: Callable[..., Run], target: Path | None, *, quiet: bool
+) -> tuple[Run, bool]:
+    """Do a run with a progress bar; return it, and whether it was interrupted. One that fails ends the command.
+
+    `simulate` takes the function that is told the progress, and writes results into `target`.
+    """
+    from gargalo.progress import bar
+    from gargalo.running import Interrupted
+
     existed = target is None or target.parent.exists()
     interrupted = False
     try:
         with bar(shown=not quiet) as tell:
-            done = simulate(
-                scenario,
-                seed=seed,
-                set=settings,
-                output=target,
-                existing="replace" if overwrite else "refuse",
-                progress=tell,
-                world=world,
-                memory_limit=limit,
-            )
+            done = simulate(progress=tell)
     except Interrupted as e:
         done, interrupted = e.run, True
     except _core.ScenarioError as e:
@@ -164,8 +184,7 @@ def run(
     if done.directory is not None and done.directory != target:
         say(f"note: {target} was made or changed in the meantime")
         say(f"results: {done.directory}")
-    report(done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json))
-    end_with(done, interrupted=interrupted)
+    return done, interrupted
 
 
 def end_with(done: Run, *, interrupted: bool) -> None:
@@ -220,8 +239,15 @@ def directory(made: Setup, output: Path | None, overwrite: bool, as_json: bool) 
     return output
 
 
-def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
-    """Print the result, and write pictures beside the tables."""
+def report(
+    done: Run,
+    *,
+    as_json: bool,
+    quiet: bool,
+    plots: bool,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Print the result, with `more` in JSON, and write pictures beside the tables."""
     if done.directory is not None and plots:
         from gargalo.extras import MissingExtraError
 
@@ -241,7 +267,7 @@ def report(done: Run, *, as_json: bool, quiet: bool, plots: bool) -> None:
     for finding in done.findings:
         say(told(finding))
     if as_json:
-        print(to_json(done.to_json()))
+        print(to_json({**done.to_json(), **(more or {})}))
     elif not quiet:
         from gargalo.screen import Screen
         from gargalo.summary import show

@@ -38,6 +38,11 @@ if TYPE_CHECKING:
         ("gargalo list studies", "The studies."),
         ("gargalo study high-speed-tcp", "Do one in minutes: verdicts and a page."),
         ("gargalo study nsquic --profile full", "As published."),
+        (
+            "gargalo study nsquic --cell experiment=nodes --cell reading=2018 --cell protocol=cubic "
+            "--cell nodes=2 --print-scenario > cell.toml",
+            "One run of a study, to change and to run by hand.",
+        ),
     ]
 )
 @click.argument("name", metavar="NAME", help="Which study; see `gargalo list studies`.")
@@ -71,6 +76,20 @@ if TYPE_CHECKING:
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a setting of the profile."
 )
+@click.option(
+    "--cell",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Choose the run with this label instead of doing the study; may be repeated.",
+)
+@click.option("--print-scenario", is_flag=True, help="Print the scenario of the run of --cell.")
+@click.option(
+    "--run",
+    "run_it",
+    is_flag=True,
+    help="Do the run of --cell as `gargalo run`; print the study's figures of it.",
+)
 @repair_option
 @json_option("Print verdicts and facts as JSON.")
 @click.option("--strict", is_flag=True, help="Exit with 1 unless every claim is reproduced.")
@@ -83,6 +102,9 @@ def study(
     at_once: int | None,
     repeat: int | None,
     settings: tuple[str, ...],
+    labels: tuple[str, ...],
+    print_scenario: bool,
+    run_it: bool,
     repair: bool,
     as_json: bool,
     strict: bool,
@@ -95,11 +117,21 @@ def study(
     try:
         chosen = studies.find(name)
         changes = dict(change(c) for c in settings)
-        studies.running.change(chosen.profile(profile), changes)
+        of_profile = studies.running.profile_of(chosen, profile, repeat=repeat, settings=changes)
     except (KeyError, ValueError) as e:
         if name not in studies.STUDIES:
             refuse_another(Path(name), "study")
         fail(e.args[0])
+    if labels or print_scenario or run_it:
+        from gargalo import cli_cell
+
+        cli_cell.check(labels, given_options())
+        job = cli_cell.chosen(chosen, of_profile, labels)
+        if print_scenario:
+            print(cli_cell.text(chosen, of_profile, job), end="")
+        else:
+            cli_cell.run(chosen, job, directory, as_json=as_json)
+        return
     with sweep_errors(), display(err, shown=not as_json) as progress:
         outcome = studies.run_study(
             chosen,
@@ -124,6 +156,13 @@ def study(
     unmet = strict and any(c.verdict != "reproduced" for c in outcome.claims)
     if outcome.sweep.failures or grave or unmet:
         raise Exit(FAILED)
+
+
+def given_options() -> dict[str, object]:
+    """Return what the options of the command at hand are set to, by their longest names."""
+    context = click.get_current_context()
+    options = (p for p in context.command.params if isinstance(p, click.Option))
+    return {max(o.opts, key=len): context.params.get(o.name or "") for o in options}
 
 
 def show(claims: Iterable[ClaimRow], console: Console) -> None:

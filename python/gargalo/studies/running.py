@@ -56,13 +56,15 @@ class Outcome:
         return notebook.of_outcome(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts: study, profile, runs, wall time, claims, report.
+        """Return the facts: study, profile, verdicts, runs, wall time, claims with their evidence, report.
 
-        `packets` and `wall_s` are of the runs done now, `all_packets` of all that were simulated.
+        `verdicts` has the verdict of each claim by its identifier and the title of the reading, of hypotheses too;
+        the title is empty if the study has one reading only. `packets` and `wall_s` are of the runs done now, `all_packets` of all that were simulated.
         """
         return {
             "study": self.study.name,
             "profile": self.profile.name,
+            "verdicts": {c.id: {j.reading: j.verdict for j in c.judgements()} for c in self.claims},
             "runs": self.sweep.plan.height,
             "done": self.sweep.done,
             "reused": self.sweep.reused,
@@ -163,9 +165,7 @@ def run_study(
             `gargalo.sweeps.execute`, as for the other errors.
 
     """
-    chosen = study.profile(profile).with_repeat(repeat)
-    if settings:
-        chosen = change(chosen, settings)
+    chosen = profile_of(study, profile, repeat=repeat, settings=settings)
     root = directory or STORES / study.name / chosen.name
     ours = ("store", "report", "traces", "study.json", f"{study.name}.html")
     begun = (root / "store" / "store.json").is_file()
@@ -179,8 +179,7 @@ def run_study(
             _core.replaceable(saved)
         except _core.RunError as e:
             raise SweepError(str(e)) from None
-    if study.prepare is not None:
-        chosen = study.prepare(chosen, root)
+    chosen = prepared(study, chosen, root)
     planned = jobs_of(study, chosen)
     jobs, missing = possible(planned)
     sweep = execute(
@@ -204,6 +203,28 @@ def run_study(
     outcome = Outcome(study, chosen, sweep, claims, page, missing, packets)
     reporting.page.replace(root / "study.json", json.dumps(outcome.to_json(), indent=1) + "\n")
     return outcome
+
+
+def profile_of(
+    study: Study,
+    name: str,
+    *,
+    repeat: int | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Profile:
+    """Return a profile of a study with another number of runs and other settings.
+
+    Raises:
+        KeyError: There is no such profile, or setting.
+        ValueError: A setting cannot have that value.
+
+    """
+    return change(study.profile(name).with_repeat(repeat), settings or {})
+
+
+def prepared(study: Study, profile: Profile, root: Path) -> Profile:
+    """Make the files that runs of a study read in its directory; return the profile that says where they are."""
+    return profile if study.prepare is None else study.prepare(profile, root)
 
 
 def change(profile: Profile, settings: Mapping[str, str]) -> Profile:
