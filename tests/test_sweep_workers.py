@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import pytest
 import sweep_helpers
 from conftest import command, environment
 from gargalo import sweeps
+from gargalo.sweeps import progress
 from gargalo.sweeps.events import Crashed, Done
 from gargalo.sweeps.local import LocalPool
 from rich.console import Console
@@ -232,20 +234,50 @@ def test_controllers_of_this_process(tmp_path):
     assert frame["queue_delay_p95_s"][0] < frame["queue_delay_p95_s"][1] / 2
 
 
-def test_progress_without_a_terminal(monkeypatch):
-    import io
+def told(steps, *, shown=True, waiting_for=""):
+    """Return the lines of a log of a sweep of 1,000 runs: when each step is told, and how many are finished then."""
+    out, clock = io.StringIO(), [0.0]
+    console = Console(file=out, soft_wrap=True)
+    with progress.display(console, shown=shown, now=lambda: clock[0]) as tell:
+        for clock[0], finished in steps:
+            tell(
+                sweeps.SweepProgress(
+                    1000, finished, 0, 0, 2, 5_000_000, clock[0], waiting_for=waiting_for
+                )
+            )
+    return out.getvalue().splitlines()
 
-    from gargalo.sweeps import progress
 
-    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
+def test_progress_without_a_terminal_is_a_line_a_minute_and_at_each_tenth():
+    # Five times a second for an hour, in which 200 runs are finished.
+    hour = [(s / 5, int(s / 5 / 18)) for s in range(5 * 3600 + 1)]
+    lines = told(hour)
+    assert 60 <= len(lines) <= 62
+    assert lines[0] == "0% after 1:00 min: 3/1000 runs, 0.05 runs/s, 83.3 kpackets/s, 5:32 h left"
+    assert lines[-1].startswith("20% after 1:00 h: 200/1000 runs, ")
+    # Ten minutes for all: tenths come with the minutes. Fast ones are told at most every ten seconds.
+    assert [x.split()[0] for x in told([(s, 5 * s) for s in range(201)])] == [
+        f"{n}%" for n in range(10, 101, 10)
+    ]
+    assert len(told([(s / 10, 10 * s) for s in range(101)])) == 1
+    assert told([(s / 10, 20 * s) for s in range(51)]) == []
+    # What was there before is no news.
+    assert told([(s, 950) for s in range(60)]) == []
+    assert len(told([(s, 950) for s in range(61)])) == 1
+
+
+def test_without_progress_a_log_has_only_what_is_waited_for():
+    assert told([(s, s) for s in range(1000)], shown=False) == []
+    waits = told([(s, 7) for s in range(1000)], shown=False, waiting_for="another")
+    assert waits == ["0% after 0 s: 7/1000 runs, waiting for another"]
+
+
+def test_progress_on_a_terminal_is_a_bar():
     out = io.StringIO()
-    with progress.display(Console(file=out, soft_wrap=True), shown=True) as tell:
-        tell(sweeps.SweepProgress(100, 40, 20, 1, 2, 5_000_000, 10.0))
-    assert out.getvalue() == "40/100 runs, 1 failed, 2 runs/s, 500 kpackets/s, 30 s left\n"
     terminal = Console(file=out, force_terminal=True, width=120)
     with progress.display(terminal, shown=True) as tell:
         tell(sweeps.SweepProgress(100, 40, 20, 0, 2, 5_000_000, 10.0))
-    assert "40/100 runs" in out.getvalue()
+    assert "40/100 runs, 2 runs/s, 500 kpackets/s, 30 s left" in out.getvalue()
 
 
 def test_plugins_of_an_earlier_sweep_do_not_break_the_next(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +16,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-LINE_EVERY_S = 10.0
-"""Without a terminal, seconds between two lines."""
+LINE_EVERY_S = 60.0
+"""Without a terminal, seconds after which there is another line."""
+LEAST_S = 10.0
+"""Seconds before a line that tells another tenth of the runs, so that a sweep of seconds tells none."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,19 @@ class SweepProgress:
         rate = self.runs_per_s
         return (self.total - self.done - self.failed) / rate if rate > 0 else None
 
+    @property
+    def tenths(self) -> int:
+        """Whole tenths of the runs that are finished, failed ones included."""
+        return 10 * (self.done + self.failed) // max(self.total, 1)
+
+    @property
+    def line(self) -> str:
+        """What a log has: also how much of the whole that is, and since when."""
+        whole = f"{100 * (self.done + self.failed) // max(self.total, 1)}%"
+        return f"{whole} after {clock(self.elapsed_s)}: {self}"
+
     def __str__(self) -> str:
-        """Return one line."""
+        """Return what a terminal has beside the bar."""
         if self.waiting_for:
             return f"{self.done}/{self.total} runs, waiting for {self.waiting_for}"
         parts = [f"{self.done}/{self.total} runs"]
@@ -79,10 +91,16 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
-def display(console: Console, *, shown: bool) -> Iterator[Callable[[SweepProgress], None]]:
-    """Show progress: a bar on a terminal, elsewhere a line from time to time; always what it waits for."""
+def display(
+    console: Console, *, shown: bool, now: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[SweepProgress], None]]:
+    """Show progress: a bar on a terminal, elsewhere lines; always what it waits for.
+
+    There is a line each minute, and one at each tenth of the runs unless the last was less than ten seconds ago.
+    `now` is the clock, in seconds.
+    """
     if not (shown and console.is_terminal):
-        yield _lines(console, LINE_EVERY_S if shown else math.inf)
+        yield _lines(console, now, shown=shown)
         return
     columns = (BarColumn(bar_width=30), TaskProgressColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as view:
@@ -94,15 +112,21 @@ def display(console: Console, *, shown: bool) -> Iterator[Callable[[SweepProgres
         yield tell
 
 
-def _lines(console: Console, every_s: float) -> Callable[[SweepProgress], None]:
-    last, waiting_for = time.monotonic(), ""
+def _lines(
+    console: Console, now: Callable[[], float], *, shown: bool
+) -> Callable[[SweepProgress], None]:
+    last, waiting_for = now(), ""
+    tenths: int | None = None
 
     def tell(p: SweepProgress) -> None:
-        nonlocal last, waiting_for
-        now = time.monotonic()
-        if now - last >= every_s or p.waiting_for not in ("", waiting_for):
-            last = now
-            console.print(str(p), markup=False)
+        nonlocal last, tenths, waiting_for
+        # Tenths that an earlier sweep did are no news.
+        tenths = p.tenths if tenths is None else tenths
+        since = now() - last
+        due = since >= LINE_EVERY_S or (p.tenths > tenths and since >= LEAST_S)
+        if (shown and due) or p.waiting_for not in ("", waiting_for):
+            last, tenths = now(), p.tenths
+            console.print(p.line, markup=False)
         waiting_for = p.waiting_for
 
     return tell
