@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import re
 import shutil
 import time
 from typing import TYPE_CHECKING, Any
@@ -89,6 +92,17 @@ def study() -> reporting.Report:
         highlights={"goodput": "9 Mbit/s"},
         notes=["Numbers are made up."],
     )
+
+
+def unpacked(page: str, name: str) -> str:
+    """Return what a page has compressed: `plotly` or `figure-data`."""
+    (found,) = re.findall(f'<script type="application/gzip" id="{name}">(.*?)</script>', page)
+    return gzip.decompress(base64.b64decode(found)).decode()
+
+
+def without_library(page: str) -> str:
+    """Return a page without Plotly's library."""
+    return re.sub('<script type="application/gzip" id="plotly">.*?</script>', "", page)
 
 
 def browser_missing() -> str | None:

@@ -7,6 +7,7 @@ import html
 import itertools
 import json
 import os
+import random
 import re
 import shlex
 import subprocess
@@ -22,7 +23,7 @@ from gargalo.cli import app
 from gargalo.reporting.palette import Palette
 from gargalo.reporting.quantities import measured, number, quantity, si, spread
 from gargalo.reporting.sweeps import report_of_runs
-from reports import small_sweep, study
+from reports import small_sweep, study, unpacked, without_library
 
 # --- words and numbers
 
@@ -77,7 +78,8 @@ def table_of(page: str, title: str) -> list[list[str]]:
     """The cells of a table as text."""
     part = page[page.index(f">{title}") :]
     rows = re.findall(r"<tr.*?</tr>", part[: part.index("</table>")], re.DOTALL)
-    cells = [re.findall(r"<t[dh].*?</t[dh]>", row, re.DOTALL) for row in rows]
+    # Cells of a body have no end tag.
+    cells = [re.split(r"(?=<t[dh]\b)", row)[1:] for row in rows]
     return [[html.unescape(re.sub(r"<.*?>", "", c)).strip() for c in row] for row in cells]
 
 
@@ -93,14 +95,10 @@ def commands_of(page: str) -> list[str]:
     return [c for c in html.unescape(found[1]).splitlines() if not c.startswith("#")]
 
 
-def without_library(page: str) -> str:
-    return re.sub(r"<script>\s*/\*\*\s*\* plotly.*?</script>", "", page, flags=re.DOTALL)
-
-
 def test_one_file_with_the_library_once(tmp_path):
     path = reporting.write(study(), tmp_path / "r.html")
     page = path.read_text(encoding="utf-8")
-    assert page.count("* plotly.js v") == 1
+    assert unpacked(page, "plotly").count("* plotly.js v") == 1
     own = without_library(page)
     assert len(page) - len(own) > 1_000_000, "the library was cut out"
     assert len(own) < 200_000
@@ -166,12 +164,69 @@ def test_intervals_and_ratings_in_tables():
         ["reno", "5 ± 1", "++ very good", "\u2013"],
         ["cubic", "7.25 interval unknown", "\u2212 bad", "a"],
     ]
-    assert 'data-v="7250000.0"' in page, "sorted and exported with all digits"
-    assert "plotly.js" not in page, "no figure, no library"
+    assert "<td data-v=7250000>7.25" in page, "sorted and exported in SI"
+    assert 'id="plotly"' not in page, "no figure, no library"
     with pytest.raises(ValueError, match='no column "cc"'):
         reporting.html(
             reporting.Report("t", tables=[reporting.TableBlock("R", "c", frame, algorithm="cc")])
         )
+
+
+def of_size(rows: int, points: int) -> reporting.Report:
+    """A report of one table and one figure, with numbers of all digits."""
+    draw = random.Random(5)
+    columns = {f"metric_{i}": [draw.uniform(0, 1) * 10**i for _ in range(rows)] for i in range(8)}
+    figure = go.Figure(
+        go.Scatter(x=list(range(points)), y=[draw.uniform(0, 1e8) for _ in range(points)])
+    )
+    return reporting.Report(
+        "t",
+        figures=[reporting.FigureBlock("f", "c", figure)],
+        tables=[reporting.TableBlock("t", "c", pl.DataFrame(columns))],
+    )
+
+
+def test_a_page_grows_by_few_bytes_for_a_cell_and_a_point():
+    few, rows, points = (len(reporting.html(of_size(*n))) for n in ((10, 10), (1010, 10), (10, 5010)))  # fmt: skip
+    # Of a cell: its text, the value with six digits, and the tag.
+    assert (rows - few) / 8000 < 32
+    assert (points - few) / 5000 < 10
+    assert few < 2_100_000, "the library and the rest"
+
+
+def test_numbers_of_a_page_are_those_of_its_tables():
+    frame = pl.DataFrame(
+        {
+            "time_s": [0.123456789, 2.0, None],
+            "packets": [1234, 5, 6],
+            "bytes": [1234567.5, 1e7, 0.0],
+            "late": [True, False, None],
+        }
+    )
+    page = reporting.html(reporting.Report("t", tables=[reporting.TableBlock("T", "c", frame)]))
+    body = page[page.index("<tbody>") : page.index("</tbody>")]
+    assert re.findall(r"<td.*?(?=<td|</tr>)", body) == [
+        "<td data-v=0.123457>0.1235",
+        "<td>1\u202f234",
+        "<td>1\u202f234\u202f568",
+        '<td class=text data-v="True">yes',
+        "<td>2",
+        "<td>5",
+        "<td>10\u202f000\u202f000",
+        '<td class=text data-v="False">no',
+        "<td>\u2013",
+        "<td>6",
+        "<td>0",
+        "<td class=text>\u2013",
+    ]
+
+
+def test_figures_are_rounded_to_six_digits():
+    figure = go.Figure(go.Scatter(x=[1.0, 1e-9 / 3], y=[123456.789, 98765432.1], name="a"))
+    page = reporting.html(reporting.Report("t", figures=[reporting.FigureBlock("f", "c", figure)]))
+    (drawn,) = json.loads(unpacked(page, "figure-data"))
+    assert drawn["data"][0]["x"] == [1, 3.33333e-10]
+    assert drawn["data"][0]["y"] == [123457, 98765400]
 
 
 # --- runs, sweeps, studies

@@ -188,7 +188,7 @@ def test_csv(chromium, pages):
         "goodput_bps_high",
         "remark",
     ]
-    assert rows[1] == ["bbr", "very good", "9000000.0", "8000000.0", "10000000.0", "a, b"]
+    assert rows[1] == ["bbr", "very good", "9000000", "8000000", "10000000", "a, b"]
     assert rows[2] == ["cubic", "regular", "", "", "", 'say "x"']
     page.choose("algorithm", "reno")
     assert len(page.csv("#table-0 .table-csv")) == 2, "what is shown"

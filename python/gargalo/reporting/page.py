@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
 import tempfile
@@ -31,7 +33,7 @@ COMPILED = ("gl", "3d", "surface", "mesh")
 def write(report: Report, path: str | Path) -> Path:
     """Write a report as one self-contained HTML file, whole or not at all.
 
-    Equal reports give equal bytes. The file holds Plotly's library once (4.8 MB).
+    Equal reports give equal bytes. The file holds Plotly's library once, compressed (2 MB), which the browser unpacks.
 
     Args:
         report: What to show.
@@ -92,7 +94,7 @@ def html(report: Report) -> str:
             (i, b, alt(b), legend_letters(data), category_rows(data))
             for i, (b, data) in enumerate(zip(report.figures, figures, strict=True))
         ],
-        tables=[(i, b, view(b, palette.names)) for i, b in enumerate(report.tables)],
+        tables=[(i, b, view(b)) for i, b in enumerate(report.tables)],
         fact=fact,
         **parts(drawn),
     )
@@ -133,7 +135,7 @@ def parts(drawn: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     kinds = {str(trace.get("type", "")) for d in drawn for trace in d["data"]}
     return {
         "version": _core.__version__,
-        "figure_data": Markup(script_json(drawn)),
+        "figure_data": packed(figure_json(drawn)),
         "plotly": plotly_library() if drawn else "",
         "compiled": any(part in kind for kind in kinds for part in COMPILED),
         "style": asset("style.css"),
@@ -190,19 +192,38 @@ def _algorithms(report: Report, figures: Sequence[Mapping[str, Any]]) -> list[st
     return sorted(named)
 
 
-def script_json(value: object) -> str:
-    """Write JSON that may stand inside a script element."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+DIGITS = 6
+"""Significant digits of numbers in figures: more than a picture or an interval shows."""
+
+
+def figure_json(figures: Sequence[Mapping[str, Any]]) -> str:
+    """Write figures as JSON with numbers rounded."""
+    return json.dumps(rounded(figures), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def packed(text: str) -> Markup:
+    """Return text for a script element that is data: compressed by gzip, in base64. The page's script unpacks it."""
+    return Markup(base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode())
+
+
+def rounded(value: Any) -> Any:
+    """Return plain JSON values with numbers of at most `DIGITS` digits, whole ones without a point."""
+    if isinstance(value, float):
+        short = float(f"{value:.{DIGITS}g}")
+        return int(short) if short.is_integer() and abs(short) < 1e15 else short
+    if isinstance(value, Mapping):
+        return {key: rounded(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(v) for v in value]
+    return value
 
 
 @cache
 def plotly_library() -> Markup:
-    """Return Plotly's library as it may stand inside a script element."""
+    """Return Plotly's library, packed."""
     from plotly.offline import get_plotlyjs
 
-    # A closing tag within a string of the library would end the element.
-    return Markup(get_plotlyjs().replace("</script", "<\\/script"))
+    return packed(get_plotlyjs())
 
 
 @cache

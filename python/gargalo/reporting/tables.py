@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo.reporting.quantities import number, quantity, spread
+from gargalo.reporting.quantities import SPACE, number, quantity, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from gargalo.reporting.model import TableBlock
     from gargalo.reporting.quantities import Quantity
 
@@ -39,21 +37,19 @@ class Cell:
     """A value as shown, and as sorted."""
 
     raw: str
-    """In SI, all digits; empty if missing."""
+    """In SI, as `exact` writes it; empty if missing."""
     text: str
     interval: str = ""
     low: str = ""
-    """Ends of the interval in SI, all digits."""
+    """Ends of the interval, in SI as well."""
     high: str = ""
     rating: str = ""
 
-
-@dataclass(frozen=True)
-class Row:
-    """A row and the algorithm it belongs to."""
-
-    cells: list[Cell]
-    algorithm: str = ""
+    @property
+    def is_shown(self) -> bool:
+        """Whether the text says the value, so that the page need not have it twice; missing ones are a dash."""
+        told = self.text.replace(SPACE, "") == self.raw and not self.interval
+        return not self.rating and (told or not self.raw)
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,9 @@ class View:
     """A table ready for the template."""
 
     columns: list[Column]
-    rows: list[Row]
+    rows: list[list[Cell]]
+    algorithm: int | None = None
+    """Number of the column that names algorithms, if there is one."""
 
 
 def algorithm_column(block: TableBlock) -> str | None:
@@ -75,7 +73,7 @@ def algorithm_column(block: TableBlock) -> str | None:
     return next((c for c in ALGORITHM_COLUMNS if c in names), None)
 
 
-def view(block: TableBlock, algorithms: Collection[str]) -> View:
+def view(block: TableBlock) -> View:
     """Prepare a table for the page."""
     frame = block.frame
     names = frame.columns
@@ -87,12 +85,10 @@ def view(block: TableBlock, algorithms: Collection[str]) -> View:
     }
     columns = [_column(block, n, ends) for n in names if n not in ends]
     key = algorithm_column(block)
-    rows = []
-    for row in frame.iter_rows(named=True):
-        named = str(row[key]) if key is not None and row[key] is not None else ""
-        cells = [_cell(row, c) for c in columns]
-        rows.append(Row(cells, named if named in algorithms else ""))
-    return View(columns, rows)
+    place = next((i for i, c in enumerate(columns) if c.name == key), None)
+    return View(
+        columns, [[_cell(row, c) for c in columns] for row in frame.iter_rows(named=True)], place
+    )
 
 
 def _column(block: TableBlock, name: str, ends: set[str]) -> Column:
@@ -116,15 +112,25 @@ def _cell(row: dict[str, Any], column: Column) -> Cell:
     if not column.numeric:
         text = str(value)
         return Cell(text, text, rating=RATINGS.get(text, ""))
-    exact = repr(value)
     scaled = value if column.factor == 1 else value / column.factor
     interval, low, high = "", None, None
     if column.low is not None and column.high is not None:
         low, high = row[column.low], row[column.high]
         ends = [None if e is None else e / column.factor for e in (low, high)]
         interval = spread(scaled, *ends)
-    written = ["" if e is None else repr(e) for e in (low, high)]
-    return Cell(exact, number(scaled), interval, *written)
+    ends_written = ["" if e is None else exact(e) for e in (low, high)]
+    return Cell(exact(value), number(scaled), interval, *ends_written)
+
+
+def exact(value: float) -> str:
+    """Write a number as a page sorts and exports it: with six significant digits, large and whole ones as whole numbers.
+
+    The files of tables beside a page have all digits.
+    """
+    if isinstance(value, int):
+        return str(value)
+    whole = value.is_integer() or abs(value) >= 1e5
+    return str(round(value)) if whole and abs(value) < 1e15 else f"{value:.6g}"
 
 
 def csv(block: TableBlock) -> str:

@@ -1,8 +1,7 @@
 "use strict";
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-  const dataElement = document.getElementById("figure-data");
-  const figures = dataElement ? JSON.parse(dataElement.textContent) : [];
+  let figures = [];
   const plots = all(".plot");
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const printing = matchMedia("print");
@@ -45,7 +44,30 @@
 
   const options = { displaylogo: false, responsive: true, displayModeBar: !touch.matches, modeBarButtons: [["toImage", "zoom2d", "pan2d", "autoScale2d"]] };
 
+  // Plotly's library and the figures are compressed: the page is half as large.
+  async function unpacked(id) {
+    const element = document.getElementById(id);
+    const bytes = Uint8Array.from(atob(element.textContent), (c) => c.charCodeAt(0));
+    element.remove();
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }
+
+  async function load() {
+    figures = JSON.parse(await unpacked("figure-data"));
+    const script = document.createElement("script");
+    script.textContent = await unpacked("plotly");
+    document.head.append(script);
+  }
+
   async function draw() {
+    if (plots.length === 0) return;
+    try {
+      await load();
+    } catch (error) {
+      for (const plot of plots) plot.textContent = `Figures need a browser of 2023 or later: ${error.message}`;
+      console.error(error);
+      return;
+    }
     for (const plot of plots) {
       const figure = figures[Number(plot.dataset.figure)];
       try {
@@ -138,7 +160,8 @@
 
   // --- tables
 
-  const raw = (cell) => cell.dataset.v ?? cell.textContent;
+  // Most cells say their value; others have it with more digits. Thousands are apart by a narrow space.
+  const raw = (cell) => cell.dataset.v ?? cell.textContent.replaceAll("\u202f", "");
   const quote = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const link = (rows) => `data:text/csv;charset=utf-8,${encodeURIComponent(rows.map((r) => r.map((c) => quote(String(c ?? ""))).join(",")).join("\n") + "\n")}`;
 
@@ -167,10 +190,13 @@
     }
 
     matching() {
-      const algorithms = offered("algorithm") ? chosen("algorithm") : null;
+      const column = this.element.dataset.algorithm;
+      const known = new Set(column === undefined ? [] : all("input[name=algorithm]").map((i) => i.value));
+      const algorithms = chosen("algorithm");
+      const hidden = (row) => known.has(row.cells[column]?.textContent) && !algorithms.has(row.cells[column].textContent);
       const text = this.search.value.trim().toLowerCase();
       const fits = new Map(this.rows.map((r, i) => [r, this.texts[i].includes(text)]));
-      return [...this.body.rows].filter((r) => fits.get(r) && (!algorithms || !r.dataset.algorithm || algorithms.has(r.dataset.algorithm)));
+      return [...this.body.rows].filter((r) => fits.get(r) && !hidden(r));
     }
 
     update() {
