@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("examples", "examples/networks", "benches/scenarios")
+FOLDERS = ("examples", "examples/networks", "examples/studies", "benches/scenarios")
 # Scenarios that take minutes: their first seconds.
 SHORTENED = {"many-flows": "2s"}
 # Figures of the machine, not of the scenario.

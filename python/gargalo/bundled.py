@@ -10,7 +10,8 @@ from pathlib import Path
 from gargalo._toml import loads
 
 FOLDER = Path(__file__).parent / "examples"
-KINDS = ("scenarios", "networks", "sweeps", "programs")
+FOLDERS = ("networks", "studies")
+KINDS = ("scenarios", "studies", "networks", "sweeps", "programs")
 WORD = re.compile(r"[\w/.-]+\.\w+")
 COMMAND = re.compile(r"\bgargalo (?:run|sweep) (?:[^\n\\]|\\\n)+")
 
@@ -23,7 +24,12 @@ class Example:
 
     @property
     def name(self) -> str:
-        """Its name for the command: the path without the ending."""
+        """Its name for the command: the path without the ending; of a study's first figure the study's name."""
+        return self.place.removeprefix("studies/")
+
+    @property
+    def place(self) -> str:
+        """Its path among the examples, without the ending."""
         return self.path.relative_to(FOLDER).with_suffix("").as_posix()
 
     @cached_property
@@ -38,7 +44,7 @@ class Example:
             return "programs"
         if "\n[axes]" in self.text:
             return "sweeps"
-        return "scenarios" if self.path.parent == FOLDER else "networks"
+        return "scenarios" if self.path.parent == FOLDER else self.path.parent.name
 
     @property
     def about(self) -> str:
@@ -81,9 +87,10 @@ class Example:
         """Return the files to write into a directory, and their text; commands in comments name that place."""
         prefix = f"{place}/" if place else ""
         base = self.path.parent
+        own = "" if base == FOLDER else f"(?:{base.name}/)?"
         return {
             path.relative_to(base): re.sub(
-                r"(?<![\w/])examples/", prefix, path.read_text(encoding="utf-8")
+                rf"(?<![\w/])examples/{own}", prefix, path.read_text(encoding="utf-8")
             )
             for path in (self.path, *self.needs)
         }
@@ -91,7 +98,8 @@ class Example:
 
 def examples() -> list[Example]:
     """Return all examples, by kind and name."""
-    files = [*FOLDER.glob("*.toml"), *FOLDER.glob("*.py"), *(FOLDER / "networks").glob("*.toml")]
+    files = [*FOLDER.glob("*.toml"), *FOLDER.glob("*.py")]
+    files += [p for folder in FOLDERS for p in (FOLDER / folder).glob("*.toml")]
     return sorted(map(Example, files), key=lambda e: (KINDS.index(e.kind), e.name))
 
 
@@ -99,4 +107,4 @@ def find(word: str) -> Example | None:
     """Return the example of a name, or of the path that the documentation gives it."""
     name = word.removeprefix("./").removeprefix("examples/")
     stem = name.removesuffix(".toml").removesuffix(".py")
-    return next((e for e in examples() if e.name in (name, stem)), None)
+    return next((e for e in examples() if {e.name, e.place} & {name, stem}), None)

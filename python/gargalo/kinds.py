@@ -34,6 +34,10 @@ SWEEP = Kind(
     'a sweep has scenario = "FILE.toml" and a table [axes]',
 )
 STUDY = Kind("study", "a study", "gargalo study {}")
+FIRST_FIGURE = Kind(
+    "study", STUDY.what, "gargalo study {}; gargalo example {} copies a first figure of it here"
+)
+"""A study of which an example has the name."""
 ALGORITHM = Kind("algorithm", "a congestion control", "gargalo evaluate {}")
 CLASSES = Kind(
     "classes",
@@ -211,7 +215,8 @@ def of_name(name: str) -> Found | None:
 
     example = bundled.find(name)
     if example is not None:
-        return Found(EXAMPLE, example.name)
+        of_study = example.kind == "studies" and name == example.name
+        return Found(FIRST_FIGURE if of_study else EXAMPLE, example.name)
     if Path(name).suffix or Path(name).name != name:
         return None
     if any(name in (a["name"], *a["aliases"]) for a in _core.congestion()):
