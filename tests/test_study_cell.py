@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import gargalo as lib
 import pytest
@@ -88,7 +89,18 @@ def test_the_printed_scenario_is_the_run_of_the_study(name, tmp_path):
     profile = profile_of(study, "quick")
     first = next(iter(jobs_of(study, profile)))
     wanted = {"repeat": "0", **{k: str(v) for k, v in first.labels.items()}}
-    found = cell(study, profile, wanted, tmp_path)
+    made = []
+
+    def seen(of):
+        def jobs(chosen):
+            made.append(of.name)
+            return of.jobs(chosen)
+
+        return replace(of, jobs=jobs)
+
+    watched = replace(study, experiments=[seen(e) for e in study.experiments])
+    found = cell(watched, profile, wanted, tmp_path)
+    assert set(made) == {first.labels["experiment"]}, "others are not planned"
     again = lib.running.setup(toml(found, "x"))
     identifier = Identifier()
     mine = Job({}, toml(found, "x"), again.seed, world=first.world)
