@@ -63,7 +63,9 @@ def test_a_run_has_its_tables_and_says_how_to_get_pictures(tmp_path: Path):
         "error: reports need numpy, scipy, plotly and jinja2, which are not installed: pip install 'gargalo[report]'\n"
     )
     assert base("run", ROOT / "examples/mptcp.toml", "--json", cwd=tmp_path).stderr == ""
-    assert "no such file" in base("run", "nsquic", cwd=tmp_path).stderr.lower()
+    # The name of a study is known where there is an example of it.
+    assert "no such file" in base("run", "fidelity", cwd=tmp_path).stderr.lower()
+    assert "gargalo example nsquic" in base("run", "nsquic", cwd=tmp_path).stderr
     for args in (["list", "congestion"], ["example"], ["new", "mine.toml"], ["schema"]):
         assert base(*args, cwd=tmp_path).returncode == 0
 
