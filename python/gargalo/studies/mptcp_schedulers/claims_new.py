@@ -186,9 +186,9 @@ MIN_RTO = "Where much is lost (E1, 6%) QUIC's probe timeout follows the round tr
 NEW_CLAIMS: tuple[Claim, ...] = (
     Claim("penalisation", "New: without penalisation full mesh has at most 85% of its goodput where nothing is lost, and more than that at 1% loss.", penalty_decides),
     Claim("never-worse", f"New: with one CUBIC a path our default scheduler ({DEFAULT}) has at least 95% of the best path's TCP where nothing is lost at random.", never_worse),
-    Claim("default-leads", f"New: with one CUBIC a path {DEFAULT} has more than LL on average of seven places.", default_leads, because=LOSES_WAITING),
-    Claim("adaptive", "New: a scheduler that switches between LWS, LTS and HSR has more than each of them on average (the work's future work).", adaptive_pays, because=SETTLED),
-    Claim("background", "New: TCPs on the paths keep more beside LIA than beside uncoupled CUBIC.", coupled_yields),
+    Claim("default-leads", f"New: with one CUBIC a path {DEFAULT} has more than LL on average of seven places.", default_leads, because=LOSES_WAITING, experiments=("schedulers",)),
+    Claim("adaptive", "New: a scheduler that switches between LWS, LTS and HSR has more than each of them on average (the work's future work).", adaptive_pays, because=SETTLED, experiments=("schedulers",)),
+    Claim("background", "New: TCPs on the paths keep more beside LIA than beside uncoupled CUBIC.", coupled_yields, experiments=("background",)),
     Claim("hand-over", "New: an address that goes silences an upload for less than a second; back, it brings 80% of the goodput within 5 s.", hand_over_works),
-    Claim("mpquic", "New: MPTCP (window-aware, one subflow a path) has more than MPQUIC in the same networks on average.", beside_quic, because=MIN_RTO),
+    Claim("mpquic", "New: MPTCP (window-aware, one subflow a path) has more than MPQUIC in the same networks on average.", beside_quic, because=MIN_RTO, experiments=("quic",)),
 )  # fmt: skip

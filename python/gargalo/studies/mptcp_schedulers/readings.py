@@ -87,6 +87,9 @@ SCHEDULERS = ("lossy-lws", "lossy-lts", "lossy-same", "exp4-olia")
 MESHES = ("rises", "single-doubles", "single-worse", "below-tcp")
 MEANS = ("average-gain", "lossy-alike")
 """Claims of the work that some plausible reading may turn; the last need all of E2."""
+NEW = ("default-leads", "adaptive", "background", "mpquic")
+"""Claims that the work did not have, on which three readings are tried."""
+NEW_EXPERIMENTS = ("schedulers", "background", "quic")
 
 
 def decides(labels: Mapping[str, Any]) -> bool:
@@ -111,10 +114,22 @@ def decides_all(labels: Mapping[str, Any]) -> bool:
     return labels["experiment"] == "mixed" or decides(labels)
 
 
-def hypothesis(name: str, title: str, description: str, apply: Change, *, means: bool = False) -> Reading:  # fmt: skip
-    """Make a reading that is tried on claims of the work."""
-    claims = (*SCHEDULERS, *MESHES, *(MEANS if means else ()))
-    cells = decides_all if means else decides
+def hypothesis(
+    name: str,
+    title: str,
+    description: str,
+    apply: Change,
+    *,
+    means: bool = False,
+    new: bool = False,
+) -> Reading:
+    """Make a reading that is tried on claims of the work; with `new`, on others too."""
+    claims = (*SCHEDULERS, *MESHES, *(MEANS if means else ()), *(NEW if new else ()))
+    of_the_work = decides_all if means else decides
+
+    def cells(labels: Mapping[str, Any]) -> bool:
+        return new if labels["experiment"] in NEW_EXPERIMENTS else of_the_work(labels)
+
     return Reading(name, title, description, apply, claims=claims, cells=cells)
 
 
@@ -139,6 +154,7 @@ READINGS = (
         "The latency of a path is tbf's, the longest wait in its queue, and no delay; 5 ms in E1, for which none is given.",
         with_(limited),
         means=True,
+        new=True,
     ),
     hypothesis(
         "unhelped",
@@ -146,6 +162,7 @@ READINGS = (
         "Neither opportunistic retransmission nor penalisation.",
         with_(**UNHELPED),
         means=True,
+        new=True,
     ),
     hypothesis(
         "queue-latency-unhelped",
@@ -176,6 +193,7 @@ READINGS = (
         "0.90, buffers of 16 MiB",
         "As a guide to tuning would have set them.",
         with_(receive_buffer="16MiB", send_buffer="16MiB"),
+        new=True,
     ),
     hypothesis(
         "real-numbers",

@@ -87,7 +87,7 @@ READINGS = (
         "2018, QUIC's CUBIC of one connection",
         "The option 1CON.",
         with_(quic={"congestion": t.ONE_CONNECTION}),
-        claims=("advantage-grows", "figures-quic", "many-nodes"),
+        claims=("advantage-grows", "figures-quic", "many-nodes", "many-nodes-apart"),
     ),
     Reading(
         "each-segment",
@@ -129,7 +129,7 @@ READINGS = (
         "2018, QUIC's initial window 20",
         "Between the two.",
         with_(quic={"initial_window": "20 packets"}),
-        claims=("advantage-grows", "figures-quic", "many-nodes"),
+        claims=("advantage-grows", "figures-quic", "many-nodes", "many-nodes-apart"),
     ),
     Reading(
         "rack",

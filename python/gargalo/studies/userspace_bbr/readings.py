@@ -35,7 +35,7 @@ WORK = (
     "variation",
 )
 """Claims on which hypotheses are tried."""
-ALL = (*WORK, "pacing", "pacing-cost", "competition", "bbr3")
+ALL = (*WORK, "pacing", "pacing-cost", "competition", "bbr3", "parking-lot")
 """With those that the work did not have."""
 
 
