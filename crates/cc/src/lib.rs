@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod algorithms;
+pub mod bounded_bbr;
 pub mod chosen;
 mod coupled;
 mod event;
@@ -105,6 +106,11 @@ pub trait Controller: Debug + Send + Sync {
     }
     /// `true`: the transport uses `cwnd()` unchanged during recovery (BBR); `false`: it runs PRR.
     fn governs_recovery(&self) -> bool {
+        false
+    }
+    /// Whether the algorithm is defined by its pacing: a transport that paces no other control paces this one. Never
+    /// changes.
+    fn needs_pacing(&self) -> bool {
         false
     }
     /// One word for plots: `slow-start`, `congestion-avoidance`, `startup`, `probe-bw`, …

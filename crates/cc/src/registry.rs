@@ -84,6 +84,18 @@ pub fn build(name: &str, params: &Params, init: Init) -> Result<Box<dyn Controll
     (find(name)?.build)(params, init)
 }
 
+/// Whether the control of this name is defined by its pacing ([`Controller::needs_pacing`]); `false` if it is not
+/// registered.
+pub fn needs_pacing(name: &str) -> bool {
+    let init = Init {
+        now: Instant::ZERO,
+        mss: Bytes::new(1),
+        initial_window: Bytes::new(1),
+        rng: Pcg64::new(0, 0),
+    };
+    build(name, &Params::new(), init).is_ok_and(|control| control.needs_pacing())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +177,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn those_that_are_defined_by_their_pacing() {
+        let found: Vec<_> = ALGORITHMS
+            .iter()
+            .map(|a| a.name)
+            .filter(|name| needs_pacing(name))
+            .collect();
+        assert_eq!(found, ["bbr", "bbr3"]);
+        assert!(!needs_pacing("mine"));
     }
 
     #[test]

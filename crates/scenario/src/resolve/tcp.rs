@@ -1,6 +1,7 @@
 //! Resolves TCP: the settings that depend on the route and the congestion control.
 
 use gargalo_cc::chosen::Congestion;
+use gargalo_cc::registry;
 use gargalo_settings::Json;
 use gargalo_settings::support::Map;
 use gargalo_tcp::{EcnMode, Pacing};
@@ -32,7 +33,7 @@ pub(crate) fn settle(tcp: &mut Tcp, written: &Json, mtu: u32, at: &str, cx: &mut
         }
     }
     // BBR is defined by its pacing (draft-ietf-ccwg-bbr-04 §5.6.2): a profile without is of its window-based controls.
-    if matches!(congestion.name.as_str(), "bbr" | "bbr3")
+    if registry::needs_pacing(&congestion.name)
         && !given.contains_key("pacing")
         && matches!(tcp.config.pacing, Pacing::Off)
     {

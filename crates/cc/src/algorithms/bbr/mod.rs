@@ -33,12 +33,13 @@ use crate::Controller;
 use crate::event::{Acked, Cause, Congestion, Established, Lost, RateSample, Sent, Spurious};
 use crate::filter::{Windowed, WindowedMax};
 use crate::path::Path;
-use crate::path_model::{MIN_RATE, MinRtt, NOMINAL_RTT, ProbeRtt, Round, volume};
+use crate::path_model::{
+    Conservation, MIN_RATE, MinRtt, NOMINAL_RTT, ProbeRtt, Round, SMALL_RATE, volume,
+};
 use crate::registry::Init;
 use crate::window::MAX_WINDOW;
 
-/// Below this rate one segment is a burst, below the next two (draft §4.2.2).
-const SMALL_RATE: Rate = Rate::from_bps(1_200_000);
+/// Below this rate two segments are a burst (draft §4.2.2).
 const MEDIUM_RATE: Rate = Rate::from_mbps(24);
 const MAX_QUANTUM: Bytes = Bytes::new(64 * 1024);
 /// Maximum aggregation allowed for, as time at the estimated bandwidth (Linux).
@@ -59,8 +60,6 @@ enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Recovery {
     None,
-    /// Announced; the next acknowledgement starts the first round.
-    Entering,
     Fast,
     Timeout,
 }
@@ -88,7 +87,7 @@ pub struct Bbr {
     probe_rtt: ProbeRtt,
     /// Recovery.
     recovery: Recovery,
-    packet_conservation: bool,
+    conservation: Conservation,
     prior_cwnd: Bytes,
     /// Totals, and bytes lost since the last acknowledgement.
     delivered: Bytes,
@@ -121,7 +120,7 @@ impl Bbr {
             cycle: Cycle::new(init.now, init.rng),
             probe_rtt: ProbeRtt::default(),
             recovery: Recovery::None,
-            packet_conservation: false,
+            conservation: Conservation::default(),
             prior_cwnd: Bytes::ZERO,
             delivered: Bytes::ZERO,
             lost: Bytes::ZERO,
@@ -148,7 +147,7 @@ impl Bbr {
         let app_limited = self.is_app_limited(sample);
         self.round.on_sample(sample.prior_delivered, self.delivered);
         if self.round.is_start() {
-            self.packet_conservation = false;
+            self.conservation.end_round();
         }
         if self.params.policer_detection {
             self.sample_policer(now, loss, app_limited);
@@ -353,18 +352,11 @@ impl Bbr {
 
     /// Recovery (draft §4.2.3.4): whether packet conservation determines cwnd.
     fn conserve(&mut self, ack: &Acked, lost: Bytes) -> bool {
-        self.cwnd = (self.cwnd - lost).max(self.mss);
-        let conserved = ack.in_flight + ack.bytes;
-        if self.recovery == Recovery::Entering {
-            self.recovery = Recovery::Fast;
-            self.packet_conservation = true;
+        if self.conservation.is_entering() {
             self.round.restart(self.delivered);
-            self.cwnd = conserved;
         }
-        if self.packet_conservation {
-            self.cwnd = self.cwnd.max(conserved);
-        }
-        self.packet_conservation
+        self.cwnd = self.conservation.modulate(self.cwnd, ack, lost, self.mss);
+        self.conservation.is_active()
     }
 
     fn approach_target(&mut self, ack: &Acked) {
@@ -410,7 +402,7 @@ impl Bbr {
             return;
         }
         self.recovery = Recovery::None;
-        self.packet_conservation = false;
+        self.conservation.end();
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.clamp_cwnd();
     }
@@ -418,7 +410,7 @@ impl Bbr {
     fn on_timeout(&mut self, now: Instant) {
         self.save_cwnd();
         self.recovery = Recovery::Timeout;
-        self.packet_conservation = false;
+        self.conservation.end();
         self.cwnd = self.mss; // draft §4.2.3.4, BBROnEnterRTO
         self.full_pipe.on_timeout();
         if self.params.policer_detection && self.policer.rate().is_none() {
@@ -492,7 +484,8 @@ impl Controller for Bbr {
             Cause::Ecn => {}
             Cause::Loss => {
                 self.save_cwnd();
-                self.recovery = Recovery::Entering;
+                self.recovery = Recovery::Fast;
+                self.conservation.enter();
             }
             Cause::Timeout { .. } => self.on_timeout(event.now),
         }
@@ -538,6 +531,10 @@ impl Controller for Bbr {
     }
 
     fn governs_recovery(&self) -> bool {
+        true
+    }
+
+    fn needs_pacing(&self) -> bool {
         true
     }
 

@@ -139,9 +139,9 @@ fn recovery_conserves_packets_for_a_round_then_restores() {
         .on_congestion(&congestion(Cause::Loss, net.in_flight()), &path(DELAY));
     net.acknowledge();
     assert_eq!(net.cc.cwnd(), net.in_flight() + MSS);
-    assert!(net.cc.packet_conservation);
+    assert!(net.cc.conservation.is_active());
     net.run_until(net.now.as_secs_f64() + 0.2);
-    assert!(!net.cc.packet_conservation, "one round only");
+    assert!(!net.cc.conservation.is_active(), "one round only");
     net.cc.on_recovered(net.now, &path(DELAY));
     assert!(net.cc.cwnd() >= good);
 }

@@ -1,417 +1,101 @@
 //! BBR, version 3: draft-ietf-ccwg-bbr, the working group's text of August 2026.
 //!
-//! # Differences from the draft's text
-//! - §5.5.11: the state to return to after a spurious recovery is saved once per episode, before its first loss has
-//!   an effect, and not again in each round with loss.
-//! - §5.3.1.3: loss events are the acknowledgements that reveal losses, as in Linux; the sequence ranges are not
-//!   known here. Selective acknowledgements are assumed.
-//! - §5.3.4.3: the draft sets the sampler's application-limited mark during PROBE_RTT. A controller has no access
-//!   to the sampler, so the segments concerned are recorded here instead.
-//! - §5.5.3: a probing cycle without a bandwidth sample does not advance the filter (Linux).
-//! - §5.6.2: the first round-trip sample renews the initial pacing rate.
-//! - §5.3.3: the data in flight, when a probe reaches the long-term bound or PROBE_BW_DOWN may end, is that before
-//!   the acknowledgement (Linux).
-//! - §3.7 requires a response to ECN marks without specifying it: see [`EcnResponse`].
+//! Its structure, and where that differs from the draft's text, is in [`bounded_bbr`](crate::bounded_bbr). What
+//! follows, version 2 does otherwise:
+//! - STARTUP and PROBE_BW_UP end when the delivery rate has stopped growing (§5.3.1.2, §5.3.3.7);
+//! - losses that end STARTUP set the long-term bound (§5.3.1.3);
+//! - DRAIN ends after some rounds (§5.3.2);
+//! - cwnd is larger in PROBE_BW_UP (§5.6.1), and there is no packet conservation (§5.6.4.4);
+//! - STARTUP remembers aggregation for one round only (§5.5.9), and a quantum is at least two segments (§5.6.3);
+//! - the state that a spurious recovery has ended goes on (§5.5.11).
 
-mod bounds;
-mod control;
-mod cycle;
-mod ecn;
-mod filters;
-mod full_bw;
-mod loss;
-mod params;
-mod probe_rtt;
 #[cfg(test)]
 mod tests;
 
-pub use ecn::EcnResponse;
-pub use params::{ALGORITHM, Bbr3Params};
+use gargalo_units::{Bytes, Rate};
 
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use crate::bounded_bbr::{BoundedBbr, BoundedParams, State, Version};
+use crate::event::Acked;
+use crate::params;
+use crate::registry::{Algorithm, Init};
 
-use self::bounds::{Latest, LongTerm, ShortTerm};
-use self::cycle::Probe;
-use self::ecn::Marks;
-use self::filters::{MaxBw, MinRtt};
-use self::full_bw::FullBw;
-use self::loss::Undo;
-use crate::Controller;
-use crate::event::{Acked, Cause, Congestion, Established, Lost, RateSample, Sent, Spurious};
-use crate::filter::{Windowed, WindowedMax};
-use crate::path::Path;
-use crate::path_model::{Excess, ProbeRtt, Round};
-use crate::registry::Init;
-use crate::window::MAX_WINDOW;
-
-/// The state machine of draft §5.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Startup,
-    Drain,
-    Down,
-    Cruise,
-    Refill,
-    Up,
-    ProbeRtt,
-}
-
-impl State {
-    /// IsInAProbeBWState.
-    fn is_probe_bw(self) -> bool {
-        matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
-    }
-
-    /// IsProbingBW.
-    fn is_accelerating(self) -> bool {
-        matches!(self, Self::Startup | Self::Refill | Self::Up)
+params! {
+    /// The parameters that only version 3 has, with the draft's names in parentheses.
+    pub struct Version3 {
+        /// cwnd in bandwidth-delay products while probing for bandwidth (PROBE_BW_UP).
+        up_cwnd_gain: f64 = 2.25, in 1.0..=10.0;
+        /// Rounds after which DRAIN ends regardless of the data in flight.
+        drain_rounds: u64 = 3, in 1..=1000;
     }
 }
 
-/// The loss recovery state of the transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Recovery {
-    None,
-    Fast,
-    Timeout,
-}
-
-/// The sample of one acknowledgement (RS of the draft).
-#[derive(Clone, Copy, Debug)]
-struct Observed {
-    rate: Rate,
-    delivered: Bytes,
-    lost: Bytes,
-    tx_in_flight: Bytes,
-    app_limited: bool,
-}
-
-/// Whether cwnd was used to the full in the last round trip (C.is_cwnd_limited).
-#[derive(Clone, Copy, Debug, Default)]
-struct CwndLimited {
-    now: bool,
-    before: bool,
-}
-
-impl CwndLimited {
-    fn get(self) -> bool {
-        self.now || self.before
+params! {
+    /// Parameters of [`Bbr3`].
+    pub struct Bbr3Params {
+        /// Those that version 2 has as well.
+        shared: BoundedParams = BoundedParams::DEFAULT;
+        /// Those that it has not.
+        own: Version3 = Version3::DEFAULT;
     }
 }
 
 /// BBR version 3.
-///
-/// It has more than 25 fields on purpose: they are the variables of the draft, most of them types of their own, under
-/// its names.
-#[derive(Clone, Debug)]
-pub struct Bbr3 {
-    params: Bbr3Params,
-    mss: Bytes,
-    initial_window: Bytes,
-    state: State,
-    cwnd: Bytes,
-    pacing_rate: Rate,
-    has_seen_rtt: bool,
-    /// The model of the path.
-    max_bw: MaxBw,
-    /// The bandwidth in use: max_bw within the short-term bound.
-    bw: Rate,
-    min_rtt: MinRtt,
-    round: Round,
-    full_bw: FullBw,
-    excess: Excess,
-    extra_acked: WindowedMax<Bytes>,
-    latest: Latest,
-    short_term: ShortTerm,
-    long_term: LongTerm,
-    marks: Marks,
-    /// The state machine.
-    probe: Probe,
-    probe_rtt: ProbeRtt,
-    drain_start_round: u64,
-    loss_events: u32,
-    /// Recovery.
-    recovery: Recovery,
-    undo: Undo,
-    prior_cwnd: Bytes,
-    /// Totals.
-    delivered: Bytes,
-    lost: Bytes,
-    limited: CwndLimited,
-    idle_restart: bool,
+pub type Bbr3 = BoundedBbr<Version3>;
+
+/// The table entry.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "bbr3",
+    aliases: &["bbrv3"],
+    summary: "BBR that also bounds the data in flight by loss and leaves headroom to others",
+    source: "draft-ietf-ccwg-bbr (August 2026)",
+    params: Bbr3Params::params,
+    build: |params, init| {
+        let params = Bbr3Params::from_params(ALGORITHM.name, params)?;
+        Ok(Box::new(build(params, init)))
+    },
+};
+
+fn build(params: Bbr3Params, init: Init) -> Bbr3 {
+    Bbr3::new(params.shared, params.own, init)
 }
 
-impl Bbr3 {
-    /// In STARTUP.
-    pub fn new(params: Bbr3Params, init: Init) -> Self {
-        let mss = init.mss.max(Bytes::new(1)).min(MAX_WINDOW);
-        let cwnd = init.initial_window.max(mss).min(MAX_WINDOW);
-        let (interval, window) = (params.probe_rtt_interval, params.min_rtt_window);
-        let mut bbr = Self {
-            params,
-            mss,
-            initial_window: cwnd,
-            state: State::Startup,
-            cwnd,
-            pacing_rate: Rate::ZERO,
-            has_seen_rtt: false,
-            max_bw: MaxBw::default(),
-            bw: Rate::ZERO,
-            min_rtt: MinRtt::new(interval, window, init.now),
-            round: Round::default(),
-            full_bw: FullBw::new(params.full_pipe_growth, params.full_pipe_rounds),
-            excess: Excess::new(init.now),
-            extra_acked: Windowed::new(1, 0, Bytes::ZERO),
-            latest: Latest::default(),
-            short_term: ShortTerm::NONE,
-            long_term: LongTerm::NONE,
-            marks: Marks::new(params.ecn_alpha_gain, params.ecn_threshold),
-            probe: Probe::new(init.now, init.rng),
-            probe_rtt: ProbeRtt::default(),
-            drain_start_round: 0,
-            loss_events: 0,
-            recovery: Recovery::None,
-            undo: Undo::default(),
-            prior_cwnd: Bytes::ZERO,
-            delivered: Bytes::ZERO,
-            lost: Bytes::ZERO,
-            limited: CwndLimited::default(),
-            idle_restart: false,
-        };
-        bbr.init_pacing_rate(None);
-        bbr
-    }
+impl Version for Version3 {
+    const CONSERVES_PACKETS: bool = false;
+    const SAMPLES_END_PROBES: bool = false;
+    const RESUMES_AFTER_UNDO: bool = true;
 
-    // --- model (draft §5.5) ---
-
-    fn observe(&self, s: &RateSample) -> Observed {
-        Observed {
-            rate: s.delivery_rate(),
-            delivered: s.delivered,
-            lost: s.lost,
-            tx_in_flight: s.tx_in_flight,
-            app_limited: self.is_app_limited(s.app_limited, s.prior_delivered),
+    fn cwnd_gain(&self, shared: &BoundedParams, state: State) -> f64 {
+        match state {
+            State::Up => self.up_cwnd_gain,
+            _ => shared.cwnd_gain,
         }
     }
 
-    /// Whether a segment sent when `prior` bytes were delivered counts as application-limited.
-    fn is_app_limited(&self, marked: bool, prior: Bytes) -> bool {
-        marked || self.probe_rtt.held_back(prior)
+    fn drain_rounds(&self) -> u64 {
+        self.drain_rounds
     }
 
-    /// UpdateLatestDeliverySignals and UpdateCongestionSignals.
-    fn update_signals(&mut self, ack: &Acked) -> Option<Observed> {
-        let Some(s) = &ack.sample else {
-            self.latest.no_sample();
-            self.round.no_sample();
-            return None;
-        };
-        let rs = self.observe(s);
-        self.latest
-            .update(rs.rate, rs.delivered, s.prior_delivered, self.delivered);
-        self.round.on_sample(s.prior_delivered, self.delivered);
-        if self.round.is_start() {
-            self.probe.rounds_since_up += 1;
-            self.limited.before = std::mem::take(&mut self.limited.now);
+    fn startup_aggregation(&self, _shared: &BoundedParams) -> u64 {
+        1
+    }
+
+    fn least_quantum(&self, _pacing_rate: Rate) -> u64 {
+        2
+    }
+
+    fn plateau_sample(_bbr: &Bbr3, rate: Rate) -> Option<Rate> {
+        Some(rate)
+    }
+
+    fn bound_after_startup(bbr: &Bbr3) -> Bytes {
+        bbr.bdp(bbr.bw, 1.0).max(bbr.latest.inflight)
+    }
+
+    fn has_probed(bbr: &mut Bbr3, _ack: &Acked, rate: Rate) -> bool {
+        if bbr.uses_long_term_bound() {
+            bbr.full_bw.reset(rate); // the limit may be the bound and not the path
+            return false;
         }
-        if !rs.app_limited || rs.rate >= self.max_bw.get() {
-            self.max_bw.update(rs.rate);
-        }
-        if self.latest.is_round_start() {
-            self.end_loss_round(&rs, ack.now);
-        }
-        Some(rs)
-    }
-
-    /// UpdateACKAggregation.
-    fn update_aggregation(&mut self, ack: &Acked) {
-        let extra = self.excess.on_ack(ack.now, ack.bytes, self.bw, Bytes::MAX);
-        // In STARTUP only the current round counts.
-        let window = if self.full_bw.is_reached() {
-            self.params.extra_acked_window
-        } else {
-            1
-        };
-        self.extra_acked.set_window(window);
-        self.extra_acked
-            .update(self.round.count(), extra.min(self.cwnd));
-    }
-
-    fn check_full_bw(&mut self, rs: &Observed) {
-        if self.round.is_start() && !rs.app_limited {
-            self.full_bw.on_round(rs.rate);
-        }
-    }
-
-    /// BoundBWForModel.
-    fn bound_bw(&mut self) {
-        self.bw = self.max_bw.get().min(self.short_term.bw);
-    }
-}
-
-fn flag(set: bool) -> f64 {
-    if set { 1.0 } else { 0.0 }
-}
-
-impl Controller for Bbr3 {
-    fn on_send(&mut self, sent: &Sent, path: &Path<'_>) {
-        if sent.in_flight + sent.bytes + self.mss > self.cwnd {
-            self.limited.now = true;
-        }
-        // Restart from idle (draft §5.4); all segments before it were acknowledged.
-        let idle = sent
-            .idle
-            .filter(|idle| sent.app_limited || idle.was_app_limited);
-        if idle.is_none() || sent.retransmission || !sent.in_flight.is_zero() {
-            return;
-        }
-        self.idle_restart = true;
-        self.excess.restart(sent.now);
-        if self.state.is_probe_bw() {
-            self.set_pacing_rate(1.0, path.srtt);
-        } else if self.state == State::ProbeRtt && self.probe_rtt.has_waited(sent.now) {
-            self.leave_probe_rtt(sent.now);
-        }
-    }
-
-    fn on_ack(&mut self, ack: &Acked, path: &Path<'_>) {
-        self.delivered = match &ack.sample {
-            Some(s) => s.total_delivered,
-            None => self.delivered + ack.bytes,
-        };
-        self.marks.on_ack(ack.bytes, ack.ce_bytes);
-        let rs = self.update_signals(ack);
-        self.update_aggregation(ack);
-        if let Some(rs) = &rs {
-            self.check_full_bw(rs);
-            self.check_startup_loss(rs);
-        }
-        self.check_startup_done();
-        self.check_drain_done(ack);
-        self.update_cycle(ack, rs.as_ref());
-        self.update_min_rtt(ack);
-        if let Some(rs) = &rs {
-            self.latest.advance(rs.rate, rs.delivered);
-        }
-        self.bound_bw();
-        self.set_pacing_rate(self.pacing_gain(), path.srtt);
-        self.set_cwnd(ack);
-        self.undo.episode_may_begin();
-    }
-
-    fn on_loss(&mut self, lost: &Lost, _path: &Path<'_>) {
-        self.handle_lost_segment(lost);
-    }
-
-    fn on_congestion(&mut self, event: &Congestion, path: &Path<'_>) {
-        match event.cause {
-            Cause::Ecn => self.on_mark(event),
-            Cause::Loss => {
-                self.begin_episode();
-                self.latest.note_loss(self.delivered);
-                self.recovery = Recovery::Fast;
-            }
-            Cause::Timeout { .. } => {
-                self.begin_episode();
-                self.recovery = Recovery::Timeout;
-                // One segment may be sent (draft §5.6.4.4).
-                self.cwnd = (path.in_flight + self.mss).min(self.cwnd).max(self.mss);
-            }
-        }
-    }
-
-    fn on_spurious(&mut self, event: &Spurious, _path: &Path<'_>) {
-        if event.cause != Cause::Ecn {
-            self.undo_loss();
-        }
-    }
-
-    fn on_recovered(&mut self, _now: Instant, _path: &Path<'_>) {
-        if self.recovery != Recovery::None {
-            self.recovery = Recovery::None;
-            self.restore_cwnd();
-        }
-        self.undo.end();
-    }
-
-    /// Draft §5.2.1 (BBROnInit) and §5.6.2 (BBRInitPacingRate): the round trip of the handshake is the first.
-    fn on_established(&mut self, established: &Established, path: &Path<'_>) {
-        self.on_mss(path);
-        self.initial_window = established.window.max(self.mss).min(MAX_WINDOW);
-        self.cwnd = self.initial_window;
-        self.min_rtt.start(established.now, path.min_rtt);
-        self.init_pacing_rate(path.srtt);
-    }
-
-    fn on_mss(&mut self, path: &Path<'_>) {
-        self.mss = path.mss.max(Bytes::new(1)).min(MAX_WINDOW);
-        self.cwnd = self.cwnd.max(self.mss);
-    }
-
-    fn cwnd(&self) -> Bytes {
-        self.cwnd
-    }
-
-    fn pacing_rate(&self) -> Option<Rate> {
-        Some(self.pacing_rate)
-    }
-
-    fn send_quantum(&self) -> Option<Bytes> {
-        Some(self.quantum())
-    }
-
-    fn governs_recovery(&self) -> bool {
-        true
-    }
-
-    fn in_slow_start(&self) -> bool {
-        self.state == State::Startup
-    }
-
-    fn phase(&self) -> &'static str {
-        match self.state {
-            State::Startup => "startup",
-            State::Drain => "drain",
-            State::Down => "probe-bw-down",
-            State::Cruise => "probe-bw-cruise",
-            State::Refill => "probe-bw-refill",
-            State::Up => "probe-bw-up",
-            State::ProbeRtt => "probe-rtt",
-        }
-    }
-
-    fn gauges(&self, out: &mut Vec<(&'static str, f64)>) {
-        let bytes = |b: Bytes| match b {
-            Bytes::MAX => f64::NAN,
-            b => b.as_f64(),
-        };
-        let min_rtt = self.min_rtt.get().map_or(f64::NAN, Duration::as_secs_f64);
-        out.push(("bandwidth_bps", self.bw.as_bps() as f64));
-        out.push(("max_bandwidth_bps", self.max_bw.get().as_bps() as f64));
-        out.push(("min_rtt_s", min_rtt));
-        out.push(("pacing_gain", self.pacing_gain()));
-        out.push(("cwnd_gain", self.cwnd_gain()));
-        out.push(("extra_acked_bytes", self.extra_acked.get().as_f64()));
-        out.push(("inflight_longterm_bytes", bytes(self.long_term.inflight)));
-        out.push(("inflight_shortterm_bytes", bytes(self.short_term.inflight)));
-        let shortterm = match self.short_term.bw {
-            Rate::MAX => f64::NAN,
-            bw => bw.as_bps() as f64,
-        };
-        out.push(("bandwidth_shortterm_bps", shortterm));
-        out.push(("target_inflight_bytes", self.inflight(self.bw).as_f64()));
-        out.push((
-            "max_target_inflight_bytes",
-            self.inflight(self.max_bw.get()).as_f64(),
-        ));
-        out.push(("headroom_inflight_bytes", bytes(self.with_headroom())));
-        out.push(("round_count", self.round.count() as f64));
-        out.push(("full_bandwidth_rounds", f64::from(self.full_bw.rounds())));
-        out.push(("full_bandwidth_reached", flag(self.full_bw.is_reached())));
-        out.push(("idle_restart", flag(self.idle_restart)));
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(self.clone())
+        bbr.full_bw.is_now()
     }
 }

@@ -1,20 +1,26 @@
 //! BBRv3 against an ideal bottleneck: the example test cases of the draft's appendix A, and the
 //! arithmetic of losses, marks and undo.
 
+use gargalo_units::{Bytes, Duration, Rate};
+
 use super::*;
-use crate::event::{Idle, SendState};
+use crate::Controller;
+use crate::bounded_bbr::EcnResponse;
+use crate::bounded_bbr::testing::{lose_while_probing, lost, startup_with_losses};
+use crate::event::{Cause, Congestion, Idle, Spurious};
 use crate::params::Params;
+use crate::path::Path;
 use crate::testing::net::{DELAY, Net, RATE};
 use crate::testing::{MSS, ack, congestion, init, path, sent};
 
 const RTT: Duration = Duration::from_millis(41); // with the transmission of a segment
 
-fn with(params: Bbr3Params) -> Net<Bbr3> {
-    Net::new(Bbr3::new(params, init()))
+fn with(shared: BoundedParams) -> Net<Bbr3> {
+    Net::new(Bbr3::new(shared, Version3::DEFAULT, init()))
 }
 
 fn bbr3() -> Net<Bbr3> {
-    with(Bbr3Params::DEFAULT)
+    with(BoundedParams::DEFAULT)
 }
 
 fn bdp() -> Bytes {
@@ -50,62 +56,19 @@ fn drain_ends_after_three_rounds_whatever_is_in_flight() {
     net.rate = RATE.mul_f64(0.25);
     let round = net.cc.round.count();
     net.run_to_phase("probe-bw-down");
-    assert!(net.in_flight() > net.cc.inflight(net.cc.bw));
+    assert!(net.in_flight() > net.cc.inflight(net.cc.bw, 1.0));
     assert_eq!(net.cc.round.count() - round, 4);
-}
-
-/// STARTUP of an application-limited flow in fast recovery with a loss for every so many deliveries,
-/// for two rounds: whether it is over.
-fn startup_with_losses(every: u64) -> (bool, Net<Bbr3>) {
-    let mut net = bbr3();
-    net.run_until(0.15);
-    net.cc.probe_rtt.enter(Bytes::ZERO); // every sample counts as application-limited
-    net.cc.probe_rtt.hold_back(Bytes::new(1 << 40), Bytes::ZERO);
-    let p = path(DELAY);
-    net.cc.latest.note_loss(net.sampler.delivered());
-    net.cc.on_congestion(&congestion(Cause::Loss, MSS * 20), &p);
-    let rounds = net.cc.round.count() + 3;
-    for i in 0.. {
-        if i % every == 0 {
-            net.sampler.on_lost(MSS);
-            net.cc.on_loss(&lost(&net, MSS * 60), &p);
-        }
-        let total = net.sampler.delivered();
-        while net.sampler.delivered() == total {
-            net.step();
-        }
-        if net.cc.phase() != "startup" || net.cc.round.count() >= rounds {
-            break;
-        }
-    }
-    (net.cc.phase() == "drain", net)
-}
-
-/// A segment sent with this much in flight, now lost.
-fn lost(net: &Net<Bbr3>, in_flight: Bytes) -> Lost {
-    let state = SendState {
-        in_flight,
-        delivered: net.sampler.delivered(),
-        ..SendState::default()
-    };
-    Lost {
-        now: net.now,
-        bytes: MSS,
-        state,
-        new_burst: true,
-        in_flight: in_flight - MSS,
-    }
 }
 
 #[test]
 fn startup_ends_on_loss_even_if_the_application_limits() {
-    let (ended, net) = startup_with_losses(5);
+    let (ended, net) = startup_with_losses(bbr3(), 5);
     assert!(ended && net.cc.full_bw.is_reached() && net.cc.full_bw.is_now());
     let bound = net.cc.long_term.inflight;
     assert!(bound >= net.cc.latest.inflight && bound <= MSS * 100);
     assert_eq!(net.cc.undo.state, Some(State::Startup));
     // Fewer than six events a round do not suffice, although more than 2 % are lost.
-    let (ended, net) = startup_with_losses(25);
+    let (ended, net) = startup_with_losses(bbr3(), 25);
     assert!(!ended && !net.cc.long_term.is_set());
 }
 
@@ -315,14 +278,8 @@ fn after_too_much_loss_the_next_probe_is_careful_and_then_goes_on() {
     assert!(net.cc.long_term.inflight > bound, "and it grows");
 }
 
-/// A probing controller with 100 segments in flight, of which `n` are marked lost.
 fn probing(n: u64) -> Net<Bbr3> {
-    let mut net = bbr3();
-    net.run_to_phase("probe-bw-up");
-    for _ in 0..n {
-        net.cc.on_loss(&lost(&net, MSS * 100), &path(DELAY));
-    }
-    net
+    lose_while_probing(bbr3(), n)
 }
 
 #[test]
@@ -459,9 +416,9 @@ fn a_classic_mark_ends_startup_and_probes() {
     }
     assert!(net.cc.short_term.inflight >= bdp().mul_f64(0.69), "no less");
 
-    let none = Bbr3Params {
+    let none = BoundedParams {
         ecn_response: EcnResponse::None,
-        ..Bbr3Params::DEFAULT
+        ..BoundedParams::DEFAULT
     };
     let mut net = with(none);
     net.run_until(0.2);
@@ -472,9 +429,9 @@ fn a_classic_mark_ends_startup_and_probes() {
 
 #[test]
 fn proportional_marks_take_a_third_of_alpha() {
-    let params = Bbr3Params {
+    let params = BoundedParams {
         ecn_response: EcnResponse::Proportional,
-        ..Bbr3Params::DEFAULT
+        ..BoundedParams::DEFAULT
     };
     let mut net = with(params);
     net.run_to_phase("probe-bw-cruise");

@@ -4,24 +4,24 @@ use crate::path_model;
 
 /// The greatest delivery rate of the current and the previous probing cycle (draft §5.5.3).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MaxBw {
+pub(crate) struct MaxBw {
     previous: Rate,
     current: Rate,
 }
 
 impl MaxBw {
     #[inline]
-    pub(super) fn get(&self) -> Rate {
+    pub(crate) fn get(&self) -> Rate {
         self.previous.max(self.current)
     }
 
     #[inline]
-    pub(super) fn update(&mut self, rate: Rate) {
+    pub(crate) fn update(&mut self, rate: Rate) {
         self.current = self.current.max(rate);
     }
 
     /// A cycle has ended; one that measured nothing does not count.
-    pub(super) fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         if !self.current.is_zero() {
             self.previous = self.current;
             self.current = Rate::ZERO;
@@ -32,7 +32,7 @@ impl MaxBw {
 /// The path's round-trip time without queues, in two windows (draft §5.3.4.3): the minimum of the shorter one
 /// schedules PROBE_RTT and updates the longer one, which is kept over a PROBE_RTT.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MinRtt {
+pub(crate) struct MinRtt {
     recent: path_model::MinRtt,
     window: Duration,
     value: Option<Duration>,
@@ -40,7 +40,7 @@ pub(super) struct MinRtt {
 }
 
 impl MinRtt {
-    pub(super) fn new(interval: Duration, window: Duration, now: Instant) -> Self {
+    pub(crate) fn new(interval: Duration, window: Duration, now: Instant) -> Self {
         Self {
             recent: path_model::MinRtt::new(interval, now),
             window,
@@ -50,20 +50,20 @@ impl MinRtt {
     }
 
     /// The connection begins: with the round trip of its handshake, if that was measured.
-    pub(super) fn start(&mut self, now: Instant, rtt: Option<Duration>) {
+    pub(crate) fn start(&mut self, now: Instant, rtt: Option<Duration>) {
         self.recent.start(now, rtt);
         self.value = rtt;
         self.seen_at = now;
     }
 
     #[inline]
-    pub(super) fn get(&self) -> Option<Duration> {
+    pub(crate) fn get(&self) -> Option<Duration> {
         self.value
     }
 
     /// Processes a sample, if there is one; returns whether it is time for PROBE_RTT.
     #[inline]
-    pub(super) fn update(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
+    pub(crate) fn update(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
         let expired = self.recent.update(now, rtt);
         if let Some(recent) = self.recent.get()
             && (now > self.seen_at + self.window || self.value.is_none_or(|v| recent < v))
@@ -75,7 +75,7 @@ impl MinRtt {
     }
 
     /// PROBE_RTT has ended: the next one is due after an interval.
-    pub(super) fn schedule(&mut self, now: Instant) {
+    pub(crate) fn schedule(&mut self, now: Instant) {
         self.recent.refresh(now);
     }
 }

@@ -4,12 +4,12 @@ use gargalo_units::{Bytes, Instant, Rate};
 
 use super::bounds::ShortTerm;
 use super::ecn::EcnResponse;
-use super::{Bbr3, Observed, Recovery, State};
+use super::{BoundedBbr, Observed, Recovery, State, Version};
 use crate::event::{Congestion, Lost};
 
 /// The state to restore if an episode of loss recovery was spurious.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Undo {
+pub(crate) struct Undo {
     /// An episode has begun, or losses that will begin one have been marked.
     saved: bool,
     /// The episode has been announced.
@@ -17,7 +17,7 @@ pub(super) struct Undo {
     short_term: ShortTerm,
     inflight_longterm: Bytes,
     /// The state that the episode ended (BBR.undo_state).
-    pub(super) state: Option<State>,
+    pub(crate) state: Option<State>,
 }
 
 impl Default for Undo {
@@ -34,26 +34,26 @@ impl Default for Undo {
 
 impl Undo {
     /// Losses so far that began no episode will not begin one.
-    pub(super) fn episode_may_begin(&mut self) {
+    pub(crate) fn episode_may_begin(&mut self) {
         self.saved &= self.open;
     }
 
     /// The episode has ended, and was not spurious.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.saved = false;
         self.open = false;
         self.state = None;
     }
 }
 
-impl Bbr3 {
+impl<V: Version> BoundedBbr<V> {
     /// IsInflightTooHigh.
-    pub(super) fn is_too_high(&self, lost: Bytes, tx_in_flight: Bytes) -> bool {
+    pub(crate) fn is_too_high(&self, lost: Bytes, tx_in_flight: Bytes) -> bool {
         lost.as_f64() > tx_in_flight.as_f64() * self.params.loss_threshold
     }
 
     /// HandleInflightTooHigh: once a probe.
-    fn handle_too_high(&mut self, tx_in_flight: Bytes, app_limited: bool, now: Instant) {
+    pub(crate) fn handle_too_high(&mut self, tx_in_flight: Bytes, app_limited: bool, now: Instant) {
         self.probe.too_high = true;
         self.probe.is_sample = false;
         if !app_limited {
@@ -67,9 +67,10 @@ impl Bbr3 {
     }
 
     /// HandleLostPacket.
-    pub(super) fn handle_lost_segment(&mut self, l: &Lost) {
+    pub(crate) fn handle_lost_segment(&mut self, l: &Lost) {
         self.save_before_loss();
         self.lost += l.bytes;
+        self.newly_lost += l.bytes;
         self.latest.note_loss(self.delivered);
         if l.new_burst {
             self.loss_events = self.loss_events.saturating_add(1);
@@ -87,7 +88,7 @@ impl Bbr3 {
     }
 
     /// InflightAtLoss: at what prefix of the lost segment the losses crossed the threshold.
-    pub(super) fn inflight_at_loss(&self, size: Bytes, tx_in_flight: Bytes, lost: Bytes) -> Bytes {
+    pub(crate) fn inflight_at_loss(&self, size: Bytes, tx_in_flight: Bytes, lost: Bytes) -> Bytes {
         let before = tx_in_flight.saturating_sub(size).as_f64();
         let lost_before = lost.saturating_sub(size).as_f64();
         let threshold = self.params.loss_threshold;
@@ -96,7 +97,7 @@ impl Bbr3 {
     }
 
     /// CheckStartupHighLoss (draft §5.3.1.3), at the end of a round with losses.
-    pub(super) fn check_startup_loss(&mut self, rs: &Observed) {
+    pub(crate) fn check_startup_loss(&mut self, rs: &Observed) {
         if !self.latest.is_round_start() {
             return;
         }
@@ -114,11 +115,11 @@ impl Bbr3 {
     /// The pipe is full, judged by losses or marks.
     fn end_startup(&mut self) {
         self.full_bw.set_reached();
-        self.long_term.inflight = self.bdp(self.bw, 1.0).max(self.latest.inflight);
+        self.long_term.inflight = V::bound_after_startup(self);
     }
 
     /// The end of a round with or without losses: AdaptLowerBoundsFromCongestion.
-    pub(super) fn end_loss_round(&mut self, rs: &Observed, now: Instant) {
+    pub(crate) fn end_loss_round(&mut self, rs: &Observed, now: Instant) {
         let loss = std::mem::take(&mut self.latest.loss);
         let by_marks = self.end_marked_round(rs, now);
         if self.state.is_accelerating() {
@@ -136,7 +137,7 @@ impl Bbr3 {
     // --- ECN ---
 
     /// Classic response: the transport has seen marks, at most once a round trip.
-    pub(super) fn on_mark(&mut self, event: &Congestion) {
+    pub(crate) fn on_mark(&mut self, event: &Congestion) {
         if self.params.ecn_response != EcnResponse::Classic {
             return;
         }
@@ -198,23 +199,24 @@ impl Bbr3 {
     }
 
     /// OnEnterFastRecovery, OnEnterRTO.
-    pub(super) fn begin_episode(&mut self) {
+    pub(crate) fn begin_episode(&mut self) {
         self.save_before_loss();
         self.save_cwnd();
         self.undo.open = true;
     }
 
     /// HandleSpuriousLossDetection.
-    pub(super) fn undo_loss(&mut self) {
+    pub(crate) fn undo_loss(&mut self) {
         if !self.undo.open {
             return;
         }
         self.recovery = Recovery::None;
+        self.conservation.end();
         self.latest.loss = false;
         self.full_bw.reset(Rate::ZERO);
         self.short_term = self.short_term.looser(self.undo.short_term);
         self.long_term.inflight = self.long_term.inflight.max(self.undo.inflight_longterm);
-        match self.undo.state {
+        match self.undo.state.filter(|_| V::RESUMES_AFTER_UNDO) {
             Some(State::Startup) if self.state != State::Startup => {
                 self.full_bw.clear_reached();
                 if self.state != State::ProbeRtt {

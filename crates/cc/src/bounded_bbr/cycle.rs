@@ -5,7 +5,7 @@ use rand::Rng;
 use rand_pcg::Pcg64;
 
 use super::bounds::ShortTerm;
-use super::{Bbr3, Observed, State};
+use super::{BoundedBbr, Observed, State, Version};
 use crate::event::Acked;
 
 /// The phase of acknowledgements relative to a probe for bandwidth (BBR.ack_phase).
@@ -20,18 +20,18 @@ enum Acks {
 
 /// The schedule of probes for bandwidth, and the result of the latest probe.
 #[derive(Clone, Debug)]
-pub(super) struct Probe {
+pub(crate) struct Probe {
     acks: Acks,
     /// Samples are of segments sent while probing (BBR.is_bw_probe_sample).
-    pub(super) is_sample: bool,
+    pub(crate) is_sample: bool,
     /// The latest probe lost too much (BBR.prev_probe_too_high).
-    pub(super) too_high: bool,
+    pub(crate) too_high: bool,
     /// It was ended early as a precaution (BBR.prev_probe_precautionary).
-    pub(super) precautionary: bool,
+    pub(crate) precautionary: bool,
     /// BBR.rounds_since_probe_up.
-    pub(super) rounds_since_up: u64,
+    pub(crate) rounds_since_up: u64,
     /// The round in which PROBE_BW_CRUISE began.
-    pub(super) cruise_round: u64,
+    pub(crate) cruise_round: u64,
     /// BBR.cycle_stamp.
     since: Instant,
     /// BBR.bw_probe_wait.
@@ -40,7 +40,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    pub(super) fn new(now: Instant, rng: Pcg64) -> Self {
+    pub(crate) fn new(now: Instant, rng: Pcg64) -> Self {
         Self {
             acks: Acks::Init,
             is_sample: false,
@@ -55,7 +55,7 @@ impl Probe {
     }
 
     /// No more segments are sent to probe, but some are still in flight.
-    pub(super) fn stopping(&mut self) {
+    pub(crate) fn stopping(&mut self) {
         self.acks = Acks::ProbeStopping;
     }
 
@@ -68,24 +68,30 @@ impl Probe {
     }
 
     fn has_waited(&self, now: Instant) -> bool {
-        now > self.since + self.wait
+        self.has_lasted(now, self.wait)
+    }
+
+    /// HasElapsedInPhase: PROBE_BW_UP, or what is between two of them.
+    pub(crate) fn has_lasted(&self, now: Instant, interval: Duration) -> bool {
+        now > self.since + interval
     }
 }
 
-impl Bbr3 {
+impl<V: Version> BoundedBbr<V> {
     // --- STARTUP and DRAIN ---
 
-    pub(super) fn check_startup_done(&mut self) {
+    pub(crate) fn check_startup_done(&mut self) {
         if self.state == State::Startup && self.full_bw.is_reached() {
             self.state = State::Drain;
             self.drain_start_round = self.round.count();
         }
     }
 
-    pub(super) fn check_drain_done(&mut self, ack: &Acked) {
-        let last = self.drain_start_round + self.params.drain_rounds;
+    pub(crate) fn check_drain_done(&mut self, ack: &Acked) {
+        let rounds = self.version.drain_rounds();
+        let last = self.drain_start_round.saturating_add(rounds);
         if self.state == State::Drain
-            && (ack.in_flight <= self.inflight(self.bw) || self.round.count() > last)
+            && (ack.in_flight <= self.inflight(self.bw, 1.0) || self.round.count() > last)
         {
             self.start_down(ack.now);
         }
@@ -93,7 +99,7 @@ impl Bbr3 {
 
     // --- PROBE_BW (draft §5.3.3.9) ---
 
-    pub(super) fn start_down(&mut self, now: Instant) {
+    pub(crate) fn start_down(&mut self, now: Instant) {
         self.latest.reset();
         self.long_term.stop();
         let p = &self.params;
@@ -103,12 +109,12 @@ impl Bbr3 {
         self.state = State::Down;
     }
 
-    pub(super) fn start_cruise(&mut self) {
+    pub(crate) fn start_cruise(&mut self) {
         self.probe.cruise_round = self.round.count();
         self.state = State::Cruise;
     }
 
-    pub(super) fn start_refill(&mut self) {
+    pub(crate) fn start_refill(&mut self) {
         self.short_term = ShortTerm::NONE;
         self.long_term.prepare();
         self.probe.precautionary = false;
@@ -117,9 +123,10 @@ impl Bbr3 {
         self.state = State::Refill;
     }
 
-    fn start_up(&mut self, rate: Rate) {
+    fn start_up(&mut self, rate: Rate, now: Instant) {
         self.probe.is_sample = true;
         self.probe.acks = Acks::ProbeStarting;
+        self.probe.since = now;
         self.round.restart(self.delivered);
         self.full_bw.reset(rate);
         self.state = State::Up;
@@ -127,7 +134,7 @@ impl Bbr3 {
     }
 
     /// UpdateProbeBWCyclePhase.
-    pub(super) fn update_cycle(&mut self, ack: &Acked, rs: Option<&Observed>) {
+    pub(crate) fn update_cycle(&mut self, ack: &Acked, rs: Option<&Observed>) {
         if !self.full_bw.is_reached() || self.adapt_long_term(ack, rs) {
             return;
         }
@@ -137,8 +144,8 @@ impl Bbr3 {
             State::Down | State::Cruise if self.is_time_to_probe(ack.now) => self.start_refill(),
             State::Down if self.is_time_to_cruise(ack.in_flight_before) => self.start_cruise(),
             // One round of refilling.
-            State::Refill if self.round.is_start() => self.start_up(rate),
-            State::Up if self.is_time_to_go_down(ack.in_flight_before, rate) => {
+            State::Refill if self.round.is_start() => self.start_up(rate, ack.now),
+            State::Up if self.is_time_to_go_down(ack, rate) => {
                 self.probe.too_high = false; // no high loss yet
                 self.start_down(ack.now);
             }
@@ -157,7 +164,13 @@ impl Bbr3 {
             }
         }
         let Some(rs) = rs else { return false };
-        if self.is_too_high(rs.lost, rs.tx_in_flight) || !self.long_term.is_set() {
+        if self.is_too_high(rs.lost, rs.tx_in_flight) {
+            if V::SAMPLES_END_PROBES && self.probe.is_sample {
+                self.handle_too_high(rs.tx_in_flight, rs.app_limited, ack.now);
+            }
+            return false;
+        }
+        if !self.long_term.is_set() {
             return false;
         }
         self.long_term.raise_to(rs.tx_in_flight);
@@ -189,34 +202,30 @@ impl Bbr3 {
     }
 
     /// cwnd was used to the full and the long-term bound was what limited it.
-    fn uses_long_term_bound(&self) -> bool {
+    pub(crate) fn uses_long_term_bound(&self) -> bool {
         self.limited.get() && self.cwnd >= self.long_term.inflight
     }
 
     /// IsTimeToProbeBW: by the clock, or when Reno would have added as much as is in flight.
-    pub(super) fn is_time_to_probe(&self, now: Instant) -> bool {
+    pub(crate) fn is_time_to_probe(&self, now: Instant) -> bool {
         let reno = self.target_inflight().get() / self.mss.get();
         self.probe.has_waited(now)
             || self.probe.rounds_since_up >= reno.min(self.params.probe_rounds)
     }
 
     fn is_time_to_cruise(&self, in_flight: Bytes) -> bool {
-        in_flight <= self.with_headroom() && in_flight <= self.inflight(self.max_bw.get())
+        in_flight <= self.with_headroom() && in_flight <= self.inflight(self.max_bw.get(), 1.0)
     }
 
-    fn is_time_to_go_down(&mut self, in_flight: Bytes, rate: Rate) -> bool {
+    fn is_time_to_go_down(&mut self, ack: &Acked, rate: Rate) -> bool {
         if self.params.precautionary_probing
             && self.probe.too_high
-            && in_flight + self.mss > self.long_term.inflight
+            && ack.in_flight_before + self.mss > self.long_term.inflight
         {
             self.probe.precautionary = true;
             return true;
         }
-        if self.uses_long_term_bound() {
-            self.full_bw.reset(rate); // the limit may be the bound and not the path
-            return false;
-        }
-        self.full_bw.is_now()
+        V::has_probed(self, ack, rate)
     }
 }
 

@@ -21,7 +21,7 @@ const FULL_ROUNDS: u32 = 2;
 
 /// The share of bytes marked, round by round.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     gain: f64,
     threshold: f64,
     /// Averaged over rounds.
@@ -33,17 +33,17 @@ pub(super) struct Marks {
 
 /// The marks of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Round {
+pub(crate) struct Round {
     /// There were marks.
-    pub(super) marked: bool,
+    pub(crate) marked: bool,
     /// Their share reached the threshold.
-    pub(super) too_many: bool,
+    pub(crate) too_many: bool,
     /// It has done so for enough rounds to end STARTUP.
-    pub(super) full: bool,
+    pub(crate) full: bool,
 }
 
 impl Marks {
-    pub(super) fn new(gain: f64, threshold: f64) -> Self {
+    pub(crate) fn new(gain: f64, threshold: f64) -> Self {
         Self {
             gain,
             threshold,
@@ -55,18 +55,18 @@ impl Marks {
     }
 
     #[inline]
-    pub(super) fn alpha(&self) -> f64 {
+    pub(crate) fn alpha(&self) -> f64 {
         self.alpha
     }
 
     #[inline]
-    pub(super) fn on_ack(&mut self, acked: Bytes, marked: Bytes) {
+    pub(crate) fn on_ack(&mut self, acked: Bytes, marked: Bytes) {
         self.acked += acked;
         self.marked += marked.min(acked);
     }
 
     /// A round has ended.
-    pub(super) fn end_round(&mut self) -> Round {
+    pub(crate) fn end_round(&mut self) -> Round {
         let share = if self.acked.is_zero() {
             0.0
         } else {

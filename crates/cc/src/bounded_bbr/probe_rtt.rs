@@ -3,12 +3,12 @@
 use gargalo_units::Instant;
 
 use super::bounds::ShortTerm;
-use super::{Bbr3, State};
+use super::{BoundedBbr, State, Version};
 use crate::event::Acked;
 
-impl Bbr3 {
+impl<V: Version> BoundedBbr<V> {
     /// UpdateMinRTT and CheckProbeRTT (draft §5.3.4.3).
-    pub(super) fn update_min_rtt(&mut self, ack: &Acked) {
+    pub(crate) fn update_min_rtt(&mut self, ack: &Acked) {
         let expired = self.min_rtt.update(ack.now, ack.rtt);
         if expired && !self.idle_restart && self.state != State::ProbeRtt {
             self.save_cwnd();
@@ -30,7 +30,7 @@ impl Bbr3 {
     }
 
     /// CheckProbeRTTDone and ExitProbeRTT.
-    pub(super) fn leave_probe_rtt(&mut self, now: Instant) {
+    pub(crate) fn leave_probe_rtt(&mut self, now: Instant) {
         self.min_rtt.schedule(now);
         self.restore_cwnd();
         self.short_term = ShortTerm::NONE;

@@ -1,16 +1,16 @@
-//! BBRv3's parameters: more than 25, one field per parameter, as scenarios have them in one flat table.
+//! The parameters that versions 2 and 3 share: more than 25, one field per parameter, as scenarios have them in one
+//! flat table.
 
 use gargalo_units::Duration;
 
-use super::Bbr3;
 use super::ecn::EcnResponse;
 use crate::params;
-use crate::registry::Algorithm;
 
 params! {
-    /// Parameters of [`Bbr3`], with the draft's names in parentheses. The defaults are those of the
-    /// draft; those of the proportional ECN response are Linux's.
-    pub struct Bbr3Params {
+    /// Parameters of [`BoundedBbr`](super::BoundedBbr), with the names of draft-ietf-ccwg-bbr in parentheses. The
+    /// defaults are those of that draft; those of the proportional ECN response are Linux's. A version replaces the
+    /// defaults that differ in its draft.
+    pub struct BoundedParams {
         /// Pacing gain of STARTUP, 4 ln 2 (BBR.StartupPacingGain).
         startup_pacing_gain: f64 = 2.77, in 1.1..=10.0;
         /// Pacing gain of DRAIN (BBR.DrainPacingGain).
@@ -21,8 +21,6 @@ params! {
         down_pacing_gain: f64 = 0.9, in 0.01..=10.0;
         /// cwnd in bandwidth-delay products (BBR.DefaultCwndGain).
         cwnd_gain: f64 = 2.0, in 1.0..=10.0;
-        /// cwnd in bandwidth-delay products while probing for bandwidth (PROBE_BW_UP).
-        up_cwnd_gain: f64 = 2.25, in 1.0..=10.0;
         /// cwnd in bandwidth-delay products while probing for the round-trip time
         /// (BBR.ProbeRTTCwndGain).
         probe_rtt_cwnd_gain: f64 = 0.5, in 0.0..=10.0;
@@ -43,10 +41,8 @@ params! {
         /// Growth of the delivery rate in a round that shows that the pipe is not full, as a
         /// factor.
         full_pipe_growth: f64 = 1.25, in 1.01..=10.0;
-        /// Rounds without that growth that end STARTUP or a probe for bandwidth.
+        /// Rounds without that growth after which the pipe counts as full.
         full_pipe_rounds: u32 = 3, in 1..=1000;
-        /// Rounds after which DRAIN ends regardless of the data in flight.
-        drain_rounds: u64 = 3, in 1..=1000;
         /// Shortest time between two probes for bandwidth, unless `probe_rounds` ends it.
         probe_wait: Duration = Duration::from_secs(2), in Duration::ZERO..=HOUR;
         /// Random time added to `probe_wait`, uniform from zero to this.
@@ -81,18 +77,3 @@ params! {
 }
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// The table entry.
-pub const ALGORITHM: Algorithm = Algorithm {
-    name: "bbr3",
-    aliases: &["bbrv3"],
-    summary: "BBR that also bounds the data in flight by loss and leaves headroom to others",
-    source: "draft-ietf-ccwg-bbr (August 2026)",
-    params: Bbr3Params::params,
-    build: |params, init| {
-        Ok(Box::new(Bbr3::new(
-            Bbr3Params::from_params(ALGORITHM.name, params)?,
-            init,
-        )))
-    },
-};

@@ -4,35 +4,35 @@ use crate::window::MAX_WINDOW;
 
 /// The delivery process of the last round trip, measured between losses (draft §5.5.10.3).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Latest {
+pub(crate) struct Latest {
     /// BBR.bw_latest.
-    pub(super) bw: Rate,
+    pub(crate) bw: Rate,
     /// BBR.inflight_latest.
-    pub(super) inflight: Bytes,
+    pub(crate) inflight: Bytes,
     /// BBR.loss_round_delivered.
     round_end: Bytes,
     /// BBR.loss_round_start.
     round_start: bool,
     /// BBR.is_loss_in_round.
-    pub(super) loss: bool,
+    pub(crate) loss: bool,
 }
 
 impl Latest {
     /// Whether the latest acknowledgement ended such a round trip.
     #[inline]
-    pub(super) fn is_round_start(&self) -> bool {
+    pub(crate) fn is_round_start(&self) -> bool {
         self.round_start
     }
 
     /// An acknowledgement without a sample.
     #[inline]
-    pub(super) fn no_sample(&mut self) {
+    pub(crate) fn no_sample(&mut self) {
         self.round_start = false;
     }
 
     /// UpdateLatestDeliverySignals.
     #[inline]
-    pub(super) fn update(&mut self, rate: Rate, volume: Bytes, prior: Bytes, delivered: Bytes) {
+    pub(crate) fn update(&mut self, rate: Rate, volume: Bytes, prior: Bytes, delivered: Bytes) {
         self.bw = self.bw.max(rate);
         self.inflight = self.inflight.max(volume);
         self.round_start = prior >= self.round_end;
@@ -43,7 +43,7 @@ impl Latest {
 
     /// AdvanceLatestDeliverySignals.
     #[inline]
-    pub(super) fn advance(&mut self, rate: Rate, volume: Bytes) {
+    pub(crate) fn advance(&mut self, rate: Rate, volume: Bytes) {
         if self.round_start {
             self.bw = rate;
             self.inflight = volume;
@@ -51,14 +51,14 @@ impl Latest {
     }
 
     /// ResetCongestionSignals.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.loss = false;
         self.bw = Rate::ZERO;
         self.inflight = Bytes::ZERO;
     }
 
     /// A loss: the round of losses begins with the first one. Returns whether this is the first.
-    pub(super) fn note_loss(&mut self, delivered: Bytes) -> bool {
+    pub(crate) fn note_loss(&mut self, delivered: Bytes) -> bool {
         let first = !self.loss;
         if first {
             self.round_end = delivered;
@@ -71,20 +71,20 @@ impl Latest {
 /// Upper bounds from losses since the last probe for bandwidth; [`Rate::MAX`] and [`Bytes::MAX`] if
 /// there were none (BBR.bw_shortterm, BBR.inflight_shortterm).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ShortTerm {
-    pub(super) bw: Rate,
-    pub(super) inflight: Bytes,
+pub(crate) struct ShortTerm {
+    pub(crate) bw: Rate,
+    pub(crate) inflight: Bytes,
 }
 
 impl ShortTerm {
-    pub(super) const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         bw: Rate::MAX,
         inflight: Bytes::MAX,
     };
 
     /// A round trip with loss (InitLowerBounds, LossLowerBounds): not below what was delivered, nor
     /// below `beta` times what it was.
-    pub(super) fn on_loss(&mut self, latest: &Latest, max_bw: Rate, cwnd: Bytes, beta: f64) {
+    pub(crate) fn on_loss(&mut self, latest: &Latest, max_bw: Rate, cwnd: Bytes, beta: f64) {
         if self.bw == Rate::MAX {
             self.bw = max_bw;
         }
@@ -93,7 +93,7 @@ impl ShortTerm {
     }
 
     /// The bound on data in flight, set to cwnd if there was none.
-    pub(super) fn inflight_or(&self, cwnd: Bytes) -> Bytes {
+    pub(crate) fn inflight_or(&self, cwnd: Bytes) -> Bytes {
         if self.inflight == Bytes::MAX {
             cwnd
         } else {
@@ -102,7 +102,7 @@ impl ShortTerm {
     }
 
     /// The looser of two.
-    pub(super) fn looser(self, other: Self) -> Self {
+    pub(crate) fn looser(self, other: Self) -> Self {
         Self {
             bw: self.bw.max(other.bw),
             inflight: self.inflight.max(other.inflight),
@@ -113,9 +113,9 @@ impl ShortTerm {
 /// The data that could be in flight without too much loss at the latest probe (BBR.inflight_longterm), and its
 /// growth.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LongTerm {
+pub(crate) struct LongTerm {
     /// [`Bytes::MAX`] until loss has set it.
-    pub(super) inflight: Bytes,
+    pub(crate) inflight: Bytes,
     /// BBR.bw_probe_up_acked.
     acked: Bytes,
     /// BBR.probe_up_acked_per_inc.
@@ -125,7 +125,7 @@ pub(super) struct LongTerm {
 }
 
 impl LongTerm {
-    pub(super) const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         inflight: Bytes::MAX,
         acked: Bytes::ZERO,
         acked_per_segment: Bytes::MAX,
@@ -133,37 +133,37 @@ impl LongTerm {
     };
 
     #[inline]
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.inflight != Bytes::MAX
     }
 
     /// PROBE_BW_REFILL begins.
-    pub(super) fn prepare(&mut self) {
+    pub(crate) fn prepare(&mut self) {
         self.rounds = 0;
         self.acked = Bytes::ZERO;
     }
 
     /// PROBE_BW_UP has ended.
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.acked_per_segment = Bytes::MAX;
     }
 
     /// Twice as many segments a round from now on (RaiseInflightLongtermSlope).
-    pub(super) fn raise_slope(&mut self, cwnd: Bytes, mss: Bytes) {
+    pub(crate) fn raise_slope(&mut self, cwnd: Bytes, mss: Bytes) {
         self.acked_per_segment = (cwnd / (1 << self.rounds)).max(mss);
         self.rounds = (self.rounds + 1).min(30);
     }
 
     /// Raises the bound to `inflight`.
     #[inline]
-    pub(super) fn raise_to(&mut self, inflight: Bytes) {
+    pub(crate) fn raise_to(&mut self, inflight: Bytes) {
         if self.is_set() {
             self.inflight = self.inflight.max(inflight.min(MAX_WINDOW));
         }
     }
 
     /// `acked` bytes came back while the bound was used to the full.
-    pub(super) fn grow(&mut self, acked: Bytes, mss: Bytes) {
+    pub(crate) fn grow(&mut self, acked: Bytes, mss: Bytes) {
         self.acked += acked;
         if self.is_set() && self.acked >= self.acked_per_segment {
             let segments = self.acked.get() / self.acked_per_segment.get().max(1);
@@ -173,7 +173,7 @@ impl LongTerm {
     }
 
     /// The bound less some room for others (InflightWithHeadroom).
-    pub(super) fn with_headroom(&self, headroom: f64, mss: Bytes, floor: Bytes) -> Bytes {
+    pub(crate) fn with_headroom(&self, headroom: f64, mss: Bytes, floor: Bytes) -> Bytes {
         if !self.is_set() {
             return Bytes::MAX;
         }

@@ -3,7 +3,7 @@ use gargalo_units::Rate;
 /// Estimates whether an accelerating flow has filled the pipe (draft §5.3.1.2): the delivery rate has
 /// stopped growing for some rounds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FullBw {
+pub(crate) struct FullBw {
     growth: f64,
     rounds_needed: u32,
     /// BBR.full_bw.
@@ -17,7 +17,7 @@ pub(super) struct FullBw {
 }
 
 impl FullBw {
-    pub(super) fn new(growth: f64, rounds_needed: u32) -> Self {
+    pub(crate) fn new(growth: f64, rounds_needed: u32) -> Self {
         Self {
             growth,
             rounds_needed,
@@ -30,41 +30,41 @@ impl FullBw {
 
     /// Whether it was reached since the last reset.
     #[inline]
-    pub(super) fn is_now(&self) -> bool {
+    pub(crate) fn is_now(&self) -> bool {
         self.now
     }
 
     /// Whether it was ever reached.
     #[inline]
-    pub(super) fn is_reached(&self) -> bool {
+    pub(crate) fn is_reached(&self) -> bool {
         self.reached
     }
 
     /// Rounds without growth so far.
-    pub(super) fn rounds(&self) -> u32 {
+    pub(crate) fn rounds(&self) -> u32 {
         self.rounds
     }
 
     /// Sets it as reached, by losses or marks.
-    pub(super) fn set_reached(&mut self) {
+    pub(crate) fn set_reached(&mut self) {
         self.now = true;
         self.reached = true;
     }
 
     /// Clears it, as the losses were spurious.
-    pub(super) fn clear_reached(&mut self) {
+    pub(crate) fn clear_reached(&mut self) {
         self.reached = false;
     }
 
     /// Starts again from this delivery rate.
-    pub(super) fn reset(&mut self, baseline: Rate) {
+    pub(crate) fn reset(&mut self, baseline: Rate) {
         self.baseline = baseline;
         self.rounds = 0;
         self.now = false;
     }
 
     /// A round that the application did not limit has ended.
-    pub(super) fn on_round(&mut self, delivery_rate: Rate) {
+    pub(crate) fn on_round(&mut self, delivery_rate: Rate) {
         if self.now {
             return;
         }

@@ -2,15 +2,15 @@
 
 use gargalo_units::{Bytes, Duration, Rate};
 
-use super::{Bbr3, State};
+use super::{BoundedBbr, Recovery, State, Version};
 use crate::event::Acked;
 use crate::path_model::{MIN_RATE, NOMINAL_RTT, volume};
 use crate::window::MAX_WINDOW;
 
 const MAX_QUANTUM: Bytes = Bytes::new(64 * 1024);
 
-impl Bbr3 {
-    pub(super) fn pacing_gain(&self) -> f64 {
+impl<V: Version> BoundedBbr<V> {
+    pub(crate) fn pacing_gain(&self) -> f64 {
         let p = &self.params;
         match self.state {
             State::Startup => p.startup_pacing_gain,
@@ -21,15 +21,14 @@ impl Bbr3 {
         }
     }
 
-    pub(super) fn cwnd_gain(&self) -> f64 {
+    pub(crate) fn cwnd_gain(&self) -> f64 {
         match self.state {
-            State::Up => self.params.up_cwnd_gain,
             State::ProbeRtt => self.params.probe_rtt_cwnd_gain,
-            _ => self.params.cwnd_gain,
+            state => self.version.cwnd_gain(&self.params, state),
         }
     }
 
-    pub(super) fn init_pacing_rate(&mut self, srtt: Option<Duration>) {
+    pub(crate) fn init_pacing_rate(&mut self, srtt: Option<Duration>) {
         let rtt = srtt.unwrap_or(NOMINAL_RTT).max(Duration::from_nanos(1));
         self.has_seen_rtt = srtt.is_some();
         let nominal = self.cwnd / rtt;
@@ -39,7 +38,7 @@ impl Bbr3 {
     }
 
     /// SetPacingRateWithGain.
-    pub(super) fn set_pacing_rate(&mut self, gain: f64, srtt: Option<Duration>) {
+    pub(crate) fn set_pacing_rate(&mut self, gain: f64, srtt: Option<Duration>) {
         if !self.has_seen_rtt && srtt.is_some() {
             self.init_pacing_rate(srtt);
         }
@@ -51,18 +50,18 @@ impl Bbr3 {
     }
 
     /// The amount sent in a millisecond, within bounds.
-    pub(super) fn quantum(&self) -> Bytes {
+    pub(crate) fn quantum(&self) -> Bytes {
         Bytes::new(self.pacing_rate.as_bps() / 8_000)
             .min(MAX_QUANTUM)
-            .max(self.mss * 2)
+            .max(self.mss * self.version.least_quantum(self.pacing_rate))
     }
 
-    pub(super) fn min_cwnd(&self) -> Bytes {
+    pub(crate) fn min_cwnd(&self) -> Bytes {
         self.mss * self.params.min_window
     }
 
     /// BDPMultiple: `gain` bandwidth-delay products.
-    pub(super) fn bdp(&self, bw: Rate, gain: f64) -> Bytes {
+    pub(crate) fn bdp(&self, bw: Rate, gain: f64) -> Bytes {
         match self.min_rtt.get() {
             Some(rtt) => volume(bw, rtt).mul_f64(gain).min(MAX_WINDOW),
             None => self.initial_window,
@@ -70,7 +69,7 @@ impl Bbr3 {
     }
 
     /// TargetInflight.
-    pub(super) fn target_inflight(&self) -> Bytes {
+    pub(crate) fn target_inflight(&self) -> Bytes {
         self.bdp(self.bw, 1.0).min(self.cwnd)
     }
 
@@ -85,23 +84,34 @@ impl Bbr3 {
         }
     }
 
-    /// Inflight(bw, 1.0).
-    pub(super) fn inflight(&self, bw: Rate) -> Bytes {
-        self.quantized(self.bdp(bw, 1.0))
+    /// Inflight.
+    pub(crate) fn inflight(&self, bw: Rate, gain: f64) -> Bytes {
+        self.quantized(self.bdp(bw, gain))
     }
 
-    pub(super) fn with_headroom(&self) -> Bytes {
+    pub(crate) fn with_headroom(&self) -> Bytes {
         self.long_term
             .with_headroom(self.params.headroom, self.mss, self.min_cwnd())
     }
 
-    pub(super) fn probe_rtt_cwnd(&self) -> Bytes {
+    pub(crate) fn probe_rtt_cwnd(&self) -> Bytes {
         self.bdp(self.bw, self.params.probe_rtt_cwnd_gain)
             .max(self.min_cwnd())
     }
 
     /// SetCwnd.
-    pub(super) fn set_cwnd(&mut self, ack: &Acked) {
+    pub(crate) fn set_cwnd(&mut self, ack: &Acked) {
+        let lost = std::mem::take(&mut self.newly_lost);
+        if V::CONSERVES_PACKETS && self.recovery == Recovery::Fast {
+            self.cwnd = self.conservation.modulate(self.cwnd, ack, lost, self.mss);
+        }
+        if !self.conservation.is_active() {
+            self.approach_target(ack);
+        }
+        self.bound_cwnd();
+    }
+
+    fn approach_target(&mut self, ack: &Acked) {
         let extra = self.extra_acked.get().mul_f64(self.params.extra_acked_gain);
         let most = self.quantized(self.bdp(self.bw, self.cwnd_gain()) + extra);
         if self.full_bw.is_reached() {
@@ -110,7 +120,6 @@ impl Bbr3 {
             self.cwnd += ack.bytes;
         }
         self.cwnd = self.cwnd.max(self.min_cwnd());
-        self.bound_cwnd();
     }
 
     /// BoundCwndForProbeRTT and BoundCwndForModel.
@@ -129,8 +138,8 @@ impl Bbr3 {
 
     // --- the last good window (draft §5.6.4.4) ---
 
-    pub(super) fn save_cwnd(&mut self) {
-        let unmodulated = self.recovery == super::Recovery::None && self.state != State::ProbeRtt;
+    pub(crate) fn save_cwnd(&mut self) {
+        let unmodulated = self.recovery == Recovery::None && self.state != State::ProbeRtt;
         self.prior_cwnd = if unmodulated {
             self.cwnd
         } else {
@@ -138,7 +147,7 @@ impl Bbr3 {
         };
     }
 
-    pub(super) fn restore_cwnd(&mut self) {
+    pub(crate) fn restore_cwnd(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.bound_cwnd();
     }
