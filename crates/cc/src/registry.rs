@@ -186,7 +186,7 @@ mod tests {
             .map(|a| a.name)
             .filter(|name| needs_pacing(name))
             .collect();
-        assert_eq!(found, ["bbr", "bbr3"]);
+        assert_eq!(found, ["bbr", "bbr2", "bbr3"]);
         assert!(!needs_pacing("mine"));
     }
 

@@ -456,7 +456,7 @@ fn the_handshake_is_the_first_round_trip() {
             assert_eq!(least(&*controller), Some(44_000), "{} at {t} ms", a.name);
         }
     }
-    assert_eq!(found, ["bbr", "bbr3", "copa"]);
+    assert_eq!(found, ["bbr", "bbr2", "bbr3", "copa"]);
 }
 
 /// An acknowledgement of one segment, with this sample of the round trip.

@@ -4,6 +4,7 @@ use crate::registry::Algorithm;
 
 pub mod balia;
 pub mod bbr;
+pub mod bbr2;
 pub mod bbr3;
 pub mod bic;
 pub mod compound;
@@ -36,6 +37,7 @@ pub mod yeah;
 pub const ALGORITHMS: &[Algorithm] = &[
     balia::ALGORITHM,
     bbr::ALGORITHM,
+    bbr2::ALGORITHM,
     bbr3::ALGORITHM,
     bic::ALGORITHM,
     compound::ALGORITHM,

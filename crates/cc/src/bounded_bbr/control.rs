@@ -102,7 +102,7 @@ impl<V: Version> BoundedBbr<V> {
     /// SetCwnd.
     pub(crate) fn set_cwnd(&mut self, ack: &Acked) {
         let lost = std::mem::take(&mut self.newly_lost);
-        if V::CONSERVES_PACKETS && self.recovery == Recovery::Fast {
+        if self.recovery == Recovery::Fast && self.version.conserves_packets() {
             self.cwnd = self.conservation.modulate(self.cwnd, ack, lost, self.mss);
         }
         if !self.conservation.is_active() {

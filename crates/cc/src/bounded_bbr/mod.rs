@@ -333,7 +333,7 @@ impl<V: Version> Controller for BoundedBbr<V> {
                 self.begin_episode();
                 self.latest.note_loss(self.delivered);
                 self.recovery = Recovery::Fast;
-                if V::CONSERVES_PACKETS {
+                if self.version.conserves_packets() {
                     self.conservation.enter();
                 }
             }

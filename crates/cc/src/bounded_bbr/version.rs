@@ -5,12 +5,14 @@ use crate::event::Acked;
 
 /// What a version of BBR does in its own way. It is made of the parameters that only this version has.
 pub trait Version: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// In the first round trip of a fast recovery cwnd follows what is delivered, and what is lost leaves it later too.
-    const CONSERVES_PACKETS: bool;
     /// An acknowledgement whose sample has too high a loss rate ends a probe, as a lost segment does.
     const SAMPLES_END_PROBES: bool;
     /// After a spurious recovery, STARTUP or a probe that it has ended goes on.
     const RESUMES_AFTER_UNDO: bool;
+
+    /// Whether cwnd follows what is delivered in the first round trip of a fast recovery, and what is lost leaves it later
+    /// too.
+    fn conserves_packets(&self) -> bool;
 
     /// cwnd in bandwidth-delay products, in any state but PROBE_RTT.
     fn cwnd_gain(&self, shared: &BoundedParams, state: State) -> f64;

@@ -60,9 +60,12 @@ fn build(params: Bbr3Params, init: Init) -> Bbr3 {
 }
 
 impl Version for Version3 {
-    const CONSERVES_PACKETS: bool = false;
     const SAMPLES_END_PROBES: bool = false;
     const RESUMES_AFTER_UNDO: bool = true;
+
+    fn conserves_packets(&self) -> bool {
+        false
+    }
 
     fn cwnd_gain(&self, shared: &BoundedParams, state: State) -> f64 {
         match state {
