@@ -32,7 +32,14 @@ def finding(case, algorithm, parameters=None, seed=1):
 
 @pytest.mark.parametrize(
     ("algorithm", "cases"),
-    [("bbr3", BBR), ("bbr", BBR), ("reno", RENO), ("cubic", CUBIC), ("hstcp", HSTCP[:2])],
+    [
+        ("bbr3", BBR),
+        ("bbr2", BBR),
+        ("bbr", BBR),
+        ("reno", RENO),
+        ("cubic", CUBIC),
+        ("hstcp", HSTCP[:2]),
+    ],
 )
 def test_built_in_algorithms_conform(algorithm, cases):
     for case in cases:
@@ -60,6 +67,12 @@ def test_built_in_algorithms_conform(algorithm, cases):
         ("bbr-cruise-aggregation", "bbr3", {"extra_acked_gain": 0, "cwnd_gain": 1.0}, "of the link"),
         ("bbr-rate-down", "bbr3", {"beta": 1.0, "probe_wait": "9s", "probe_rounds": 9999}, "the new rate"),
         ("bbr-policer", "bbr3", {"loss_threshold": 0.9, "beta": 1.0}, "of packets lost"),
+        ("bbr-startup-loss", "bbr2", {"full_loss_count": 500, "packet_conservation": False}, "stayed in STARTUP"),
+        ("bbr-drain-inflight", "bbr2", {"drain_pacing_gain": 0.4}, "pacing gain 0.4"),
+        ("bbr-up-loss", "bbr2", {"loss_threshold": 0.9}, "inflight_longterm was not set"),
+        ("bbr-down-inflight", "bbr2", {"down_pacing_gain": 0.75}, "pacing gain 0.75"),
+        ("bbr-probe-rtt", "bbr2", {"probe_rtt_cwnd_gain": 0.75}, "cwnd_gain 0.75"),
+        ("bbr-rate-down", "bbr2", {"beta": 1.0}, "inflight_lo within what the path holds 4.5"),
         ("cubic-fall", "cubic", {"beta": 0.5}, "ssthresh to 0.5"),
         ("cubic-timeout", "cubic", {"beta": 0.5}, "ssthresh 0.5"),
         ("cubic-curve", "cubic", {"c": 1.0}, "off until"),

@@ -138,6 +138,22 @@ def loss_that_is_not_congestion() -> list[str]:
     ]
 
 
+@on("docs/congestion/bbr2.md")
+def recoveries_of_one_percent() -> list[str]:
+    def left(**own: Any) -> float:
+        def run(seed: int) -> float:
+            link = {"loss": {"independent": "1%"}}
+            flows = [tcp({"bbr2": own})]
+            done = on_link(flows, "10Mbit/s", "100ms", link=link, duration="60s", seed=seed)
+            return mbps(done)[0] / 10
+
+        return sum(seeds(run)) / 5
+
+    return [
+        f"at 1% random loss {left():.0%} of 10 Mbit/s is left over 200 ms, and {left(packet_conservation=False):.0%} without it"
+    ]
+
+
 @on("docs/congestion/bbr3.md")
 def alone() -> list[str]:
     done = on_link([tcp("bbr3")], "100Mbit/s", "25ms", duration="60s", measure={"from": "10s"})

@@ -13,6 +13,7 @@ KNOWN = {
     "congestion": {
         "balia",
         "bbr",
+        "bbr2",
         "bbr3",
         "bic",
         "compound",

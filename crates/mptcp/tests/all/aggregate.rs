@@ -77,7 +77,7 @@ fn random_pairs_are_no_worse_than_the_better_path() {
 fn a_control_without_a_threshold_is_in_slow_start_only_while_it_says_so() {
     // A fast path that seemed to double its window for ever would fill any window.
     let paths = [Path::new(50, 5), Path::new(50, 150)];
-    for control in ["bbr", "bbr3"] {
+    for control in ["bbr", "bbr2", "bbr3"] {
         for name in ["window-aware", "blest"] {
             let c = gargalo_mptcp::Config {
                 scheduler: scheduler(name),

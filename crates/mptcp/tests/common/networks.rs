@@ -11,8 +11,8 @@ use rand_pcg::Pcg64;
 use super::{Net, Path, address, at, config, manager, ms, scheduler};
 
 const CONGESTION: &[&str] = &[
-    "balia", "bbr", "bbr3", "bic", "copa", "cubic", "hstcp", "lia", "newreno", "olia", "reno",
-    "vegas", "westwood", "wvegas",
+    "balia", "bbr", "bbr2", "bbr3", "bic", "copa", "cubic", "hstcp", "lia", "newreno", "olia",
+    "reno", "vegas", "westwood", "wvegas",
 ];
 
 /// A change of the network during the connection.

@@ -210,7 +210,7 @@ fn traits(name: &str) -> Traits {
         },
         // What the application wrote before the window had opened leaves in start-up, at up to 2.77 times the rate at
         // which it writes; the window is twice what that rate fills: 2 · 2.77 · 21.6.
-        "bbr3" => Traits {
+        "bbr2" | "bbr3" => Traits {
             queue: (0.0, 10.0),
             window: (1200.0, 3600.0),
             idle_window: 120.0,

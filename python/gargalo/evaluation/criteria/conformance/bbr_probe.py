@@ -11,6 +11,7 @@ from gargalo.evaluation.criteria.conformance.bbr_startup import (
     SECOND,
     SECTION,
     batches,
+    bounding,
     bulk,
 )
 from gargalo.evaluation.criteria.conformance.model import (
@@ -262,8 +263,8 @@ def judge_up_loss(f: Figures, _algorithm: str) -> Finding:
 
 
 def shallow(algorithm: str, _seed: int) -> Json:
-    """A buffer of half a bandwidth-delay product, so that there is a long-term bound."""
-    return one_flow(algorithm, 14, packets=round(BDP_PACKETS / 2))
+    """A buffer of half a bandwidth-delay product (version 2: a fifth), so that there is a long-term bound."""
+    return one_flow(algorithm, 14, packets=round(bounding(algorithm, 0.5) * BDP_PACKETS))
 
 
 def look_down(seen: Seen) -> Figures:
