@@ -112,6 +112,46 @@ links = [
 
 
 @needs_namespaces
+@pytest.mark.parametrize(
+    ("client", "server"),
+    [("kernel", "kernel"), ("gargalo", "kernel"), ("kernel", "gargalo"), ("gargalo", "gargalo")],
+)
+def test_flows_take_the_paths_that_they_name(client: str, server: str) -> None:
+    head = """
+name     = "flows"
+duration = "3s"
+[topology.multipath]
+paths = [
+  { rate = "10Mbit/s", delay = "5ms" },
+  { rate = "4Mbit/s", delay = "30ms" },
+  { rate = "8Mbit/s", delay = "20ms" },
+]
+"""
+    text = scenario(
+        "path = 1\ntransport.tcp = {}",
+        "path = 2\ntransport.quic = {}",
+        'path = 1\ncount = 2\ntransport.udp = {}\nworkload.cbr = "200kbit/s"',
+        'path = 2\ntransport.tcp = {}\nworkload.ftp = { load = "10%" }',
+        head=head,
+    )
+    changes = {"hosts.client.stack": client, "hosts.server.stack": server}
+    run = gargalo.run(text, set=changes, world="lab")
+    tcp, quic, *calls = run.flows.sort("id").iter_rows(named=True)
+    assert 0.060 < tcp["rtt_min_s"] < 0.070
+    assert 1e6 < tcp["goodput_bps"] < 4e6
+    assert 0.040 < quic["rtt_min_s"] < 0.050
+    assert 3e6 < quic["goodput_bps"] < 8e6
+    assert len(calls) == 2
+    assert all(0.030 < call["delay_min_s"] < 0.040 for call in calls)
+    (files,) = run.summary["background"]["loads"]
+    assert (files["link"], files["capacity_bps"]) == ("path2", 8e6)
+    assert files["sent_load"] > 0
+    sent = {(link["name"], link["direction"]): link["sent_bytes"] for link in run.links}
+    assert sent["path0", "up"] == sent["path0", "down"] == 0
+    assert min(sent["path1", "up"], sent["path2", "up"]) > 300_000
+
+
+@needs_namespaces
 def test_quic_leaves_traces_and_secrets(tmp_path: Path) -> None:
     text = scenario(
         "transport.quic = {}\nworkload.bulk = { bytes = '100kB' }",

@@ -323,7 +323,7 @@ def test_commands_of_the_page(gargalo, tmp_path, command):
 
 def test_scenarios_of_the_page_are_valid():
     texts = blocks("toml")
-    assert len(texts) == 2
+    assert len(texts) == 3
     for text in texts:
         whole = text if "[topology" in text else PAIR.split("[[flows]]")[0] + text
         assert gargalo.running.resolve(whole)["flows"]

@@ -182,6 +182,8 @@ class Flow:
     label: str = ""
     from_: str = ""
     to: str = ""
+    path: int = 0
+    """Number of the path of `topology.multipath` that it takes in both directions."""
     start_s: float = 0.0
     stop_s: float | None = None
     start_jitter_s: float = 0.0

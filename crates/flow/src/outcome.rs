@@ -78,8 +78,9 @@ pub struct Outcome {
     pub groups: Vec<Group>,
     /// Every link direction: `up` then `down`, in the order of the links.
     pub links: Vec<LinkResult>,
-    /// The link directions between a pair of hosts, where there is only one route; empty in the lab.
-    pub routes: BTreeMap<(NodeId, NodeId), Vec<DirectionId>>,
+    /// The link directions from a host to another on a path ([`FlowSpec::path`](crate::FlowSpec::path)), as far as flows
+    /// took them; empty in the lab.
+    pub routes: BTreeMap<(NodeId, NodeId, u8), Vec<DirectionId>>,
     /// Sampled tables.
     pub samples: Samples,
     /// Senders that still existed when the run ended, in their state at that time: samples of flows that have a row

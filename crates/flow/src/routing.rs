@@ -90,6 +90,12 @@ impl Routing {
         routes
     }
 
+    /// The route of this number among the disjoint ones; 0 is the usual one. `None`: there are not so many.
+    pub fn nth(&mut self, from: NodeId, to: NodeId, number: u8) -> Option<Vec<DirectionId>> {
+        let number = usize::from(number);
+        self.disjoint(from, to, number + 1).into_iter().nth(number)
+    }
+
     /// The links of a host in order: its interfaces. The link of the usual route to `towards` comes first.
     pub fn interfaces(&mut self, of: NodeId, towards: NodeId) -> Vec<usize> {
         let usual = self.route(of, towards);

@@ -40,6 +40,8 @@ pub struct GeneratorSpec {
     /// Pairs of hosts: the one that has the data, and the one that receives it. Each session, or file, is between one
     /// of these pairs, drawn at random.
     pub pairs: Vec<(NodeId, NodeId)>,
+    /// The path that its flows take, as in [`FlowSpec::path`].
+    pub path: u8,
     /// When it starts.
     pub start: Instant,
     /// When it ends; transfers in progress continue. `None`: at the end of the run.
@@ -65,6 +67,7 @@ impl GeneratorSpec {
             stream: Arc::clone(&self.stream),
             from,
             to,
+            path: self.path,
             start: self.start,
             stop: None,
             transport: TransportSpec::Tcp(self.transport.clone()),

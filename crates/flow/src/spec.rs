@@ -27,6 +27,9 @@ pub struct FlowSpec {
     pub from: NodeId,
     /// The other host.
     pub to: NodeId,
+    /// The path that it takes in both directions: its number among the routes that share no link. Transports with
+    /// several paths, which choose for themselves, have 0.
+    pub path: u8,
     /// When it starts, or arrivals begin.
     pub start: Instant,
     /// When its application stops; `None`: at the end of the run.
@@ -47,6 +50,14 @@ impl FlowSpec {
     /// The path of its random streams; see [`crate::rng`].
     pub fn stream_name(&self) -> String {
         format!("flow/{}", self.stream)
+    }
+
+    /// Its routes, from the first host to the other and back: the hosts, and the number of the path.
+    pub const fn ways(&self) -> [(NodeId, NodeId, u8); 2] {
+        [
+            (self.from, self.to, self.path),
+            (self.to, self.from, self.path),
+        ]
     }
 }
 

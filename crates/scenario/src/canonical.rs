@@ -408,6 +408,9 @@ fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
             map.insert("pairs".to_owned(), pairs.collect());
         }
         // Written only if requested, so that other flows keep their hash.
+        if f.path > 0 {
+            map.insert("path".to_owned(), f.path.into());
+        }
         if !f.start_jitter.is_zero() {
             map.insert("start_jitter_s".to_owned(), seconds(f.start_jitter));
         }

@@ -69,6 +69,8 @@ pub struct Flow {
     pub from: usize,
     /// Index of the other node.
     pub to: usize,
+    /// Number of the path that it takes in both directions, as in [`gargalo_flow::FlowSpec::path`].
+    pub path: u8,
     /// When it starts, or arrivals begin.
     pub start: Instant,
     /// Upper limit of the start jitter, which the seed determines; zero: none.

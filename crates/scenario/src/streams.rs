@@ -2,7 +2,7 @@
 //! entries of a scenario, so that exchanging two entries changes nothing of their flows.
 //!
 //! A flow is named by its hosts, its label if one was given, and a number among flows that have these in common. The
-//! numbers go by the usual label (transport and congestion control), then by the start, then by the place. So a flow
+//! numbers go by the usual label (transport and congestion control), then by the start, the path and the place. So a flow
 //! that is alone between its hosts draws the same numbers whatever its algorithm is.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Streams {
             .iter()
             .map(|f| {
                 let named = (f.from, f.to, own_label(f));
-                (named, f.transport.label(), f.start, f.id as usize)
+                (named, f.transport.label(), f.start, f.path, f.id as usize)
             })
             .collect();
         keys.sort();

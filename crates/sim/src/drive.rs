@@ -117,10 +117,7 @@ impl World {
             });
         }
         let mut rng = rng::stream(self.settings.seed, path);
-        let mut sides = [
-            Side::new(self.routes[&(spec.from, spec.to)]),
-            Side::new(self.routes[&(spec.to, spec.from)]),
-        ];
+        let mut sides = spec.ways().map(|way| Side::new(self.routes[&way]));
         let mut misbehaviour = Misbehaviour::None;
         let mut migrate = Instant::MAX;
         let ends = match &spec.transport {

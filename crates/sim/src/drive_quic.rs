@@ -48,7 +48,7 @@ impl World {
         rng: &mut Pcg64,
     ) -> Result<[Box<QuicSide>; 2], BuildError> {
         let [there, back] = match quic.config.paths() {
-            0 | 1 => [(spec.from, spec.to), (spec.to, spec.from)].map(|e| vec![self.routes[&e]]),
+            0 | 1 => spec.ways().map(|way| vec![self.routes[&way]]),
             n => self.disjoint_routes(spec.from, spec.to, n as usize)?,
         };
         let client = self.quic_side(spec, quic, id, 0, rng)?;
@@ -93,8 +93,8 @@ impl World {
                 self.quic.insert(realm).clone()
             }
         };
-        let client = SocketAddr::V4(local(spec.from, client_port(id), 0));
-        let server = SocketAddr::V4(local(spec.to, SERVER_PORT, 0));
+        let client = SocketAddr::V4(local(spec.from, client_port(id), spec.path.into()));
+        let server = SocketAddr::V4(local(spec.to, SERVER_PORT, spec.path.into()));
         let own = Pcg64::new(
             (u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64()),
             u128::from(rng.next_u64()),
@@ -165,13 +165,13 @@ impl World {
         let TransportSpec::Quic(quic) = &spec.transport else {
             return;
         };
-        let old = local(spec.from, client_port(flow.id), 0);
+        let old = local(spec.from, client_port(flow.id), spec.path.into());
         let new = match quic.config.migration {
             Some(m) if m.change == quic::Change::Port => {
                 SocketAddrV4::new(*old.ip(), old.port() ^ 1)
             }
             // Another address of the same host: 10.128.0.0/9 beside 10.0.0.0/9.
-            _ => SocketAddrV4::new((u32::from(*old.ip()) | 0x0080_0000).into(), old.port()),
+            _ => SocketAddrV4::new((u32::from(*old.ip()) ^ 0x0080_0000).into(), old.port()),
         };
         if let Some(q) = flow.sides[0].quic() {
             q.end.endpoint.migrate(self.now, SocketAddr::V4(new));

@@ -168,6 +168,8 @@ pub(crate) struct Origin {
     flow: u32,
     generation: u32,
     side: u8,
+    /// The interface of both hosts on its path.
+    interface: u8,
     route: u32,
     hash: u32,
 }
@@ -180,7 +182,7 @@ impl Origin {
             flow: self.flow,
             generation: self.generation,
             side: self.side,
-            interfaces: (0, 0),
+            interfaces: (self.interface, self.interface),
             route: self.route,
             content,
         };
@@ -273,6 +275,7 @@ impl Flow {
             flow: slot,
             generation: self.generation,
             side: 1 - side as u8,
+            interface: self.spec.path,
             route: self.sides[side].route,
             hash: self.hash(side),
         }

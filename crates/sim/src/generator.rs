@@ -15,7 +15,7 @@ impl World {
     /// When hosts are not connected or the congestion control cannot be built.
     pub fn add_generator(&mut self, spec: GeneratorSpec) -> Result<(), BuildError> {
         for &(from, to) in &spec.pairs {
-            self.ensure_routes(from, to)?;
+            self.ensure_routes((from, to, spec.path))?;
         }
         let label = spec.label.to_string();
         let made = Source::new(spec, self.settings.seed, self.settings.end);

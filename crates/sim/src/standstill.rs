@@ -65,8 +65,12 @@ struct Race {
     got: Vec<(u32, u64)>,
 }
 
-/// The links, and the routes between hosts.
-type Network<'a> = (&'a Topology, &'a Net, &'a BTreeMap<(NodeId, NodeId), u32>);
+/// The links, and the routes between hosts by number of the path.
+type Network<'a> = (
+    &'a Topology,
+    &'a Net,
+    &'a BTreeMap<(NodeId, NodeId, u8), u32>,
+);
 
 impl Standstill {
     /// Records a flow that is added, whose routes in both directions are known.
@@ -74,8 +78,8 @@ impl Standstill {
         if is_endless(spec) {
             self.may_creep |= is_timeless(spec, network);
             let (_, net, routes) = network;
-            let ways = [(spec.from, spec.to), (spec.to, spec.from)];
-            let mut ways = ways.iter().filter_map(|ends| routes.get(ends));
+            let ways = spec.ways();
+            let mut ways = ways.iter().filter_map(|way| routes.get(way));
             self.may_race |= ways.any(|route| has_no_rate(net.route(*route), network.0));
         }
     }
@@ -194,9 +198,8 @@ fn links_of(flow: &Flow, (topology, net, _): Network<'_>) -> String {
 
 /// Whether both routes of a flow lead over links that take no time only.
 fn is_timeless(spec: &FlowSpec, (topology, net, routes): Network<'_>) -> bool {
-    let ways = [(spec.from, spec.to), (spec.to, spec.from)];
-    ways.into_iter().all(|ends| {
-        let route = routes.get(&ends).map(|handle| net.route(*handle));
+    spec.ways().iter().all(|way| {
+        let route = routes.get(way).map(|handle| net.route(*handle));
         route.is_some_and(|route| {
             let mut configs = route.iter().map(|d| config(topology, *d));
             configs.all(takes_no_time)

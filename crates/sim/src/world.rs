@@ -62,7 +62,8 @@ pub struct World {
     pub(crate) generation: u32,
     pub(crate) arrivals: Vec<Arrivals>,
     pub(crate) waiting: Vec<Option<Arc<FlowSpec>>>,
-    pub(crate) routes: std::collections::BTreeMap<(NodeId, NodeId), u32>,
+    /// Routes by hosts and number of the path.
+    pub(crate) routes: std::collections::BTreeMap<(NodeId, NodeId, u8), u32>,
     /// Routes between interfaces, each given by a host and a link, as far as they were looked up.
     pub(crate) interface_routes: std::collections::BTreeMap<[(NodeId, usize); 2], Option<u32>>,
     /// Disjoint routes between two hosts that use several, by their greatest number.
@@ -155,13 +156,17 @@ impl World {
         Ok(route.ok_or_else(|| self.topology.unreachable(from, to))?)
     }
 
-    /// Stores the routes between two hosts, in both directions.
-    pub(crate) fn ensure_routes(&mut self, from: NodeId, to: NodeId) -> Result<(), BuildError> {
-        for (a, b) in [(from, to), (to, from)] {
-            if !self.routes.contains_key(&(a, b)) {
-                let route = self.route(a, b)?;
+    /// Stores the routes between two hosts on a path, in both directions.
+    pub(crate) fn ensure_routes(
+        &mut self,
+        (from, to, path): (NodeId, NodeId, u8),
+    ) -> Result<(), BuildError> {
+        for way @ (a, b, _) in [(from, to, path), (to, from, path)] {
+            if !self.routes.contains_key(&way) {
+                let route = self.routing.nth(a, b, path);
+                let route = route.ok_or_else(|| self.topology.unreachable(a, b))?;
                 let handle = self.net.add_route(&route);
-                self.routes.insert((a, b), handle);
+                self.routes.insert(way, handle);
                 if let Some(capture) = &mut self.net.capture {
                     capture.add_route(handle, a, b);
                 }
@@ -208,7 +213,7 @@ impl World {
     /// # Errors
     /// When the hosts are not connected or the congestion control cannot be built.
     pub fn add_flow(&mut self, spec: FlowSpec) -> Result<(), BuildError> {
-        self.ensure_routes(spec.from, spec.to)?;
+        self.ensure_routes((spec.from, spec.to, spec.path))?;
         // Built once here so that invalid parameters are reported now, not in the middle of the run.
         match &spec.transport {
             TransportSpec::Tcp(t) => {

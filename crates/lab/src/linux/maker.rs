@@ -58,7 +58,8 @@ impl Maker {
             return Err(self.no_way(&spec));
         };
         let streams = |what: &str| rng::stream(self.seed, &format!("{stream}/{what}"));
-        let first = self.plan.ways_between(from, to).next();
+        let mut ways = self.plan.ways_between(from, to);
+        let first = ways.nth(spec.path.into());
         let around = Surroundings {
             other: first.map(|(near, _)| near.other.into()),
             ..around
@@ -137,7 +138,8 @@ fn paths(plan: &Plan, flow: &FlowSpec, near: &[Part], far: &[Part]) -> Vec<[Sock
         TransportSpec::Quic(quic) => quic.config.paths() as usize,
         _ => 1,
     };
-    let ways = plan.ways_between(flow.from, flow.to).take(most);
+    let ways = plan.ways_between(flow.from, flow.to);
+    let ways = ways.skip(flow.path.into()).take(most);
     ways.map(|(a, b)| with_ports((a.v4.into(), b.v4.into())))
         .collect()
 }

@@ -60,8 +60,10 @@ pub struct Case {
     pub download: bool,
     /// Time between the first answer, a fiftieth of the bytes, and the next request.
     pub think: Duration,
-    /// Plain TCP.
+    /// Plain TCP,
     pub plain: bool,
+    /// on the path of this number.
+    pub path: u8,
     pub path_manager: &'static str,
     /// Paths that are backups, by number.
     pub backups: Vec<usize>,
@@ -97,6 +99,7 @@ impl Case {
             download: false,
             think: Duration::from_millis(100),
             plain: false,
+            path: 0,
             path_manager: "single-mesh",
             backups: Vec::new(),
             changes: Vec::new(),
@@ -218,6 +221,7 @@ impl Case {
                 stream: "1".into(),
                 from: 0,
                 to: 1,
+                path: self.path,
                 start: Instant::ZERO,
                 stop: None,
                 transport,

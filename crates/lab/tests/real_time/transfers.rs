@@ -1,6 +1,11 @@
 //! Whole transfers: every byte is compared, every path carries some, and the kernel's counters know of
 //! joins and of nothing that went wrong.
 
+use std::ops::ControlFlow;
+
+use gargalo_flow::FlowSpec;
+use gargalo_units::Duration;
+
 use crate::Test;
 use crate::case::*;
 
@@ -20,6 +25,7 @@ pub const TESTS: &[Test] = &[
     ("checksums_that_either_side_asks_for", checksums),
     ("backups_carry_nothing_while_there_is_another", backups),
     ("a_scheduler_by_name_and_long_data_numbers", redundant),
+    ("plain_flows_take_their_path", plain_paths),
 ];
 
 /// What a kernel counts when something goes wrong.
@@ -188,4 +194,46 @@ fn redundant() {
     is_clean(&done, &case, 2);
     let counters = done.counters(1);
     assert!(counters.grew("DuplicateData") > 1000, "{counters:?}");
+}
+
+/// Plain TCP takes the path that it names in both directions, between any stacks, and where the hosts' other flows use
+/// Multipath TCP.
+fn plain_paths() {
+    for who in [OURS, OURS_TO_KERNEL, KERNEL_TO_OURS, KERNELS] {
+        for beside in [false, true] {
+            let case = Case {
+                plain: true,
+                path: 1,
+                ..Case::new(who, &[(40, 5), (10, 30)], 1_000_000)
+            };
+            let mut spec = case.spec();
+            if beside {
+                let several = Case::new(who, &case.paths, 1_000_000).spec();
+                spec.flows
+                    .extend(several.flows.into_iter().map(|f| FlowSpec {
+                        id: 2,
+                        stream: "2".into(),
+                        ..f
+                    }));
+            }
+            let done = gargalo_lab::run(spec, &mut |_| ControlFlow::Continue(())).unwrap();
+            let found = &done.outcome.flows[0];
+            assert_eq!(
+                (found.failure.as_ref(), found.delivered.get()),
+                (None, 1_000_000),
+                "{who:?}"
+            );
+            let rtt = found.rtt.summary().unwrap();
+            assert!(
+                rtt.min >= Duration::from_millis(60),
+                "{who:?} {beside}: {rtt:?}"
+            );
+            let sent: Vec<u64> = done.outcome.links.iter().map(|l| l.sent_bytes).collect();
+            assert!(
+                sent[2] > 1_000_000 && sent[3] > 10_000,
+                "{who:?} {beside}: {sent:?}"
+            );
+            assert!(beside || sent[..2] == [0, 0], "{who:?}: {sent:?}");
+        }
+    }
 }

@@ -35,7 +35,7 @@ struct Case<'a> {
     /// Created where the outcome does not know a route.
     routing: Option<Routing>,
     /// Routes and least delays found so far.
-    routes: BTreeMap<(u32, u32), Option<Vec<u32>>>,
+    routes: BTreeMap<(u32, u32, u8), Option<Vec<u32>>>,
     delays: BTreeMap<(u32, u32), Duration>,
 }
 
@@ -114,13 +114,14 @@ impl Case<'_> {
         if moves || f.multipath.is_some() {
             return None;
         }
-        let known = self.out.routes.get(&(from, to));
+        let path = self.template(f).map_or(0, |t| t.path);
+        let known = self.out.routes.get(&(from, to, path));
         if known.is_some() {
             return known.map(Vec::as_slice);
         }
         let routing = self.routing.get_or_insert_with(|| routing(self.scenario));
-        let found = self.routes.entry((from, to));
-        let found = found.or_insert_with(|| routing.route(from, to));
+        let found = self.routes.entry((from, to, path));
+        let found = found.or_insert_with(|| routing.nth(from, to, path));
         found.as_deref()
     }
 

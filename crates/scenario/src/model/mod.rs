@@ -123,7 +123,7 @@ settings! {
 settings! {
     /// Two hosts, `client` and `server`, joined by several disjoint paths `path0`, `path1`, ….
     ///
-    /// A transport with one path uses the first.
+    /// A flow over a transport with one path takes the first, or the one that its `path` names.
     pub struct Multipath as "Multipath" {
         /// The paths; up is from client to server.
         paths: Vec<Link>, items 1..=256;

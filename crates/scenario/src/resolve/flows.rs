@@ -9,7 +9,7 @@ use gargalo_workload::{Carrier, Workload};
 
 use super::routes::{self, Routes};
 use super::{Context, Network, hosts, mptcp, quic, sourced, transport};
-use crate::model::{self, Flow as Spec, RecordName, Scenario};
+use crate::model::{self, Flow as Spec, RecordName, Scenario, Topology};
 use crate::quantity::StartJitter;
 use crate::resolved::{Flow, Group, Transport};
 
@@ -54,7 +54,8 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
             cx.error(&format!("{at}.count"), "too many", message, help.to_owned());
             break;
         }
-        let Some(ways) = ways(&ends, &at, (net, &mut routes), &mut longest, cx) else {
+        let path = path(spec, &raw.topology, &at, cx);
+        let Some(ways) = ways((&ends, path), &at, (net, &mut routes), &mut longest, cx) else {
             continue;
         };
         let mtu = match spec.transport {
@@ -62,6 +63,7 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
             _ => ways.mtu,
         };
         let mut transport = transport::resolve(&spec.transport, mtu, &at, cx);
+        takes_one_path(spec, &transport, &at, cx);
         let placed = place(&mut transport, &ends, &at, (net, &routes), cx);
         out.transports[i] = transport::written_out(&transport, &placed);
         let common = Flow {
@@ -70,6 +72,7 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
             is_labelled: spec.label.is_some(),
             from: 0,
             to: 0,
+            path,
             start,
             start_jitter: Duration::ZERO,
             stop,
@@ -168,7 +171,7 @@ struct Ways {
 /// Finds the routes of an entry's copies, and records for each of their links the longest round trip over it; `None`:
 /// a copy has no route.
 fn ways(
-    ends: &[(usize, usize)],
+    (ends, path): (&[(usize, usize)], u8),
     at: &str,
     (net, routes): (&Network, &mut Routes),
     longest: &mut [Option<Duration>],
@@ -185,7 +188,7 @@ fn ways(
             continue;
         }
         seen = Some((from, to));
-        let Some(route) = routes.find(from, to) else {
+        let Some(route) = routes.find(from, to, path) else {
             let (a, b) = (&net.nodes[from].name, &net.nodes[to].name);
             let message = format!("there is no path from \"{a}\" to \"{b}\"");
             let help = "add a link, or correct the flow's hosts; hosts do not forward packets";
@@ -201,6 +204,58 @@ fn ways(
         }
     }
     Some(found)
+}
+
+/// The number of the path that an entry's flows take; after an error the usual one.
+fn path(spec: &Spec, topology: &Topology, at: &str, cx: &mut Context<'_>) -> u8 {
+    let Some(path) = spec.path else { return 0 };
+    let (label, message, help) = match topology {
+        Topology::Multipath(t) if usize::from(path) < t.paths.len() => return path,
+        Topology::Multipath(t) if t.paths.len() == 1 => (
+            "no such path",
+            format!("there is no path{path}: the only path is path0"),
+            "give 0, or leave it out".to_owned(),
+        ),
+        Topology::Multipath(t) => {
+            let last = t.paths.len() - 1;
+            (
+                "no such path",
+                format!("there is no path{path}: the paths are path0 to path{last}"),
+                format!("give 0 to {last}, or leave it out: then it is 0"),
+            )
+        }
+        other => (
+            "only with topology.multipath",
+            format!("path = {path} with topology.{}", other.kind()),
+            "leave it out; a choice of paths is in [topology.multipath] only".to_owned(),
+        ),
+    };
+    cx.error(&format!("{at}.path"), label, message, help);
+    0
+}
+
+/// Reports an error if a path is chosen for a transport that takes several.
+fn takes_one_path(spec: &Spec, transport: &Transport, at: &str, cx: &mut Context<'_>) {
+    let Some(path) = spec.path else { return };
+    let (name, help) = match transport {
+        Transport::Mptcp(m) if m.spec.links.is_some() => (
+            "Multipath TCP",
+            "leave it out: `links` names the paths that the connection takes".to_owned(),
+        ),
+        Transport::Mptcp(_) => (
+            "Multipath TCP",
+            format!(
+                "leave it out, or name the paths of the connection: `links = [\"path{path}\"]` under transport.mptcp"
+            ),
+        ),
+        Transport::Quic(q) if q.paths() > 1 => (
+            "multipath QUIC",
+            "leave it out, or `multipath` of transport.quic".to_owned(),
+        ),
+        _ => return,
+    };
+    let message = format!("path = {path} for {name}, which takes several paths");
+    cx.error(&format!("{at}.path"), "one path of several", message, help);
 }
 
 /// The label of an entry in results.

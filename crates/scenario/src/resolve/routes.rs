@@ -19,9 +19,9 @@ impl Routes {
         Self(Routing::new(hosts, links))
     }
 
-    /// The route between two nodes, if there is one.
-    pub(crate) fn find(&mut self, from: usize, to: usize) -> Option<Route> {
-        let route = self.0.route(from as u32, to as u32)?;
+    /// The route between two nodes on the path of this number, if there is one.
+    pub(crate) fn find(&mut self, from: usize, to: usize, path: u8) -> Option<Route> {
+        let route = self.0.nth(from as u32, to as u32, path)?;
         let step = |d: u32| (d as usize / 2, d % 2 == 1);
         Some(route.into_iter().map(step).collect())
     }

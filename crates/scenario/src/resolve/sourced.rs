@@ -69,12 +69,28 @@ pub(crate) fn expand(
         Workload::Web(w) => {
             let (number, link) = ((w.sessions, "sessions"), w.link.as_deref());
             let at = format!("{path}.web");
-            sources::single(number, w.load, link, ends, &at, (net, routes), cx)
+            sources::single(
+                number,
+                w.load,
+                link,
+                ends,
+                &at,
+                (net, routes, common.path),
+                cx,
+            )
         }
         Workload::Ftp(f) => {
             let (number, link) = ((f.files, "files"), f.link.as_deref());
             let at = format!("{path}.ftp");
-            sources::single(number, f.load, link, ends, &at, (net, routes), cx)
+            sources::single(
+                number,
+                f.load,
+                link,
+                ends,
+                &at,
+                (net, routes, common.path),
+                cx,
+            )
         }
         Workload::Mix(m) => return mix(m, common, ends, window, &path, (net, routes), cx),
         _ => None,
@@ -119,7 +135,15 @@ fn mix(
 ) -> Made {
     let at = format!("{path}.mix");
     let (shares, link) = (m.shares, m.link.as_deref());
-    let Some(parts) = sources::both(m.load, link, m.direction, ends, &at, (net, routes), cx) else {
+    let Some(parts) = sources::both(
+        m.load,
+        link,
+        m.direction,
+        ends,
+        &at,
+        (net, routes, common.path),
+        cx,
+    ) else {
         return Vec::new();
     };
     let mut made = Vec::new();

@@ -32,7 +32,7 @@ pub(crate) fn single(
     link: Option<&str>,
     pairs: &[(usize, usize)],
     at: &str,
-    (net, routes): (&Network, &mut Routes),
+    (net, routes, path): (&Network, &mut Routes, u8),
     cx: &mut Context<'_>,
 ) -> Option<Part> {
     let demand = match (number, load) {
@@ -62,7 +62,7 @@ pub(crate) fn single(
             (Demand::PerSecond(n.0), None)
         }
         (None, Some(load)) => {
-            let asked = asked(load, link, pairs, at, (net, routes), cx)?;
+            let asked = asked(load, link, pairs, at, (net, routes, path), cx)?;
             let forward = asked.rates.0;
             let loaded = asked.link.map(|(link, down)| Loaded {
                 link,
@@ -105,10 +105,10 @@ pub(crate) fn both(
     direction: MixDirection,
     pairs: &[(usize, usize)],
     at: &str,
-    (net, routes): (&Network, &mut Routes),
+    (net, routes, path): (&Network, &mut Routes, u8),
     cx: &mut Context<'_>,
 ) -> Option<Vec<Way>> {
-    let asked = asked(load, link, pairs, at, (net, routes), cx)?;
+    let asked = asked(load, link, pairs, at, (net, routes, path), cx)?;
     // Without a link the direction of the flow is up.
     let is_down = asked.link.is_some_and(|l| l.1);
     let swapped: Vec<(usize, usize)> = pairs.iter().map(|&(a, b)| (b, a)).collect();
@@ -154,7 +154,7 @@ fn asked(
     link: Option<&str>,
     pairs: &[(usize, usize)],
     at: &str,
-    (net, routes): (&Network, &mut Routes),
+    (net, routes, path): (&Network, &mut Routes, u8),
     cx: &mut Context<'_>,
 ) -> Option<Asked> {
     let key = format!("{at}.load");
@@ -175,7 +175,7 @@ fn asked(
         cx.error(&key, "too much", message, help);
         return None;
     }
-    let found = find(link, pairs, at, (net, routes), cx)?;
+    let found = find(link, pairs, at, (net, routes, path), cx)?;
     let Some((index, down)) = found else {
         let Load::Rate(rate) = load else {
             let message = "no link on the way has a rate that the load could be a share of";
@@ -238,14 +238,14 @@ fn find(
     link: Option<&str>,
     pairs: &[(usize, usize)],
     at: &str,
-    (net, routes): (&Network, &mut Routes),
+    (net, routes, path): (&Network, &mut Routes, u8),
     cx: &mut Context<'_>,
 ) -> Option<Option<(usize, bool)>> {
     let key = format!("{at}.link");
     let named = link.and_then(|name| net.links.iter().position(|l| l.name == name));
     let mut found = None;
     for &(from, to) in pairs {
-        let route = routes.find(from, to)?;
+        let route = routes.find(from, to, path)?;
         let this = match link {
             Some(name) => {
                 let Some(index) = named else {

@@ -109,6 +109,70 @@ fn slips_are_told_with_line_and_fix() {
 }
 
 #[test]
+fn a_path_is_one_of_the_topology_for_a_transport_that_takes_one() {
+    let with = |flow: &str| format!("{PATHS}{flow}\n");
+    let chosen = |flow: &str| ok(&with(flow)).flows[0].path;
+    assert_eq!(chosen("transport.tcp = {}"), 0);
+    let datagrams = "udp = {}\nworkload.cbr = { rate = \"1Mbit/s\" }";
+    for transport in ["tcp = {}", "quic = {}", datagrams] {
+        assert_eq!(chosen(&format!("path = 1\ntransport.{transport}")), 1);
+    }
+    let single = "path = 1\ntransport.quic = { multipath = false }";
+    assert_eq!(chosen(single), 1);
+    let copies = ok(&with("path = 1\ncount = 3\ntransport.tcp = {}"));
+    assert!(copies.flows.iter().all(|f| f.path == 1));
+    assert_eq!(copies.document["flows"][0]["path"], 1);
+    assert_eq!(copies.to_json()["flows"][2]["path"], 1);
+    let hash = |flow: &str| ok(&with(flow)).hash();
+    let usual = hash("transport.tcp = {}");
+    assert_eq!(usual, hash("path = 0\ntransport.tcp = {}"));
+    assert_ne!(usual, hash("path = 1\ntransport.tcp = {}"));
+
+    let rejected = |flow: &str, message: &str, help: &str| {
+        let text = with(flow);
+        rejects(&text, message, help, 7);
+        assert_eq!(bad(&text).iter().count(), 1, "{flow}");
+    };
+    let tcp = "path = 2\ntransport.tcp = {}";
+    rejected(
+        tcp,
+        "there is no path2: the paths are path0 to path1",
+        "give 0 to 1",
+    );
+    let (message, help) = ("the only path is path0", "give 0, or leave it out");
+    let one = with(tcp).replace(", { rate = \"2Mbit/s\" }", "");
+    rejects(&one, message, help, 7);
+    rejected(
+        "path = 1\ntransport.mptcp = {}",
+        "path = 1 for Multipath TCP, which takes several paths",
+        "links = [\"path1\"]",
+    );
+    rejected(
+        "path = 1\ntransport.mptcp = { links = [\"path0\"] }",
+        "path = 1 for Multipath TCP",
+        "leave it out: `links` names the paths",
+    );
+    rejected(
+        "path = 1\ntransport.quic = { multipath = 2 }",
+        "path = 1 for multipath QUIC",
+        "or `multipath`",
+    );
+    rejected("path = 256\ntransport.tcp = {}", "256", "255");
+    for topology in ["simple", "dumbbell"] {
+        let link = ["link", "bottleneck"][usize::from(topology == "dumbbell")];
+        let text = format!(
+            "duration = \"1s\"\n[topology.{topology}]\n{link} = {{}}\n[[flows]]\nfrom = \"HOST\"\n\
+             to = \"PEER\"\npath = 0\ntransport.tcp = {{}}\n"
+        );
+        let names =
+            [("client", "server"), ("left0", "right0")][usize::from(topology == "dumbbell")];
+        let text = text.replace("HOST", names.0).replace("PEER", names.1);
+        let message = format!("path = 0 with topology.{topology}");
+        rejects(&text, &message, "[topology.multipath]", 7);
+    }
+}
+
+#[test]
 fn an_address_that_leads_nowhere_is_no_address() {
     let text = "duration = \"10s\"\n[topology.graph]\nnodes = [\"a\", \"b\", \"c\", \"r\"]\n\
         links = [{ from = \"a\", to = \"r\" }, { from = \"b\", to = \"r\" }, { from = \"c\", to = \"r\" }]\n\

@@ -67,6 +67,7 @@ fn source(model: Model, demand: Demand) -> GeneratorSpec {
         label: "background".into(),
         stream: "0".into(),
         pairs: vec![(0, 1)],
+        path: 0,
         start: Instant::ZERO,
         stop: None,
         transport: cubic(),

@@ -99,6 +99,7 @@ pub fn flow(id: u64, from: u32, to: u32, transport: TransportSpec, workload: Wor
         stream: id.to_string().into(),
         from,
         to,
+        path: 0,
         start: Instant::ZERO,
         stop: None,
         transport,
