@@ -122,6 +122,37 @@ def test_a_window_of_a_thousand_segments_caps_the_rate_and_no_cap_does_not():
     assert used["flow_goodput_bps"] * 1500 / 1460 == pytest.approx(used["main_utilization"] * 200e6)
 
 
+def test_the_parking_lot_is_one_of_the_topologies(monkeypatch):
+    """The graph of the study is `topology.parking-lot`, without its random part of the delays."""
+    monkeypatch.setattr("gargalo.studies.high_speed_tcp.scenarios.JITTER_S", 0.0)
+    graph = parking_lot(
+        ["cubic", "reno", "htcp", "bic"], **{**ONE, "mbps": 20, "load": 0.2, "duration_s": 20.0}
+    )
+    # Main flows alternate between the round trips.
+    hosts = {f"{end}{i}": f"{end}{i % 2}-{i // 2}" for end in ("left", "right") for i in range(4)}
+    lot = {
+        "hops": 3,
+        "bottleneck": {"rate": "20Mbit/s", "delay": "14ms", "queue": {"droptail": "2500 packets"}},
+        "access": {"rate": "200Mbit/s", "queue": {"droptail": "100000 packets"}},
+        "groups": [{"pairs": 2, "rtt": "90ms"}, {"pairs": 2, "rtt": "180ms"}],
+        "cross": {"rtt": "30ms"},
+    }
+    flows = [
+        {**f, **{end: hosts.get(f[end], f[end]) for end in ("from", "to")}} for f in graph["flows"]
+    ]
+    by_hand = lib.run(graph)
+    by_name = lib.run({**graph, "flows": flows, "topology": {"parking-lot": lot}})
+    assert by_name.flows.drop("from", "to").equals(by_hand.flows.drop("from", "to"))
+    assert by_name.flow_samples.equals(by_hand.flow_samples)
+    assert by_name.summary == by_hand.summary
+    for run in (by_name, by_hand):
+        assert run.flows["rtt_min_s"].to_list() == pytest.approx([0.09, 0.18] * 2, abs=5e-3)
+    bottlenecks = [
+        [link for link in run.links if "bottleneck" in link["name"]] for run in (by_name, by_hand)
+    ]
+    assert bottlenecks[0] == bottlenecks[1]
+
+
 def test_a_parking_lot_measures_protocols_by_round_trip():
     scenario = parking_lot(
         [p for p in ("reno", "cubic") for _ in range(2)],

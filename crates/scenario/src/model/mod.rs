@@ -107,9 +107,11 @@ settings! {
     /// A chain of bottlenecks that a long flow shares with cross traffic on each.
     ///
     /// Bottleneck i leads from `router`i to `router`i+1 and is named `bottleneck`i. Host `left` is at the
-    /// first router, `right` at the last; host `cross`i enters before bottleneck i and host `sink`i is
-    /// right behind it, so that a flow from `cross*` to `sink*` loads every bottleneck once. Access links
-    /// are named after their ends, like `cross0-router0` and `router1-sink0`; up is from left to right.
+    /// first router, `right` at the last; with `groups` there are `left`g-i and `right`g-i for pair i of
+    /// group g, so that `left0-*` and `right0-*` are the first group. Host `cross`i enters before bottleneck
+    /// i and host `sink`i is right behind it, so that a flow from `cross*` to `sink*` loads every bottleneck
+    /// once; with several pairs, hosts i + hops, i + 2 hops, … are at bottleneck i, too. Access links are
+    /// named after their ends, like `cross0-router0` and `router1-sink0`; up is from left to right.
     pub struct ParkingLot as "ParkingLot" {
         /// Number of bottlenecks.
         hops: u32, in 1..=1000;
@@ -117,6 +119,33 @@ settings! {
         access: Option<Link> = None;
         /// The links between routers: one for all, or a list with one for each hop.
         bottleneck: OneOrMany;
+        /// Hosts whose flows cross all bottlenecks, in groups that differ in their round trip. Default: the
+        /// pair `left` and `right`.
+        groups: Vec<ParkingLotGroup> = Vec::new(), items 0..=1000;
+        /// Hosts whose flows cross one bottleneck.
+        cross: ParkingLotCross = ParkingLotCross::default();
+    }
+}
+
+settings! {
+    /// Pairs of hosts at both ends of a parking lot.
+    pub struct ParkingLotGroup: Copy as "ParkingLotGroup" {
+        /// Number of pairs.
+        pairs: u32 = 1, in 1..=10_000;
+        /// Round trip between two hosts of a pair without queues. The access links share equally what the
+        /// bottlenecks leave of it. Default: it follows from the delay of `access`.
+        rtt: Option<Duration> = None;
+    }
+}
+
+settings! {
+    /// Pairs of hosts at each bottleneck of a parking lot.
+    pub struct ParkingLotCross: Copy as "ParkingLotCross" {
+        /// Number of pairs at each bottleneck.
+        pairs: u32 = 1, in 1..=10_000;
+        /// Round trip between two hosts of a pair without queues. The access links share equally what the
+        /// bottleneck leaves of it. Default: it follows from the delay of `access`.
+        rtt: Option<Duration> = None;
     }
 }
 

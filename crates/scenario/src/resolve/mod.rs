@@ -6,6 +6,7 @@ mod lab;
 mod links;
 mod mptcp;
 mod network;
+mod parking_lot;
 mod quic;
 mod routes;
 mod sourced;

@@ -5,7 +5,7 @@ use gargalo_units::nearest;
 use crate::model::{Link, OneOrMany, Topology};
 use crate::resolved::Node;
 
-use super::{Context, Network, did_you_mean};
+use super::{Context, Network, did_you_mean, parking_lot};
 
 /// Lowers a topology to nodes and links; also returns its kind.
 pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str, Network) {
@@ -46,32 +46,7 @@ pub(crate) fn lower(topology: &Topology, cx: &mut Context<'_>) -> (&'static str,
             "dumbbell"
         }
         Topology::ParkingLot(t) => {
-            let hops = t.hops as usize;
-            let at = "topology.parking-lot.bottleneck";
-            if !counts(Some(&t.bottleneck), hops, at, "hops", cx) {
-                return ("parking-lot", net);
-            }
-            let (left, right) = (net.host("left"), net.host("right"));
-            let cross: Vec<_> = (0..hops).map(|i| net.host(&format!("cross{i}"))).collect();
-            let sinks: Vec<_> = (0..hops).map(|i| net.host(&format!("sink{i}"))).collect();
-            let routers: Vec<_> = (0..=hops)
-                .map(|i| net.router(&format!("router{i}")))
-                .collect();
-            let bottlenecks = Links::of(Some(&t.bottleneck), at);
-            for (i, ends) in routers.windows(2).enumerate() {
-                let (link, at) = bottlenecks.nth(i);
-                net.link(&format!("bottleneck{i}"), (ends[0], ends[1]), link, &at);
-            }
-            let at = "topology.parking-lot.access";
-            let access = t.access.clone().unwrap_or_default();
-            let mut link = |name: &str, ends| net.link(name, ends, &access, at);
-            link("left-router0", (left, routers[0]));
-            link(&format!("router{hops}-right"), (routers[hops], right));
-            for i in 0..hops {
-                link(&format!("cross{i}-router{i}"), (cross[i], routers[i]));
-                let (i, router) = (i, routers[i + 1]);
-                link(&format!("router{}-sink{i}", i + 1), (router, sinks[i]));
-            }
+            parking_lot::lower(t, &mut net, cx);
             "parking-lot"
         }
         Topology::Graph(t) => {
@@ -173,7 +148,13 @@ fn graph(t: &crate::model::Graph, net: &mut Network, cx: &mut Context<'_>) {
 }
 
 /// Checks that a list has as many items as needed.
-fn counts(list: Option<&OneOrMany>, n: usize, at: &str, what: &str, cx: &mut Context<'_>) -> bool {
+pub(super) fn counts(
+    list: Option<&OneOrMany>,
+    n: usize,
+    at: &str,
+    what: &str,
+    cx: &mut Context<'_>,
+) -> bool {
     let Some(OneOrMany::Many(list)) = list else {
         return true;
     };
@@ -186,20 +167,20 @@ fn counts(list: Option<&OneOrMany>, n: usize, at: &str, what: &str, cx: &mut Con
 }
 
 /// Links: one for all, or one for each.
-struct Links<'a> {
+pub(super) struct Links<'a> {
     links: Option<&'a OneOrMany>,
     usual: Link,
     at: &'a str,
 }
 
 impl<'a> Links<'a> {
-    fn of(links: Option<&'a OneOrMany>, at: &'a str) -> Self {
+    pub(super) fn of(links: Option<&'a OneOrMany>, at: &'a str) -> Self {
         let usual = Link::default();
         Self { links, usual, at }
     }
 
     /// The i-th link, and the path at which it was written.
-    fn nth(&self, i: usize) -> (&Link, String) {
+    pub(super) fn nth(&self, i: usize) -> (&Link, String) {
         match self.links {
             None => (&self.usual, self.at.to_owned()),
             Some(OneOrMany::One(link)) => (link, self.at.to_owned()),
@@ -216,10 +197,10 @@ impl Network {
         });
         self.nodes.len() - 1
     }
-    fn host(&mut self, name: &str) -> usize {
+    pub(super) fn host(&mut self, name: &str) -> usize {
         self.node(name, true)
     }
-    fn router(&mut self, name: &str) -> usize {
+    pub(super) fn router(&mut self, name: &str) -> usize {
         self.node(name, false)
     }
 }

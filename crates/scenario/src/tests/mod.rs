@@ -7,6 +7,7 @@ mod grammar;
 mod kernel;
 mod memory;
 mod mptcp;
+mod parking_lot;
 mod places;
 mod quic;
 mod repeats;

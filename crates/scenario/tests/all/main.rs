@@ -7,6 +7,7 @@ mod background_load;
 mod exchange;
 mod measure;
 mod mptcp;
+mod parking_lot;
 mod paths;
 mod quic;
 mod send_buffer;
