@@ -130,7 +130,7 @@ paths = [
     text = scenario(
         "path = 1\ntransport.tcp = {}",
         "path = 2\ntransport.quic = {}",
-        'path = 1\ncount = 2\ntransport.udp = {}\nworkload.cbr = "200kbit/s"',
+        'path = 1\ncount = 2\ntransport.udp = {}\nworkload.cbr = { rate = "200kbit/s" }',
         'path = 2\ntransport.tcp = {}\nworkload.ftp = { load = "10%" }',
         head=head,
     )

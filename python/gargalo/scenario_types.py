@@ -285,6 +285,8 @@ class Flow:
     """The host that sends the data (with requests: that asks for it). `left*` puts copy i on host `left`i."""
     label: str | None = None
     """Name in results and pictures; results are grouped by it. Default: the congestion control, or `udp`."""
+    path: int | None = None
+    """The path of `topology.multipath` that it takes in both directions, by number: 1 is `path1`. Multipath TCP and multipath QUIC choose among all paths themselves. Default: 0."""
     record: str | None = None
     """What is kept of it: a row in the tables, or no more than totals in the summary. Default: `full`, for web, ftp and mix `summary`."""
     start: str | None = None
@@ -717,8 +719,32 @@ class ParkingLot:
     """The links between hosts and routers. Default: perfect wires."""
     bottleneck: Link | Mapping[str, Any] | Sequence[Link | Mapping[str, Any]]
     """The links between routers: one for all, or a list with one for each hop."""
+    cross: ParkingLotCross | Mapping[str, Any] | None = None
+    """Hosts whose flows cross one bottleneck."""
+    groups: Sequence[ParkingLotGroup | Mapping[str, Any]] | None = None
+    """Hosts whose flows cross all bottlenecks, in groups that differ in their round trip. Default: the pair `left` and `right`."""
     hops: int
     """Number of bottlenecks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParkingLotCross:
+    """Pairs of hosts at each bottleneck of a parking lot."""
+
+    pairs: int | None = None
+    """Number of pairs at each bottleneck."""
+    rtt: str | None = None
+    """Round trip between two hosts of a pair without queues. The access links share equally what the bottleneck leaves of it. Default: it follows from the delay of `access`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParkingLotGroup:
+    """Pairs of hosts at both ends of a parking lot."""
+
+    pairs: int | None = None
+    """Number of pairs."""
+    rtt: str | None = None
+    """Round trip between two hosts of a pair without queues. The access links share equally what the bottlenecks leave of it. Default: it follows from the delay of `access`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1334,6 +1360,8 @@ __all__ = [
     "OnOff",
     "PacingMap",
     "ParkingLot",
+    "ParkingLotCross",
+    "ParkingLotGroup",
     "PeriodMap",
     "Pie",
     "Policer",

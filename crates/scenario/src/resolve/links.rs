@@ -2,8 +2,8 @@
 
 use gargalo_link::{LinkConfig, QueueLimit};
 
-use super::Network;
-use crate::model;
+use super::{Context, Network};
+use crate::model::{Link as Spec, OneOrMany};
 use crate::resolved::Link;
 
 /// A queue limit in bandwidth-delay products.
@@ -18,7 +18,7 @@ pub(crate) struct BdpLimit {
 
 impl Network {
     /// Adds a link; `at` is the path at which it was written.
-    pub(crate) fn link(&mut self, name: &str, ends: (usize, usize), spec: &model::Link, at: &str) {
+    pub(crate) fn link(&mut self, name: &str, ends: (usize, usize), spec: &Spec, at: &str) {
         let mut link = Link {
             name: name.to_owned(),
             a: ends.0 as u32,
@@ -43,4 +43,46 @@ impl Network {
 /// The least base delay of a direction.
 pub(crate) fn base_delay(config: &LinkConfig) -> gargalo_units::Duration {
     config.delay.minimum()
+}
+
+/// Checks that a list has as many items as needed.
+pub(super) fn counts(
+    list: Option<&OneOrMany>,
+    n: usize,
+    at: &str,
+    what: &str,
+    cx: &mut Context<'_>,
+) -> bool {
+    let Some(OneOrMany::Many(list)) = list else {
+        return true;
+    };
+    if list.len() != n {
+        let message = format!("{} links are given for {what} = {n}", list.len());
+        let help = format!("give {n}, or one table for all, or correct {what}");
+        cx.error(at, "count mismatch", message, help);
+    }
+    list.len() == n
+}
+
+/// Links: one for all, or one for each.
+pub(super) struct Links<'a> {
+    links: Option<&'a OneOrMany>,
+    usual: Spec,
+    at: &'a str,
+}
+
+impl<'a> Links<'a> {
+    pub(super) fn of(links: Option<&'a OneOrMany>, at: &'a str) -> Self {
+        let usual = Spec::default();
+        Self { links, usual, at }
+    }
+
+    /// The i-th link, and the path at which it was written.
+    pub(super) fn nth(&self, i: usize) -> (&Spec, String) {
+        match self.links {
+            None => (&self.usual, self.at.to_owned()),
+            Some(OneOrMany::One(link)) => (link, self.at.to_owned()),
+            Some(OneOrMany::Many(links)) => (&links[i], format!("{}.{i}", self.at)),
+        }
+    }
 }

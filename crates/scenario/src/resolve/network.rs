@@ -2,9 +2,10 @@
 
 use gargalo_units::nearest;
 
-use crate::model::{Link, OneOrMany, Topology};
+use crate::model::Topology;
 use crate::resolved::Node;
 
+use super::links::{Links, counts};
 use super::{Context, Network, did_you_mean, parking_lot};
 
 /// Lowers a topology to nodes and links; also returns its kind.
@@ -143,48 +144,6 @@ fn graph(t: &crate::model::Graph, net: &mut Network, cx: &mut Context<'_>) {
                     net.nodes[n].is_host = true;
                 }
             }
-        }
-    }
-}
-
-/// Checks that a list has as many items as needed.
-pub(super) fn counts(
-    list: Option<&OneOrMany>,
-    n: usize,
-    at: &str,
-    what: &str,
-    cx: &mut Context<'_>,
-) -> bool {
-    let Some(OneOrMany::Many(list)) = list else {
-        return true;
-    };
-    if list.len() != n {
-        let message = format!("{} links are given for {what} = {n}", list.len());
-        let help = format!("give {n}, or one table for all, or correct {what}");
-        cx.error(at, "count mismatch", message, help);
-    }
-    list.len() == n
-}
-
-/// Links: one for all, or one for each.
-pub(super) struct Links<'a> {
-    links: Option<&'a OneOrMany>,
-    usual: Link,
-    at: &'a str,
-}
-
-impl<'a> Links<'a> {
-    pub(super) fn of(links: Option<&'a OneOrMany>, at: &'a str) -> Self {
-        let usual = Link::default();
-        Self { links, usual, at }
-    }
-
-    /// The i-th link, and the path at which it was written.
-    pub(super) fn nth(&self, i: usize) -> (&Link, String) {
-        match self.links {
-            None => (&self.usual, self.at.to_owned()),
-            Some(OneOrMany::One(link)) => (link, self.at.to_owned()),
-            Some(OneOrMany::Many(links)) => (&links[i], format!("{}.{i}", self.at)),
         }
     }
 }

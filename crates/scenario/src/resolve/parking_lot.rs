@@ -3,8 +3,7 @@
 use gargalo_link::Delay;
 use gargalo_units::Duration;
 
-use super::links::base_delay;
-use super::network::{Links, counts};
+use super::links::{Links, base_delay, counts};
 use super::{Context, Network};
 use crate::model::{Link, ParkingLot};
 
@@ -102,8 +101,7 @@ fn accesses(
         let (what, at) = ("the chain of bottlenecks", format!("groups.{g}"));
         fits(group.rtt, (all, what), &at, cx)
     });
-    // All groups are checked.
-    let groups_fit = groups.fold(true, |before, fits| before && fits);
+    let misfits = groups.filter(|fits| !fits).count();
     // The first of the longest.
     let longest = trips
         .iter()
@@ -114,7 +112,7 @@ fn accesses(
         let what = format!("bottleneck{i}");
         fits(t.cross.rtt, (*trip, &what), "cross", cx)
     });
-    if !groups_fit || !cross_fits {
+    if misfits > 0 || !cross_fits {
         return None;
     }
     let access = |rtt: Option<Duration>, least: Duration| match rtt {
