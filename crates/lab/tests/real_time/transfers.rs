@@ -204,6 +204,7 @@ fn plain_paths() {
             let case = Case {
                 plain: true,
                 path: 1,
+                sample: Some(Duration::from_millis(50)),
                 ..Case::new(who, &[(40, 5), (10, 30)], 1_000_000)
             };
             let mut spec = case.spec();
