@@ -198,7 +198,7 @@ def overview(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def heads(found: Mapping[str, Any]) -> list[str]:
     """Return the heads of the table of a work."""
     first, *others = pages.readings(found)
-    return ["item", "it says", first, *others[:1], "stands"]
+    return ["item", "it says", "command", first, *others[:1], "stands"]
 
 
 def rows(work: Work, found: Mapping[str, Any]) -> Iterable[list[str]]:
@@ -206,8 +206,8 @@ def rows(work: Work, found: Mapping[str, Any]) -> Iterable[list[str]]:
     shown = pages.readings(found)[:2]
     for item in work.items:
         if not item.claim:
-            where = f"built: [{item.page}]({item.page}), `{item.command}`"
-            yield [item.place, item.text, *[""] * len(shown), where]
+            where = f"built: [{item.page}]({item.page})"
+            yield [item.place, item.text, f"`{item.command}`", *[""] * len(shown), where]
             continue
         claim = claim_of(found, item.claim)
         by_reading = {j["reading"]: j for j in pages.judgements(claim)}
@@ -215,7 +215,8 @@ def rows(work: Work, found: Mapping[str, Any]) -> Iterable[list[str]]:
         verdict, why = standing(claim)
         link = f"studies/results/{work.study}.md#{pages.anchor(claim)}"
         state = f"[{pages.sign(verdict)}]({link})" + (f": {why}" if why else "")
-        yield [item.place, item.text, *cells, state]
+        command = f"`{item.command or f'gargalo study {work.study}'}`"
+        yield [item.place, item.text, command, *cells, state]
 
 
 def claim_of(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -25,6 +25,7 @@ SMOLTCP: dict[str, Any] = {
 12 Mbit/s that it prints for a link of 24."""
 KEPT = frozenset({"congestion", "pacing"})
 WORK = (
+    "loss-lead",
     "loss-means",
     "loss-factor",
     "rate-means",
