@@ -285,8 +285,6 @@ LEAST_TRIED = 3
 """Hypotheses that are tried before a claim stays contradicted."""
 TRIED_LESS = {
     "mptcp-schedulers": {"default-leads", "adaptive", "background", "mpquic"},
-    "nsquic": {"many-nodes-apart"},
-    "userspace-bbr": {"parking-lot"},
 }
 """Contradicted claims for which there are fewer: an entry is to be removed with the readings that try it."""
 

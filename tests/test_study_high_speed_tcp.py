@@ -212,7 +212,9 @@ def test_tables_have_a_row_a_protocol_and_a_column_a_round_trip():
         {"experiment": "parking-inter", "load": 0.5, **goodput},
     ]
     frame = pl.DataFrame([{"protocol": None, "main_utilization": None} | r for r in rows])
-    found = {t.title: t.frame for t in tables(Context(QUICK, frame))}
+    assert not any("together" in t.title for t in tables(Context(QUICK, frame)))
+    night = STUDY.profiles["night"]
+    found = {t.title: t.frame for t in tables(Context(night, frame))}
     dumbbell_table = found["All protocols together, dumbbell"]
     assert dumbbell_table.height == 2 * len(PROTOCOLS) - 1
     lot = found["All protocols together, parking lot"]

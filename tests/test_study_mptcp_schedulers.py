@@ -215,7 +215,7 @@ def test_without_runs_claims_are_inconclusive_with_the_reason(quick):
 def test_figures_and_tables_of_all_kinds(quick):
     context = made_up(quick)
     drawn = figures(context)
-    assert {f.group for f in drawn} == {"E1", "E2", "paths", "new"}
+    assert {f.group for f in drawn} == {"E1", "E2", "paths", "spread", "new"}
     assert len({f.title for f in drawn}) == len(drawn)
     titles = {e.title for e in STUDY.experiments if e.name not in ("uncoupled", "traces")}
     assert {t.title for t in tables(context)} == titles

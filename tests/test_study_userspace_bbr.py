@@ -128,6 +128,7 @@ def test_readings_give_bbr_its_stack():
         "96-kib": ("send_buffer", "96KiB"),
         "128-kib": ("send_buffer", "128KiB"),
         "64-mib": ("send_buffer", "64MiB"),
+        "newreno": ("recovery", "newreno"),
         "rto-1s": ("min_rto", "1s"),
         "two-samples": ("congestion", {"bbr": {"bandwidth_window": 2}}),
         "gain-1": ("congestion", {"bbr": {"cwnd_gain": 1, "extra_acked_gain": 0}}),
