@@ -121,6 +121,18 @@ def test_a_damaged_segment_costs_the_runs_in_it(finished, tmp_path):
     assert repaired.frame().drop(TIMES).equals(finished.frame().drop(TIMES))
 
 
+def test_measures_removed_after_the_end_are_told_as_such(finished, tmp_path):
+    store = tmp_path / "s"
+    shutil.copytree(finished.store.path, store)
+    (table,) = (t for t in finished.store.tables() if t.startswith("measures-"))
+    for file in (store / table).rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(sweeps.SweepError, match="removed meanwhile"):
+        sweeps.load(store).summary(metrics=["delivered_mb"])
+    with pytest.raises(sweeps.SweepError, match="has no figure"):
+        finished.summary(metrics=["delivered"])
+
+
 def test_a_damaged_segment_of_two_sweeps_is_moved_aside(tmp_path):
     store = tmp_path / "s"
     short = {"duration": "300ms"}

@@ -251,6 +251,8 @@ class Sweep:
         for name in chosen:
             if name not in frame.columns:
                 msg = f'the sweep has no figure "{name}"; figures: {", ".join(self.metrics)}'
+                if not frame.is_empty() and self._unmeasured():
+                    msg = f"what was measured in the runs of {self.store.path} was removed meanwhile: run the same command again"
                 raise SweepError(msg)
         return summarise(frame, self.labels, by, chosen, level, {**self.bounds, **(bounds or {})})
 
@@ -271,6 +273,12 @@ class Sweep:
     def _measures(self) -> list[str]:
         names = self.plan["_measure"].unique(maintain_order=True).drop_nulls().to_list()
         return [n for n in names if n in self.store.tables()]
+
+    def _unmeasured(self) -> bool:
+        """Whether a table of measures has no rows, though runs are to be measured."""
+        planned = self.plan["_measure"].unique().drop_nulls().to_list()
+        known = self.store.tables()
+        return any(n not in known or self._collect(n).is_empty() for n in planned)
 
     def _collect(self, table: str) -> pl.DataFrame:
         runs = self.plan["run"].to_list()
