@@ -287,3 +287,18 @@ def test_the_page_of_definitions_is_up_to_date():
 
     path = Path(ROOT) / "docs" / "metrics.md"
     assert path.read_text(encoding="utf-8") == page(), "run `python -m gargalo.metrics`"
+
+
+def test_of_several_links_only_the_named_one_counts():
+    both = pl.concat(
+        [link([0, 0.1], [0.5, 0.5]).with_columns(link=pl.lit("k")), link([0, 0.1], [1, 1])]
+    )
+    assert metrics.link_utilization(both, "l") == metrics.link_utilization(
+        link([0, 0.1], [1, 1]), "l"
+    )
+
+
+def test_starved_is_less_than_the_bound_and_nothing_arrived_is_unknown():
+    assert metrics.starved_share([0.5, 1.0, 2.0], 10.0) == approx(1 / 3)
+    assert metrics.duplicate_share(0, 0) is None
+    assert metrics.duplicate_share(1, 3) == approx(0.25)

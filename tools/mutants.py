@@ -41,7 +41,7 @@ CRATES = {
 }
 # Folders of the Python package, and the tests that are to notice.
 PACKAGES = {
-    "metrics": ("test_metrics", "test_statistics", "test_measure", "test_compare"),
+    "metrics": ("test_metrics", "test_statistics", "test_measure", "test_compare", "test_repeats"),
     "sweeps": (
         "test_sweep",
         "test_sweep_store",
