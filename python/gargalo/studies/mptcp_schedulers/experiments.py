@@ -166,19 +166,19 @@ KERNEL, OURS = "this machine's kernel, lab", "simulated"
 def kernel(profile: Profile) -> list[Job]:
     """Today's kernel in the lab, and the stack of a reading in the same networks: CUBIC, one subflow a path."""
     few = fewer(profile)
-    cells = [{**place, "congestion": "cubic", "mesh": sc.SINGLE} for place in FEW]
 
     def build(labels: dict[str, Any]) -> dict[str, Any]:
-        return upload(few, {**labels, "scheduler": sc.LL})
-
-    def in_lab(labels: dict[str, Any]) -> dict[str, Any]:
-        transport = sc.mptcp(labels["congestion"], sc.LL, sc.SINGLE)
+        transport = sc.mptcp(labels["congestion"], sc.LL, labels["mesh"])
         made = sc.transfer(paths_of(labels), transport, few.settings["lab_mb"])
-        return made | {"lab": {"stack": "kernel"}}
+        return made | ({"lab": {"stack": "kernel"}} if labels["sender"] == KERNEL else {})
 
-    theirs = jobs_of(few, "kernel", [{**c, "sender": KERNEL} for c in cells], in_lab)
-    ours = jobs_of(few, "kernel", [{**c, "sender": OURS} for c in cells], build)
-    return [replace(j, world="lab") for j in theirs] + ours
+    cells = [
+        {**place, "congestion": "cubic", "mesh": sc.SINGLE, "sender": sender}
+        for sender in (KERNEL, OURS)
+        for place in FEW
+    ]
+    jobs = jobs_of(few, "kernel", cells, build)
+    return [replace(j, world="lab") if j.labels["sender"] == KERNEL else j for j in jobs]
 
 
 def penalisation(profile: Profile) -> list[Job]:
