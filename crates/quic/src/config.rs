@@ -178,9 +178,7 @@ impl Config {
         let mut config = Self::read(&table, files)?;
         let usual = config.profile.config().congestion;
         if config.stack.is_noq() && config.congestion.name == usual.name {
-            for (key, value) in usual.params.iter() {
-                config.congestion.params.complete(key, value);
-            }
+            config.congestion.params.complete_with(&usual.params);
         }
         // An alias of one of ours may be the name of another in a stack: it is kept as it was written.
         if !config.stack.is_noq()

@@ -195,23 +195,27 @@ def overview(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return pages.table(["work", "items", *VERDICTS], counted)
 
 
+def shown(found: Mapping[str, Any]) -> list[str]:
+    """Return the readings that have a column: the stack of the work's time, and today's."""
+    return pages.readings(found)[:2]
+
+
 def heads(found: Mapping[str, Any]) -> list[str]:
     """Return the heads of the table of a work."""
-    first, *others = pages.readings(found)
-    return ["item", "it says", "command", first, *others[:1], "stands"]
+    return ["item", "it says", "command", *shown(found), "stands"]
 
 
 def rows(work: Work, found: Mapping[str, Any]) -> Iterable[list[str]]:
     """Return a row for each item."""
-    shown = pages.readings(found)[:2]
+    columns = shown(found)
     for item in work.items:
         if not item.claim:
             where = f"built: [{item.page}]({item.page})"
-            yield [item.place, item.text, f"`{item.command}`", *[""] * len(shown), where]
+            yield [item.place, item.text, f"`{item.command}`", *[""] * len(columns), where]
             continue
         claim = claim_of(found, item.claim)
         by_reading = {j["reading"]: j for j in pages.judgements(claim)}
-        cells = [told(by_reading.get(r), item.shows) for r in shown]
+        cells = [told(by_reading.get(r), item.shows) for r in columns]
         verdict, why = standing(claim)
         link = f"studies/results/{work.study}.md#{pages.anchor(claim)}"
         state = f"[{pages.sign(verdict)}]({link})" + (f": {why}" if why else "")

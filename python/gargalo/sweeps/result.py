@@ -270,15 +270,17 @@ class Sweep:
     def _keys(self) -> pl.DataFrame:
         return self.plan.select(pl.exclude("^_.*$"))
 
+    def _planned_measures(self) -> list[str]:
+        names: list[str] = self.plan["_measure"].unique(maintain_order=True).drop_nulls().to_list()
+        return names
+
     def _measures(self) -> list[str]:
-        names = self.plan["_measure"].unique(maintain_order=True).drop_nulls().to_list()
-        return [n for n in names if n in self.store.tables()]
+        return [n for n in self._planned_measures() if n in self.store.tables()]
 
     def _unmeasured(self) -> bool:
         """Whether a table of measures has no rows, though runs are to be measured."""
-        planned = self.plan["_measure"].unique().drop_nulls().to_list()
-        known = self.store.tables()
-        return any(n not in known or self._collect(n).is_empty() for n in planned)
+        known = self._measures()
+        return any(n not in known or self._collect(n).is_empty() for n in self._planned_measures())
 
     def _collect(self, table: str) -> pl.DataFrame:
         runs = self.plan["run"].to_list()

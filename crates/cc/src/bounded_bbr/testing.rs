@@ -1,12 +1,20 @@
-//! Losses at chosen places, for the tests of both versions.
+//! What the tests of both versions share: losses at chosen places, and what both do alike.
 
-use gargalo_units::Bytes;
+use gargalo_units::{Bytes, Duration, Rate};
 
 use super::{BoundedBbr, Version};
 use crate::Controller;
 use crate::event::{Cause, Lost, SendState};
-use crate::testing::net::{DELAY, Net};
+use crate::testing::net::{DELAY, Net, RATE};
 use crate::testing::{MSS, congestion, path};
+
+/// Round trip of the ideal bottleneck, with the transmission of a segment.
+pub(crate) const RTT: Duration = Duration::from_millis(41);
+
+/// A rate over that of the bottleneck.
+pub(crate) fn share(rate: Rate) -> f64 {
+    rate.as_bps() as f64 / RATE.as_bps() as f64
+}
 
 /// A segment sent with this much in flight, now lost.
 pub(crate) fn lost<C: Controller>(net: &Net<C>, in_flight: Bytes) -> Lost {
@@ -63,4 +71,35 @@ pub(crate) fn lose_while_probing<V: Version>(
         net.cc.on_loss(&lost(&net, MSS * 100), &path(DELAY));
     }
     net
+}
+
+/// Alone on the path it fills it and leaves its queue empty.
+pub(crate) fn stays_without_a_queue<V: Version>(mut net: Net<BoundedBbr<V>>) {
+    net.run_until(1.0);
+    let rate = net.throughput(8.0);
+    assert!(share(rate) > 0.96, "{rate}");
+    net.run_to_phase("probe-bw-cruise");
+    net.run_until(net.now.as_secs_f64() + 0.1);
+    let room = Net::<BoundedBbr<V>>::bdp() + MSS * 3;
+    assert!(net.in_flight() <= room, "{}", net.in_flight());
+    assert_eq!(net.cc.min_rtt.get(), Some(RTT));
+}
+
+/// Behind a buffer of a fifth of the bandwidth-delay product it sets its bound, loses less than 2 %, and leaves headroom.
+pub(crate) fn keeps_headroom_in_a_shallow_buffer<V: Version>(mut net: Net<BoundedBbr<V>>) {
+    net.buffer = Net::<BoundedBbr<V>>::bdp() / 5;
+    net.run_until(5.0);
+    assert!(net.cc.long_term.is_set());
+    let (before, sent) = (net.losses, net.sampler.delivered());
+    let rate = net.throughput(20.0);
+    assert!(share(rate) > 0.9, "{rate}");
+    let sent = (net.sampler.delivered() - sent).get() / 1000;
+    let lost = (net.losses - before) as f64 / sent as f64;
+    assert!(lost < 0.02, "{lost}");
+    while net.cc.phase() != "probe-bw-cruise" {
+        net.step();
+    }
+    net.acknowledge();
+    let bound = net.cc.long_term.inflight;
+    assert!(net.cc.cwnd() <= bound.mul_f64(0.85).max(MSS * 4));
 }

@@ -72,6 +72,12 @@ impl Params {
             self.push(name, value.clone());
         }
     }
+    /// Adds the parameters of another set that were not given.
+    pub fn complete_with(&mut self, others: &Self) {
+        for (name, value) in others.iter() {
+            self.complete(name, value);
+        }
+    }
     /// The given parameters, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ParamValue)> {
         self.0.iter().map(|(n, v)| (n.as_str(), v))

@@ -28,14 +28,12 @@ pub(crate) fn settle(tcp: &mut Tcp, written: &Json, mtu: u32, at: &str, cx: &mut
     if let Some(instead) = control.instead.filter(|_| named) {
         *congestion = Congestion::new(instead, control.params);
     } else if control.instead.is_none() {
-        for (key, value) in control.params.iter() {
-            congestion.params.complete(key, value);
-        }
+        congestion.params.complete_with(&control.params);
     }
     // BBR is defined by its pacing (draft-ietf-ccwg-bbr-04 §5.6.2): a profile without is of its window-based controls.
-    if registry::needs_pacing(&congestion.name)
+    if matches!(tcp.config.pacing, Pacing::Off)
         && !given.contains_key("pacing")
-        && matches!(tcp.config.pacing, Pacing::Off)
+        && registry::needs_pacing(&congestion.name)
     {
         tcp.config.pacing = Pacing::Controller;
     }

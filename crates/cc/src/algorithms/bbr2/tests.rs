@@ -5,13 +5,14 @@ use gargalo_units::{Bytes, Duration, Rate};
 
 use super::*;
 use crate::Controller;
-use crate::bounded_bbr::testing::{lose_while_probing, lost, startup_with_losses};
+use crate::bounded_bbr::testing::{
+    RTT, keeps_headroom_in_a_shallow_buffer, lose_while_probing, lost, share, startup_with_losses,
+    stays_without_a_queue,
+};
 use crate::event::{Cause, Spurious};
 use crate::params::Params;
 use crate::testing::net::{DELAY, Net, RATE};
 use crate::testing::{MSS, congestion, init, path};
-
-const RTT: Duration = Duration::from_millis(41); // with the transmission of a segment
 
 fn with(params: &Params) -> Net<Bbr2> {
     let params = Bbr2Params::from_params(ALGORITHM.name, params).unwrap();
@@ -24,10 +25,6 @@ fn bbr2() -> Net<Bbr2> {
 
 fn bdp() -> Bytes {
     Net::<Bbr2>::bdp()
-}
-
-fn share(rate: Rate) -> f64 {
-    rate.as_bps() as f64 / RATE.as_bps() as f64
 }
 
 fn gains(net: &Net<Bbr2>) -> (f64, f64) {
@@ -272,22 +269,7 @@ fn loss_while_cruising_slows_down_by_at_most_beta_a_round() {
 
 #[test]
 fn a_shallow_buffer_sets_the_bound_and_leaves_headroom() {
-    let mut net = bbr2();
-    net.buffer = bdp() / 5;
-    net.run_until(5.0);
-    assert!(net.cc.long_term.is_set());
-    let (before, sent) = (net.losses, net.sampler.delivered());
-    let rate = net.throughput(20.0);
-    assert!(share(rate) > 0.9, "{rate}");
-    let sent = (net.sampler.delivered() - sent).get() / 1000;
-    let lost = (net.losses - before) as f64 / sent as f64;
-    assert!(lost < 0.02, "{lost}");
-    while net.cc.phase() != "probe-bw-cruise" {
-        net.step();
-    }
-    net.acknowledge();
-    let bound = net.cc.long_term.inflight;
-    assert!(net.cc.cwnd() <= bound.mul_f64(0.85).max(MSS * 4));
+    keeps_headroom_in_a_shallow_buffer(bbr2());
 }
 
 // --- PROBE_RTT (§4.3.4) ---
@@ -372,14 +354,7 @@ fn a_spurious_recovery_restores_the_bounds_but_not_the_probe() {
 
 #[test]
 fn steady_state_utilises_the_path_without_a_queue() {
-    let mut net = bbr2();
-    net.run_until(1.0);
-    let rate = net.throughput(8.0);
-    assert!(share(rate) > 0.96, "{rate}");
-    net.run_to_phase("probe-bw-cruise");
-    net.run_until(net.now.as_secs_f64() + 0.1);
-    assert!(net.in_flight() <= bdp() + MSS * 3, "{}", net.in_flight());
-    assert_eq!(net.cc.min_rtt.get(), Some(RTT));
+    stays_without_a_queue(bbr2());
 }
 
 #[test]

@@ -6,14 +6,15 @@ use gargalo_units::{Bytes, Duration, Rate};
 use super::*;
 use crate::Controller;
 use crate::bounded_bbr::EcnResponse;
-use crate::bounded_bbr::testing::{lose_while_probing, lost, startup_with_losses};
+use crate::bounded_bbr::testing::{
+    RTT, keeps_headroom_in_a_shallow_buffer, lose_while_probing, lost, share, startup_with_losses,
+    stays_without_a_queue,
+};
 use crate::event::{Cause, Congestion, Idle, Spurious};
 use crate::params::Params;
 use crate::path::Path;
 use crate::testing::net::{DELAY, Net, RATE};
 use crate::testing::{MSS, ack, congestion, init, path, sent};
-
-const RTT: Duration = Duration::from_millis(41); // with the transmission of a segment
 
 fn with(shared: BoundedParams) -> Net<Bbr3> {
     Net::new(Bbr3::new(shared, Version3::DEFAULT, init()))
@@ -25,10 +26,6 @@ fn bbr3() -> Net<Bbr3> {
 
 fn bdp() -> Bytes {
     Net::<Bbr3>::bdp()
-}
-
-fn share(rate: Rate) -> f64 {
-    rate.as_bps() as f64 / RATE.as_bps() as f64
 }
 
 // --- appendix A ---
@@ -237,23 +234,7 @@ fn a_tenth_of_the_bandwidth_is_learnt() {
 
 #[test]
 fn a_shallow_buffer_sets_the_bound_and_leaves_headroom() {
-    let mut net = bbr3();
-    net.buffer = bdp() / 5;
-    net.run_until(5.0);
-    assert!(net.cc.long_term.is_set());
-    let before = net.losses;
-    let sent = net.sampler.delivered();
-    let rate = net.throughput(20.0);
-    assert!(share(rate) > 0.9, "{rate}");
-    let sent = (net.sampler.delivered() - sent).get() / 1000;
-    let lost = (net.losses - before) as f64 / sent as f64;
-    assert!(lost < 0.02, "{lost}");
-    while net.cc.phase() != "probe-bw-cruise" {
-        net.step();
-    }
-    net.acknowledge();
-    let bound = net.cc.long_term.inflight;
-    assert!(net.cc.cwnd() <= bound.mul_f64(0.85).max(MSS * 4));
+    keeps_headroom_in_a_shallow_buffer(bbr3());
 }
 
 #[test]
@@ -474,14 +455,7 @@ fn initial_pacing_is_the_startup_gain_over_the_initial_window() {
 
 #[test]
 fn steady_state_utilises_the_path_without_a_queue() {
-    let mut net = bbr3();
-    net.run_until(1.0);
-    let rate = net.throughput(8.0);
-    assert!(share(rate) > 0.96, "{rate}");
-    net.run_to_phase("probe-bw-cruise");
-    net.run_until(net.now.as_secs_f64() + 0.1);
-    assert!(net.in_flight() <= bdp() + MSS * 3, "{}", net.in_flight());
-    assert_eq!(net.cc.min_rtt.get(), Some(RTT));
+    stays_without_a_queue(bbr3());
 }
 
 #[test]
