@@ -83,6 +83,9 @@ def test_the_rating_rule():
     assert turned["b"] == "very good"
     assert turned["e"] == "bad"
     assert rate({"a": 1.0, "b": 1.0}, more_is_better=True) == {"a": "very good", "b": "very good"}
+    never = {"a": 3.0, "b": math.inf, "c": math.nan}
+    assert rate(never, more_is_better=False) == {"a": "very good", "b": "bad", "c": "-"}
+    assert rate({"b": math.inf}, more_is_better=False) == {"b": "bad"}
 
 
 @pytest.mark.parametrize("profile", ["quick", "night", "full"])
@@ -253,6 +256,26 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     assert [r.name for r in study.readings_of(only)] == ["today"]
     with pytest.raises(KeyError, match='did you mean "today"'):
         study.readings_of(replace(quick, settings={"readings": ["todays"]}))
+
+
+def test_a_profile_leaves_out_experiments_and_says_so_of_the_claims_that_need_them(tmp_path):
+    base = small()
+    both, alone = base.claims
+    study = replace(
+        base,
+        experiments=[*base.experiments, Experiment("beside", "Beside others", lambda _: [])],
+        claims=[
+            replace(both, experiments=["alone", "beside"]),
+            replace(alone, experiments=["alone"]),
+        ],
+        profiles={"quick": Profile("quick", "seconds", 1, {"experiments": ["alone"]})},
+    )
+    outcome = studies.run_study(study, "quick", directory=tmp_path, workers=1)
+    assert outcome.sweep.plan.height == 2
+    assert [c.verdict for c in outcome.claims] == ["inconclusive", "contradicted"]
+    assert outcome.claims[0].explanation == "the profile leaves out beside"
+    with pytest.raises(KeyError, match='did you mean "alone"'):
+        studies.run_study(study, "quick", settings={"experiments": '["along"]'})
 
 
 def fails(_run):

@@ -10,7 +10,12 @@ import gargalo as lib
 import polars as pl
 import pytest
 from gargalo.studies.high_speed_tcp import STUDY
-from gargalo.studies.high_speed_tcp.claims import rank_correlation, use_of, who_scales
+from gargalo.studies.high_speed_tcp.claims import (
+    rank_correlation,
+    use_of,
+    who_converges,
+    who_scales,
+)
 from gargalo.studies.high_speed_tcp.experiments import EXPERIMENTS
 from gargalo.studies.high_speed_tcp.figures import tables
 from gargalo.studies.high_speed_tcp.measure import measure
@@ -249,3 +254,17 @@ def test_hypotheses_on_parameters_repeat_only_the_runs_they_change():
     changed = [k for k, s in of["fast-100"].items() if s != of["ns2-2.29"][k]]
     assert changed
     assert all("fast" in k for k in changed)
+
+
+def test_a_late_flow_that_does_not_get_its_share_has_no_time():
+    def row(protocol, reached):
+        took = 3.0 + len(protocol) if reached else None
+        cell = {"experiment": "convergence", "protocol": protocol, "load": 0.2}
+        return {**cell, "converged": float(reached), "convergence_s": took}
+
+    frame = pl.DataFrame([row(p, p != "htcp") for p in PROTOCOLS])
+    found = who_converges(Context(QUICK, frame))
+    assert found.evidence[0].label == "bic, time to a fair share"
+    last = found.evidence[-1]
+    assert (last.label, last.value) == ("htcp, share of runs that reach a fair share", 0.0)
+    assert "htcp needs longer than 8 s" in found.explanation

@@ -42,16 +42,17 @@ def cell(study: Study, profile: Profile, wanted: Mapping[str, str], root: Path) 
         ValueError: The files that runs read cannot be made.
 
     """
-    return choose(jobs_of(*narrowed(study, prepared(study, profile, root), wanted)), wanted)
+    return choose(jobs_of(study, narrowed(study, prepared(study, profile, root), wanted)), wanted)
 
 
-def narrowed(study: Study, profile: Profile, wanted: Mapping[str, str]) -> tuple[Study, Profile]:
+def narrowed(study: Study, profile: Profile, wanted: Mapping[str, str]) -> Profile:
     """Leave other experiments and readings than those that are named out: some plans take a minute to make."""
-    named = [e for e in study.experiments if e.name == wanted.get("experiment")]
-    readings = [r.name for r in study.readings_of(profile) if r.name == wanted.get("reading")]
-    if readings:
-        profile = replace(profile, settings={**profile.settings, "readings": readings})
-    return replace(study, experiments=named or study.experiments), profile
+    known = {
+        "experiment": [e.name for e in study.experiments_of(profile)],
+        "reading": [r.name for r in study.readings_of(profile)],
+    }
+    named = {f"{k}s": [wanted[k]] for k, names in known.items() if wanted.get(k) in names}
+    return replace(profile, settings={**profile.settings, **named})
 
 
 def choose(jobs: Sequence[Job], wanted: Mapping[str, str]) -> Job:

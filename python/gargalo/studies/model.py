@@ -136,6 +136,7 @@ class Study:
     """The least and the greatest value of every metric, by its name up to the first dot."""
     profiles: Mapping[str, Profile]
     experiments: Sequence[Experiment]
+    """A profile's setting `experiments`, a list of names, chooses among them."""
     claims: Sequence[Claim]
     figures: Callable[[Context], list[FigureBlock]]
     tables: Callable[[Context], list[TableBlock]]
@@ -170,12 +171,21 @@ class Study:
         wanted = [find("reading", name, known) for name in chosen]
         return [r for r in self.readings if r in wanted]
 
-    def experiments_of(self, reading: Reading) -> list[Experiment]:
-        """Return the experiments that a reading repeats: all, or those of the claims that it tries."""
-        if reading.claims is None:
-            return list(self.experiments)
+    def experiments_of(self, profile: Profile, reading: Reading | None = None) -> list[Experiment]:
+        """Return the experiments that a profile chooses; of those a reading repeats the ones of the claims it tries.
+
+        Raises:
+            KeyError: There is none of a name.
+
+        """
+        known = {e.name: e for e in self.experiments}
+        chosen = profile.settings.get("experiments", list(known))
+        wanted = [find("experiment", name, known) for name in chosen]
+        found = [e for e in self.experiments if e in wanted]
+        if reading is None or reading.claims is None:
+            return found
         tried = {e for c in self.claims if reading.judges(c) for e in c.experiments}
-        return [e for e in self.experiments if e.name in tried]
+        return [e for e in found if e.name in tried]
 
 
 def positive(values: Numbers) -> Interval:

@@ -22,11 +22,11 @@ from gargalo.reporting.model import (
     TableBlock,
 )
 from gargalo.scenario import to_toml
-from gargalo.studies.model import Claim, Context, Finding, Reading, Study
+from gargalo.studies.model import Claim, Context, Reading, Study, inconclusive
 from gargalo.sweeps import Job, Sweep, SweepError, execute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from gargalo.judging import Profile
     from gargalo.sweeps.progress import SweepProgress
@@ -110,11 +110,12 @@ def evidence_json(line: Evidence) -> dict[str, Any]:
 def jobs_of(study: Study, profile: Profile) -> list[Job]:
     """Return all runs of a study, in each of its readings."""
     if not study.readings:
-        return [job for experiment in study.experiments for job in experiment.jobs(profile)]
+        chosen = study.experiments_of(profile)
+        return [job for experiment in chosen for job in experiment.jobs(profile)]
     return [
         read_as(reading, job)
         for reading in study.readings_of(profile)
-        for experiment in study.experiments_of(reading)
+        for experiment in study.experiments_of(profile, reading)
         for job in experiment.jobs(profile)
         if reading.cells is None or reading.cells(job.labels)
     ]
@@ -257,7 +258,7 @@ def typed(name: str, text: str, before: Any) -> Any:
     elif isinstance(before, float):
         fits, value = number, float(value) if number else value
     else:
-        fits = isinstance(value, type(before))
+        fits = isinstance(value, list if isinstance(before, tuple) else type(before))
     if not fits:
         msg = f"the setting {name} is like {json.dumps(before)}, not {text}"
         raise ValueError(msg)
@@ -305,10 +306,12 @@ def verdicts(study: Study, context: Context) -> list[ClaimRow]:
     """Decide every claim, in each reading that judges it."""
     readings = study.readings_of(context.profile)
     seen = [(r, context.of(r)) for r in readings]
+    chosen = {e.name for e in study.experiments_of(context.profile)}
     rows = []
     for claim in study.claims:
-        found = [judged(claim, c, r) for r, c in seen if r.judges(claim)]
-        first, *others = found or [judged(claim, context)]
+        left_out = [e for e in claim.experiments if e not in chosen]
+        found = [judged(claim, c, left_out, r) for r, c in seen if r.judges(claim)]
+        first, *others = found or [judged(claim, context, left_out)]
         explanation = first.explanation
         if first.verdict == "contradicted" and claim.because:
             explanation = f"{explanation}. {claim.because}" if explanation else claim.because
@@ -317,9 +320,14 @@ def verdicts(study: Study, context: Context) -> list[ClaimRow]:
     return rows
 
 
-def judged(claim: Claim, context: Context, reading: Reading | None = None) -> Judgement:
-    """Decide a claim by what there is of a reading."""
-    found: Finding = claim.check(context)
+def judged(
+    claim: Claim, context: Context, left_out: Sequence[str], reading: Reading | None = None
+) -> Judgement:
+    """Decide a claim by what there is of a reading, unless the profile leaves out experiments that it needs."""
+    if left_out:
+        found = inconclusive([], f"the profile leaves out {', '.join(left_out)}")
+    else:
+        found = claim.check(context)
     return Judgement(
         "" if reading is None else reading.title,
         found.verdict,

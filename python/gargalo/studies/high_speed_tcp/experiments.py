@@ -297,57 +297,23 @@ EXPERIMENTS = (
 
 CONTRAST = ["cubic", "htcp", "reno"]
 
-QUICK = Profile(
-    "quick",
-    "The levels of each factor that claims need, 12 to 40 s of each run, one seed.",
-    1,
-    {
-        "readings": [
-            "ns2-2.29",
-            "today",
-            "libra-paced",
-            "libra-avoiding",
-            "fast-100",
-            "fast-100-libra-paced",
-        ],
-        "duration_s": 24.0,
-        "fast_duration_s": 14.0,
-        "connections": [16],
-        "connections_loads": [0.2],
-        "capacity_loads": [0.2, 0.8],
-        "capacities": [[1000, 2500], [1000]],
-        "contrast_protocols": CONTRAST,
-        "contrast_capacities": [2500],
-        "more_connections": [100],
-        "delays_s": [0.01, 0.2],
-        "delay_loads": [0.2, 0.5],
-        "delay_protocols": CONTRAST,
-        "others": [20],
-        "compatibility_loads": [0.2],
-        "fairness_duration_s": 24.0,
-        "loads": [0.2],
-        "stability_loads": [0.8],
-        "inter_loads": [],
-        "start_gap_s": None,
-        "late_start_s": 20.0,
-        "late_duration_s": 20.0,
-        "convergence_loads": [0.2],
-        "parking_duration_s": 12.0,
-        "parking_loads": [0.5],
-        "parking_htcp_loads": [0.5, 0.8],
-        "parking_connections": [],
-        "parking_capacities": [],
-        "parking_others": [20],
-        "parking_compatibility_loads": [0.5],
-    },
-)
+EVERY = [e.name for e in EXPERIMENTS]
+SHORT = [
+    "connections",
+    "contrast",
+    "delay",
+    "compatibility",
+    "rtt-fairness",
+    "convergence",
+]
+"""The experiments at 20% and 50% background on the dumbbell, which some tens of seconds can show."""
 
 NIGHT = Profile(
     "night",
-    "The levels of quick with all backgrounds of the fairness experiments, 600 s as published, five seeds: some nights on two cores.",
+    "The levels of each factor that claims need, all backgrounds of the fairness experiments, 600 s as published, five seeds: some nights on two cores.",
     5,
     {
-        **QUICK.settings,
+        "experiments": EVERY,
         "readings": [
             "ns2-2.29",
             "libra-paced",
@@ -360,12 +326,50 @@ NIGHT = Profile(
         ],
         "duration_s": 600.0,
         "fast_duration_s": 600.0,
+        "connections": [16],
+        "connections_loads": [0.2],
+        "capacity_loads": [0.2, 0.8],
+        "capacities": [[1000, 2500], [1000]],
+        "contrast_protocols": CONTRAST,
+        "contrast_capacities": [2500],
+        "more_connections": [100],
+        "delays_s": [0.01, 0.2],
+        "delay_loads": [0.2, 0.5],
+        "delay_protocols": CONTRAST,
+        "others": [20],
+        "compatibility_loads": [0.2],
         "fairness_duration_s": 600.0,
         "loads": LOADS,
+        "stability_loads": [0.8],
         "inter_loads": LOADS,
+        "start_gap_s": None,
         "late_start_s": 150.0,
         "late_duration_s": 450.0,
+        "convergence_loads": [0.2],
         "parking_duration_s": 600.0,
+        "parking_loads": [0.5],
+        "parking_htcp_loads": [0.5, 0.8],
+        "parking_connections": [],
+        "parking_capacities": [],
+        "parking_others": [20],
+        "parking_compatibility_loads": [0.5],
+    },
+)
+
+QUICK = Profile(
+    "quick",
+    "The experiments at low background that some tens of seconds can show, one seed: minutes.",
+    1,
+    {
+        **NIGHT.settings,
+        "experiments": SHORT,
+        "readings": ["ns2-2.29", "today", "libra-paced", "fast-paced", "fast-100"],
+        "duration_s": 20.0,
+        "fast_duration_s": 12.0,
+        "fairness_duration_s": 20.0,
+        "loads": [0.2],
+        "late_start_s": 20.0,
+        "late_duration_s": 20.0,
     },
 )
 
@@ -374,6 +378,7 @@ FULL = Profile(
     "As published: 600 s, all factors, capacities to 10 Gbit/s, five seeds.",
     5,
     {
+        "experiments": EVERY,
         "readings": ["ns2-2.29", "today", "uncapped"],
         "duration_s": 600.0,
         "fast_duration_s": 600.0,

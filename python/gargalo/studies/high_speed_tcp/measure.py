@@ -29,8 +29,8 @@ def measure(run: Run) -> Mapping[str, float]:
     1 s bins. `goodput.X` and `share.X`: mean goodput of a flow of protocol X, and the share of the
     capacity that all of them take; in a parking lot also `goodput.X short` and `goodput.X long`, by round trip.
     `long_short`: mean goodput of long over that of short round trips. `timeouts`: of a main flow, on average.
-    `convergence_s`: time the late flow needs to a fair share of what the background leaves; if it does
-    not get there, all the time it had, and `converged` is 0.
+    `convergence_s`: time the late flow needs to a fair share of what the background leaves. `converged`: 1 if it gets
+    there, else 0, and there is no time.
     """
     flows = run.flows.filter(~pl.col("label").str.starts_with("background"))
     end_s = float(run.info["duration_s"])
@@ -80,7 +80,7 @@ def measure(run: Run) -> Mapping[str, float]:
         target = (1 - taken) * capacity / wire / flows.height
         reached = metrics.convergence_time(bins, int(late["id"][0]), target, start_s=start_s)
         found["converged"] = float(reached is not None)
-        found["convergence_s"] = end_s - start_s if reached is None else reached
+        found["convergence_s"] = reached
     return {k: float(v) for k, v in found.items() if v is not None}
 
 

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.studies.high_speed_tcp.claims import compatibility, lot_scalability, scalability
+from gargalo.studies.high_speed_tcp.claims import (
+    compatibility,
+    convergence_times,
+    lot_scalability,
+    scalability,
+)
 from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS
 
 if TYPE_CHECKING:
@@ -19,23 +24,23 @@ RULE = (
     "Each property is scaled so that 0 is the worst protocol and 1 the best; from 0.75 on a protocol is very "
     "good, from 0.5 good, from 0.25 regular, below bad. Scalability: mean use of what the background leaves. "
     "Compatibility: reno's share beside 20 flows. Fairness: mean Jain's index with different round-trip "
-    "times. Convergence: time of a late flow to its fair share. Stability: coefficient of variation of the "
+    "times. Convergence: time of a late flow to its fair share, bad if it does not get there. Stability: coefficient of variation of the "
     "sum at the highest background load."
 )
 WORDS = ((0.75, "very good"), (0.5, "good"), (0.25, "regular"), (-math.inf, "bad"))
 
 
 def rate(values: Mapping[str, float], *, more_is_better: bool) -> dict[str, str]:
-    """Rate protocols by a metric; a dash where it is unknown."""
-    known = {k: v for k, v in values.items() if not math.isnan(v)}
+    """Rate protocols by a metric; a dash where it is unknown, bad where it is infinite."""
+    known = {k: v for k, v in values.items() if math.isfinite(v)}
     if not known:
-        return dict.fromkeys(values, "-")
+        return {k: "-" if math.isnan(v) else "bad" for k, v in values.items()}
     low, high = min(known.values()), max(known.values())
     span = high - low
     rated = {}
     for name, value in values.items():
-        if math.isnan(value):
-            rated[name] = "-"
+        if not math.isfinite(value):
+            rated[name] = "-" if math.isnan(value) else "bad"
             continue
         score = 1.0 if span == 0 else (value - low) / span
         score = score if more_is_better else 1.0 - score
@@ -67,9 +72,9 @@ def properties(context: Context) -> dict[str, dict[str, dict[str, float]]]:
             "scalability": scalability(context),
             "compatibility": shares,
             "fairness": {p: mean_over(context, "jain", "rtt-fairness", p) for p in PROTOCOLS},
-            "convergence": {
-                p: mean_over(context, "convergence_s", "convergence", p) for p in PROTOCOLS
-            },
+            "convergence": convergence_times(
+                context, context.profile.settings["convergence_loads"][0]
+            ),
             "stability": {
                 p: context.mean("variation", "same-fairness", protocol=p, load=last)
                 for p in PROTOCOLS
