@@ -86,6 +86,9 @@ test-rust: export CARGO_INCREMENTAL := 0
 test-rust: setup
 	cargo test --workspace --locked --quiet
 
+quick: dev ## the tests of what has changed since the last commit (SINCE=)
+	"$(BIN)/python" tools/quick.py --since $(SINCE)
+
 test-python: dev test-tools
 	"$(BIN)/python" -m pytest --quiet --numprocesses 2 --dist loadgroup
 

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import gargalo
-from gargalo.compiling import build_plugin
+from gargalo.plugins.compiling import build_plugin
 
 SCENARIOS = Path(__file__).resolve().parent / "scenarios"
 SOURCES = Path(gargalo.__file__).parent / "examples" / "plugins"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from gargalo import registry
+from gargalo.plugins import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from gargalo.evaluation.model import Criterion, Plan, Result
 from gargalo.evaluation.running import Scorecard
 from gargalo.judging import FailureReason
 from gargalo.reporting import FigureBlock
-from gargalo.scenario import to_toml
+from gargalo.scenarios.scenario import to_toml
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

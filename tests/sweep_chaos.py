@@ -46,7 +46,7 @@ AXES = '[axes]\nduration = ["100ms", "150ms"]\n'
 DRIVER = """\
 from gargalo.sweeps import cluster, compact, execute
 compact.LEAST_FILES, execute.COMPACT_EVERY, cluster.LOST_S = 12, 8, 6.0
-from gargalo.cli import main
+from gargalo.cli.app import main
 main()
 """
 # What a process sees as the time of day; the machine's clock stays as it is.

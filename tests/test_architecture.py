@@ -1,11 +1,14 @@
-"""The page on the architecture says what the crates really stand on."""
+"""The page on the architecture says what the crates really stand on; no Python module is on a circle."""
 
 from __future__ import annotations
 
+import ast
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+PYTHON = ROOT / "python"
 
 
 def test_the_table_of_crates_is_true():
@@ -27,3 +30,63 @@ def test_no_crate_stands_on_one_above_it():
     for name, cell in rows:
         assert set(re.findall(r"`(\w+)`", cell)) <= below, name
         below.add(name)
+
+
+class Imports(ast.NodeVisitor):
+    """What a module imports anywhere, except for annotations."""
+
+    def __init__(self, known: set[str]) -> None:
+        self.known, self.found = known, set()
+
+    def visit_If(self, node: ast.If) -> None:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return
+        self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self.found |= self.known & {alias.name for alias in node.names}
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        named = {f"{node.module}.{alias.name}" for alias in node.names}
+        self.found |= named & self.known
+        if named - self.known - {"gargalo._core"} and node.module in self.known:
+            self.found.add(node.module)
+
+
+def python_imports() -> dict[str, set[str]]:
+    files = {
+        ".".join(path.relative_to(PYTHON).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted((PYTHON / "gargalo").rglob("*.py"))
+        if "examples" not in path.parts
+    }
+    found = {}
+    for name, path in files.items():
+        imports = Imports(set(files))
+        imports.visit(ast.parse(path.read_text(encoding="utf-8")))
+        found[name] = imports.found - {name}
+    return found
+
+
+def test_no_python_module_is_on_a_circle():
+    imports = python_imports()
+    assert len(imports) > 200
+    assert imports["gargalo.terminal.progress"] == {
+        "gargalo.terminal.detection",
+        "gargalo.terminal.screen",
+        "gargalo.terminal.text",
+    }
+    TopologicalSorter(imports).prepare()  # raises CycleError with the modules of a circle
+
+
+def test_only_commands_stand_on_the_commands():
+    for name, imported in python_imports().items():
+        if not name.startswith(("gargalo.cli", "gargalo.__main__", "gargalo._reference")):
+            assert not any(i.startswith("gargalo.cli") for i in imported), name
+
+
+def test_the_table_of_python_rooms_has_each_room():
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    front = page.split("## The Python front")[1].split("## ")[0]
+    told = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|([^|]*)\|", front, re.MULTILINE))))
+    real = {p.name for p in (PYTHON / "gargalo").iterdir() if p.is_dir() and p.name[0] != "_"}
+    assert told == real

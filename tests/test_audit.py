@@ -62,7 +62,7 @@ def test_findings_are_shown_everywhere(gargalo, tmp_path):
 
 def test_an_error_ends_with_exit_code_1_and_keeps_the_results(tmp_path, monkeypatch):
     from click.testing import CliRunner
-    from gargalo import cli
+    from gargalo.cli.app import app
     from gargalo.results import Run
 
     path = tmp_path / "mini.toml"
@@ -72,7 +72,7 @@ def test_an_error_ends_with_exit_code_1_and_keeps_the_results(tmp_path, monkeypa
     }  # fmt: skip
     monkeypatch.setattr(Run, "findings", property(lambda _: [lie]))
     target = tmp_path / "out"
-    done = CliRunner().invoke(cli.app, ["run", str(path), "--no-plots", "--output", str(target)])
+    done = CliRunner().invoke(app, ["run", str(path), "--no-plots", "--output", str(target)])
     assert done.exit_code == 1
     assert "error: flow 0: too soon [rtt-below-path]" in done.stderr
     assert "contradict themselves" in done.stderr

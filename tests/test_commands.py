@@ -10,10 +10,11 @@ import click
 import pytest
 from click.testing import CliRunner
 from conftest import environment
-from gargalo import cli_completion, reading
-from gargalo.cli import COMMANDS, app
+from gargalo import reading
+from gargalo.cli import completion as cli_completion
+from gargalo.cli.app import COMMANDS, app
 
-CALLED_GARGALO = "import sys\nfrom gargalo.cli import main\nsys.argv[0] = 'gargalo'\nmain()"
+CALLED_GARGALO = "import sys\nfrom gargalo.cli.app import main\nsys.argv[0] = 'gargalo'\nmain()"
 
 
 def as_shell(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -73,7 +74,7 @@ def test_an_interrupt_that_a_command_does_not_handle_is_exit_code_130(monkeypatc
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gargalo.cli_list.listing", interrupted)
+    monkeypatch.setattr("gargalo.cli.list.listing", interrupted)
     done = CliRunner().invoke(app, ["list", "queues"])
     assert (done.exit_code, done.output) == (130, "")
 

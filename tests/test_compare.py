@@ -8,7 +8,7 @@ import gargalo
 import pytest
 from click.testing import CliRunner
 from gargalo import sweeps
-from gargalo.cli import app
+from gargalo.cli.app import app
 from gargalo.metrics import difference
 from gargalo.metrics.declared import bounds_of
 from gargalo.sweeps import compare as c

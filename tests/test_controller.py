@@ -214,7 +214,7 @@ def test_registration():
     try:
         assert gargalo.run(scenario("registered")).flows["congestion"][0] == "registered"
     finally:
-        gargalo.registry._registered["congestion"].pop("registered")
+        gargalo.plugins.registry._registered["congestion"].pop("registered")
     with pytest.raises(TypeError, match="not a class derived"):
         gargalo.register("x", object)
     with pytest.raises(ValueError, match="cannot be a name"):

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from gargalo import run
-from gargalo.scenario import to_toml
+from gargalo.scenarios.scenario import to_toml
 from gargalo.studies.fidelity import STUDY
 from gargalo.studies.fidelity import experiments as ex
 from gargalo.studies.model import Context

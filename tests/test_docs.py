@@ -14,8 +14,8 @@ import click
 import pytest
 from click.testing import CliRunner
 from conftest import ROOT, environment
-from gargalo.cli import ALIASES, COMMANDS, app
-from gargalo.cli_help import Context
+from gargalo.cli.app import ALIASES, COMMANDS, app
+from gargalo.cli.help import Context
 from lab_helpers import needs, needs_namespaces
 
 PAGES = sorted(

@@ -11,9 +11,9 @@ import pytest
 from conftest import ROOT
 from gargalo import evaluation
 from gargalo.evaluation import page, published, records
-from gargalo.evaluation.criteria.conformance import BBR, CASES, CUBIC, HSTCP, RENO
-from gargalo.evaluation.criteria.conformance.classic import decrease, increase
-from gargalo.evaluation.criteria.conformance.model import judged, measure, named
+from gargalo.evaluation.criteria.conformance.cases import BBR, CASES, measure
+from gargalo.evaluation.criteria.conformance.classic import CUBIC, HSTCP, RENO, decrease, increase
+from gargalo.evaluation.criteria.conformance.model import judged, named
 from gargalo.evaluation.criteria.conformance.seen import Seen
 from gargalo.sweeps.errors import SweepError
 

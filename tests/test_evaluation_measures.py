@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from gargalo.evaluation import measure
 from gargalo.evaluation.criteria import tcpeval
-from gargalo.setup import Setup
+from gargalo.scenarios.setup import Setup
 
 LINK = {"rate": {"constant_bps": 12e6}, "delay": None, "outages": []}
 

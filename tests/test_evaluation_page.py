@@ -27,7 +27,7 @@ from gargalo.evaluation import (
 from gargalo.evaluation.model import Plan
 from gargalo.evaluation.running import Scorecard
 from gargalo.running import resolve
-from gargalo.scenario import to_toml
+from gargalo.scenarios.scenario import to_toml
 from reports import unpacked, without_library
 from scorecards import (
     HOSTILE,

@@ -12,7 +12,8 @@ from conftest import ROOT
 from gargalo import interop
 from gargalo.evaluation import running
 from gargalo.evaluation.criteria import CRITERIA, find
-from gargalo.evaluation.criteria.conformance import BBR, model, outside
+from gargalo.evaluation.criteria.conformance import model, outside
+from gargalo.evaluation.criteria.conformance.cases import BBR
 from gargalo.evaluation.criteria.conformance.seen import Seen
 from gargalo.evaluation.model import PROFILES, Plan, Scores
 from gargalo.evaluation.stacks import Own, carried, label_of

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from conftest import ROOT, TINY
-from gargalo.cli import app
+from gargalo.cli.app import app
 from gargalo.explaining import explain
 from gargalo.explaining.flows import others
 from gargalo.explaining.model import instant, listed, size

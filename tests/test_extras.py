@@ -23,7 +23,7 @@ LARGEST_MB = 250
 BASE = f"""
 import sys
 sys.modules.update(dict.fromkeys({[*EXTRAS, "dask"]}))
-from gargalo.cli import main
+from gargalo.cli.app import main
 main()
 """
 GUARDED = {

@@ -18,9 +18,10 @@ import pytest
 from click.testing import CliRunner
 from conftest import TINY, command, environment
 from gargalo import _core
-from gargalo.cli import app
-from gargalo.cli_common import printable, to_json
-from gargalo.screen import Screen
+from gargalo.cli.app import app
+from gargalo.cli.common import to_json
+from gargalo.terminal.screen import Screen
+from gargalo.terminal.text import printable
 from test_sweep_store import in_tmpfs
 
 SHORT = ["--set", "duration=600ms", "--no-plots", "--quiet"]
@@ -380,9 +381,9 @@ import os, sys
 from pathlib import Path
 from click.exceptions import Exit
 from click.testing import CliRunner
-from gargalo import cli, cli_evaluate
-from gargalo.cli import app
-from gargalo.cli_common import sweep_errors
+from gargalo.cli import app as cli, evaluate as cli_evaluate
+from gargalo.cli.app import app
+from gargalo.cli.common import sweep_errors
 
 def told(arguments):
     done = CliRunner().invoke(cli.app, arguments)

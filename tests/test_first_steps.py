@@ -8,12 +8,14 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gargalo
 import pytest
 from click.testing import CliRunner
 from conftest import ROOT, TINY
-from gargalo import _core, bundled, kinds, running
-from gargalo.cli import ALIASES, COMMANDS, INSTEAD, app
-from gargalo.cli_help import Context
+from gargalo import _core, running
+from gargalo.cli import bundled, kinds
+from gargalo.cli.app import ALIASES, COMMANDS, INSTEAD, app
+from gargalo.cli.help import Context
 from test_terminal import every_command
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def options_of(name: str, words: list[str]) -> dict[str, Any]:
 
 
 def test_the_examples_are_in_the_package_once():
-    assert Path(bundled.__file__).parent == bundled.FOLDER.parent
+    assert Path(gargalo.__file__).parent == bundled.FOLDER.parent
     assert (ROOT / "examples").resolve() == ROOT / "python" / "gargalo" / "examples"
     names = [e.name for e in EXAMPLES]
     assert len(names) == len(set(names)) >= 24

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from gargalo.cli import app
+from gargalo.cli.app import app
 
 KEPT = sorted((Path(__file__).parent.parent / "fuzz/corpus/scenario_text").iterdir())
 WORDS = [b'"', b"{", b"[", b"=", b"\x00", b"\xff", b"1e999", b"-1", b'"0s"', b"[[flows]]\n", b"\n"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import gargalo
 import polars as pl
 import pytest
-from gargalo.compiling import build_plugin
-from gargalo.native import load
+from gargalo.plugins.compiling import build_plugin
+from gargalo.plugins.native import load
 from lab_helpers import needs, needs_namespaces
 from test_plugins_native import EXAMPLES
 

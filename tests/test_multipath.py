@@ -450,7 +450,7 @@ def test_of_this_process_in_sweeps(tmp_path):
             PAIR, {SCHEDULER: ["fastest", "lowest-latency"]}, store=tmp_path / "s", workers=1
         ).frame()
     finally:
-        del gargalo.registry._registered["scheduler"]["fastest"]
+        del gargalo.plugins.registry._registered["scheduler"]["fastest"]
     assert frame["goodput_bps"][0] == frame["goodput_bps"][1] > 5e6
 
 

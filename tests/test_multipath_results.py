@@ -280,8 +280,8 @@ def test_the_example_scheduler():
         )  # fmt: skip
         assert most.subflows.height == 3
     finally:
-        gargalo.registry._registered["scheduler"].pop("patient")
-        gargalo.registry._registered["path_manager"].pop("at-most")
+        gargalo.plugins.registry._registered["scheduler"].pop("patient")
+        gargalo.plugins.registry._registered["path_manager"].pop("at-most")
     path = gargalo.PathView
     choose = names["Patient"](gargalo.ConnectionInit()).select
     near, far = path(0, srtt=0.01, can_send=False), path(1, srtt=0.021)
@@ -339,8 +339,8 @@ def test_code_of_the_page_runs():
         once = gargalo.run(PAIR, set={"flows.0.transport.mptcp.path_manager": "star"})
         assert once.subflows["peer_link"].to_list() == ["path0", "path0"]
     finally:
-        gargalo.registry._registered["scheduler"].pop("near", None)
-        gargalo.registry._registered["path_manager"].pop("star", None)
+        gargalo.plugins.registry._registered["scheduler"].pop("near", None)
+        gargalo.plugins.registry._registered["path_manager"].pop("star", None)
 
 
 def test_the_page_names_everything(gargalo):

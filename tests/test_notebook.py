@@ -121,7 +121,7 @@ def test_what_a_reader_should_know_of_a_run_is_shown():
 
 
 def test_many_rows_are_counted():
-    from gargalo.fitting import Column
+    from gargalo.terminal.fitting import Column
 
     rows = [[str(i)] for i in range(notebook.MOST_ROWS + 5)]
     text = Parsed(notebook.table([Column("n")], rows, "flows"))

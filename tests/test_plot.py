@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from conftest import ROOT, TINY
-from gargalo.cli import app
+from gargalo.cli.app import app
 from gargalo.pictures import metrics
 from gargalo.pictures.model import COLOURS
 

@@ -17,8 +17,8 @@ import gargalo as package
 import polars as pl
 import pytest
 from conftest import TINY, command, environment
-from gargalo import native
-from gargalo.compiling import CompilerError, build_plugin
+from gargalo.plugins import native
+from gargalo.plugins.compiling import CompilerError, build_plugin
 from gargalo.results import TABLES
 from gargalo.sweeps.plugins import Plugins
 

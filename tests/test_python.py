@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT, TINY
 from gargalo import _generate
 from gargalo._toml import loads
-from gargalo.scenario import to_toml
+from gargalo.scenarios.scenario import to_toml
 
 
 def built() -> gargalo.Scenario:

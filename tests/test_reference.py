@@ -11,8 +11,8 @@ import yaml
 from conftest import ROOT
 from gargalo import _reference
 from gargalo._generate import is_section, places
-from gargalo.cli import app
-from gargalo.model import Model
+from gargalo.cli.app import app
+from gargalo.scenarios.model import Model
 from test_terminal import every_command
 
 

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import TINY, command, environment
 from gargalo import reporting
-from gargalo.cli import app
+from gargalo.cli.app import app
 from gargalo.reporting.palette import Palette
 from gargalo.reporting.quantities import measured, number, quantity, si, spread
 from gargalo.reporting.sweeps import report_of_runs

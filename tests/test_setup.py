@@ -9,9 +9,10 @@ from pathlib import Path
 
 import gargalo
 import pytest
-from gargalo import _core, registry
+from gargalo import _core
+from gargalo.plugins import registry
 from gargalo.running import read
-from gargalo.setup import Setup, with_copies
+from gargalo.scenarios.setup import Setup, with_copies
 
 ROOT = Path(__file__).parent.parent
 EVERYTHING = """
@@ -108,7 +109,7 @@ def test_attributes():
     link = run.setup.links[0]
     assert [(s.time_s, s.rate_bps) for s in link.up.rate.steps] == [(0, 10_000_000), (1, 4_000_000)]
     assert link.up.outages[0].start_s == 1
-    assert link.down.rate == gargalo.setup.Rate()
+    assert link.down.rate == gargalo.scenarios.setup.Rate()
     assert link.down.delay.steps[1].delay_s == 0.03
     assert link.down.more
     assert [f.endless for f in run.setup.flows] == [True, False]

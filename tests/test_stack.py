@@ -11,7 +11,8 @@ from typing import ClassVar
 
 import gargalo
 import pytest
-from gargalo import discovery, registry, virtual
+from gargalo import virtual
+from gargalo.plugins import discovery, registry
 from toy_stack import Toy
 
 HERE = Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import gargalo
 import polars as pl
 import pytest
-from gargalo import discovery
+from gargalo.plugins import discovery
 from stack_scenarios import LOSSY, QUIC, QUIET, connection, flow
 
 if TYPE_CHECKING:

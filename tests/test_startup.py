@@ -15,8 +15,8 @@ MANY_RUNS = ("gargalo.sweeps", "gargalo.studies", "gargalo.evaluation", "gargalo
 FRONTS = ("typer", "pydantic", "importlib.metadata", "email", "asyncio", "ssl", "jsonschema")
 SCREEN = ("rich",)
 """Consoles, tables and progress bars."""
-OTHER_COMMANDS = ("gargalo.cli_sweep", "gargalo.cli_wire", "gargalo.cli_evaluate", "socket")
-ENGINE = ("gargalo.setup", "gargalo.plots", "gargalo.audit", "gargalo.lab")
+OTHER_COMMANDS = ("gargalo.cli.sweep", "gargalo.cli.wire", "gargalo.cli.evaluate", "socket")
+ENGINE = ("gargalo.scenarios.setup", "gargalo.plots", "gargalo.audit", "gargalo.lab")
 NEVER = (*TABLES, *MANY_RUNS)
 
 
@@ -35,7 +35,7 @@ def loaded(code: str, *arguments: str) -> set[str]:
 
 COMMAND = """\
 import sys
-from gargalo.cli import main
+from gargalo.cli.app import main
 sys.argv[0] = 'gargalo'
 try:
     main()
@@ -63,5 +63,5 @@ def test_a_command_loads_no_library_that_it_does_not_use(arguments, without, tmp
 
 
 def test_the_package_loads_what_a_run_needs_and_no_more():
-    without = {*NEVER, *FRONTS, *SCREEN, "click", "gargalo.setup"}
+    without = {*NEVER, *FRONTS, *SCREEN, "click", "gargalo.scenarios.setup"}
     assert loaded("import sys\nimport gargalo") & without == set()

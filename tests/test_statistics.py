@@ -399,6 +399,6 @@ def test_compare_pairs_equal_seeds():
 
 def test_commands_start_without_scipy():
     # It takes longer to import than a small scenario to run.
-    told = "import sys, gargalo.cli; print('scipy' in sys.modules)"
+    told = "import sys, gargalo.cli.app; print('scipy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -10,7 +10,7 @@ import gargalo as lib
 import pytest
 from click.testing import CliRunner
 from gargalo import studies
-from gargalo.cli import app
+from gargalo.cli.app import app
 from gargalo.studies.cells import MOST_VALUES, CellError, cell, choose, toml
 from gargalo.studies.running import jobs_of, profile_of
 from gargalo.sweeps import Job

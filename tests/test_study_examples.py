@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import gargalo
 import pytest
 from conftest import ROOT
-from gargalo import bundled, studies
+from gargalo import studies
+from gargalo.cli import bundled
 
 if TYPE_CHECKING:
     from gargalo.results import Run

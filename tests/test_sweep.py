@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from gargalo import sweeps
-from gargalo.cli import app
+from gargalo.cli.app import app
 from gargalo.sweeps.job import Identifier
 from sweep_helpers import MINI, RATES, delivered, sweep_file
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import environment
 from gargalo import sweeps
-from gargalo.cli import app
+from gargalo.cli.app import app
 from gargalo.sweeps import cluster as module
 from gargalo.sweeps import work
 from gargalo.sweeps.job import Task

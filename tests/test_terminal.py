@@ -14,12 +14,13 @@ import pytest
 import screenshots
 from click.testing import CliRunner
 from conftest import ROOT, TINY, command
-from gargalo import cli_text, sweeps
-from gargalo.cli import COMMANDS, app
-from gargalo.fitting import Column, show_table
+from gargalo import sweeps
+from gargalo.cli.app import COMMANDS, app
 from gargalo.reporting.model import ClaimRow
-from gargalo.screen import Screen
 from gargalo.summary import FLOWS, LINKS, flow_cells, show
+from gargalo.terminal import text as cli_text
+from gargalo.terminal.fitting import Column, show_table
+from gargalo.terminal.screen import Screen
 from scorecards import scorecard
 from sweep_helpers import MINI
 
@@ -195,7 +196,7 @@ def test_a_comparison_fits(width, sweep):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_scorecard_fits(width, capsys):
-    from gargalo.cli_evaluate import show as show_card
+    from gargalo.cli.evaluate import show as show_card
 
     card = scorecard()
     whole = shown(lambda c: show_card(card, [], ROOT, compared=False, out=c), width, terminal=False)
@@ -214,7 +215,7 @@ def test_a_scorecard_fits(width, capsys):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_claims_of_a_study_fit(width):
-    from gargalo.cli_study import show as show_claims
+    from gargalo.cli.study import show as show_claims
 
     text = "A claim of the paper that is longer than a narrow terminal, [with brackets] in it."
     claims = [

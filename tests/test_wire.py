@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from captures import CHECKSUMS, NEGATIVE_ZERO, tshark
 from conftest import command, environment
-from gargalo.compiling import build_plugin
+from gargalo.plugins.compiling import build_plugin
 from test_plugins_native import EXAMPLES, LOOP, broken
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import gargalo
 import pytest
 from conftest import ROOT, command, environment
-from gargalo import discovery, native
-from gargalo.compiling import build_plugin
+from gargalo.plugins import discovery, native
+from gargalo.plugins.compiling import build_plugin
 from toy_stack import Toy
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@
 from typing import TYPE_CHECKING, Any
 
 from gargalo._core import Diagnostic, RunError, ScenarioError, __version__
-from gargalo.controller import (
+from gargalo.plugins.controller import (
     Acked,
     Congestion,
     Controller,
@@ -23,7 +23,7 @@ from gargalo.controller import (
     Spurious,
     congestion,
 )
-from gargalo.multipath import (
+from gargalo.plugins.multipath import (
     ConnectionInit,
     Context,
     LocalAddress,
@@ -38,12 +38,9 @@ from gargalo.multipath import (
     path_manager,
     scheduler,
 )
-from gargalo.native import PluginError, load_plugin
-from gargalo.registry import register
-from gargalo.results import Run, load
-from gargalo.running import Interrupted, Progress, resolve, run
-from gargalo.scenario import Scenario
-from gargalo.stack import (
+from gargalo.plugins.native import PluginError, load_plugin
+from gargalo.plugins.registry import register
+from gargalo.plugins.stack import (
     QuicConfig,
     QuicDatagram,
     QuicHost,
@@ -51,8 +48,11 @@ from gargalo.stack import (
     QuicStats,
     quic_stack,
 )
-from gargalo.window import WindowBased
-from gargalo.worlds import Capability, capabilities
+from gargalo.plugins.window import WindowBased
+from gargalo.results import Run, load
+from gargalo.running import Interrupted, Progress, resolve, run
+from gargalo.scenarios.scenario import Scenario
+from gargalo.scenarios.worlds import Capability, capabilities
 
 if TYPE_CHECKING:
     from gargalo import evaluation as evaluation

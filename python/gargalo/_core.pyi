@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, final
 
 from typing_extensions import Self
 
-from gargalo.stack import QuicDatagram
+from gargalo.plugins.stack import QuicDatagram
 
 __version__: str
 LinkDirection = tuple[int, int | None, float, int, int]

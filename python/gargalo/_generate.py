@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, _profiles, scripts
 from gargalo._reference import cell, commands_page, python_page
-from gargalo.model import Model, Node, first_sentence
-from gargalo.worlds import capabilities
+from gargalo.scenarios.model import Model, Node, first_sentence
+from gargalo.scenarios.worlds import capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gargalo.cli_help import Command, Group
+    from gargalo.cli.help import Command, Group
 
 COMMANDS = """\
 # Commands
@@ -81,8 +81,8 @@ def cell(text: str) -> str:
 
 def commands_page() -> str:
     """Write the reference of all commands."""
-    from gargalo.cli import SECTIONS, app
-    from gargalo.cli_help import Context, first_line
+    from gargalo.cli.app import SECTIONS, app
+    from gargalo.cli.help import Context, first_line
 
     context = Context(app, info_name="gargalo", **app.context_settings)
     text, pages = COMMANDS, ""

@@ -14,14 +14,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core, _inside, native, registry
+from gargalo import _core, _inside
 from gargalo.diagnostics import scenario_error, sentence
+from gargalo.plugins import native, registry
 from gargalo.results import TABLES, Run, load, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gargalo.registry import Classes
+    from gargalo.plugins.registry import Classes
 
 
 class DiedError(_core.RunError):

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
     from gargalo.evaluation.model import Verdict
     from gargalo.evaluation.running import Scorecard
-    from gargalo.fitting import Column
     from gargalo.results import Run
-    from gargalo.scenario import Scenario
+    from gargalo.scenarios.scenario import Scenario
     from gargalo.studies import Outcome
     from gargalo.sweeps import Sweep
+    from gargalo.terminal.fitting import Column
 
 MOST_ROWS = 20
 BINS = 48
@@ -114,8 +114,8 @@ def of_run(run: Run) -> str:
     """Write a run: its flows with their goodput over time, its links, what a reader should know."""
     from gargalo import summary
     from gargalo.audit import told
-    from gargalo.fitting import Column
     from gargalo.names import flow_names
+    from gargalo.terminal.fitting import Column
 
     flows = run.to_json()["flows"]
     drawn = [line(rates(run, f["id"])) for f in flows[:MOST_ROWS]]
@@ -161,8 +161,8 @@ def of_sweep(sweep: Sweep) -> str:
 
 def of_outcome(outcome: Outcome) -> str:
     """Write what a study found: each claim with its verdicts."""
-    from gargalo.fitting import Column
     from gargalo.reporting.model import VERDICTS
+    from gargalo.terminal.fitting import Column
 
     rows = []
     for claim in outcome.claims:
@@ -181,8 +181,8 @@ def of_outcome(outcome: Outcome) -> str:
 def of_scorecard(card: Scorecard) -> str:
     """Write a scorecard: each criterion with its verdict, its figures beside those of the references, its faults."""
     from gargalo.evaluation.model import VERDICTS
-    from gargalo.fitting import Column
     from gargalo.reporting.quantities import measured
+    from gargalo.terminal.fitting import Column
 
     def signed(verdict: Verdict, text: str) -> str:
         return f"{VERDICTS[verdict].sign} {text}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from gargalo.plots import Plots
-    from gargalo.setup import Setup
+    from gargalo.scenarios.setup import Setup
 
 MOST_TABLE = 1 << 40
 """Bytes of a table: no bound but that of a file which has an end."""
@@ -76,7 +76,7 @@ class Run:
     @classmethod
     def of(cls, result: _core.RunResult, directory: Path | None) -> Run:
         """Wrap what the engine returned."""
-        from gargalo.setup import Setup
+        from gargalo.scenarios.setup import Setup
 
         facts = json.loads(result.json)
         return cls(
@@ -200,7 +200,7 @@ def load(directory: str | Path) -> Run:
         RunError: A file is not what was written, or another version wrote it.
 
     """
-    from gargalo.setup import Setup
+    from gargalo.scenarios.setup import Setup
 
     path = Path(directory)
     info, summary = (_described(path, name) for name in ("run.json", "summary.json"))

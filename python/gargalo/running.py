@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from gargalo import _core, discovery, reading, registry
+from gargalo import _core, reading
 from gargalo.diagnostics import unreadable
+from gargalo.plugins import discovery, registry
 from gargalo.results import Run
-from gargalo.scenario import Scenario, plain, to_toml
+from gargalo.scenarios.scenario import Scenario, plain, to_toml
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     from gargalo._core import NativeCongestion
-    from gargalo.controller import Controller
-    from gargalo.multipath import PathManager, Scheduler
-    from gargalo.setup import Setup
-    from gargalo.stack import QuicStack
+    from gargalo.plugins.controller import Controller
+    from gargalo.plugins.multipath import PathManager, Scheduler
+    from gargalo.plugins.stack import QuicStack
+    from gargalo.scenarios.setup import Setup
 
     ScenarioLike: TypeAlias = str | Path | Mapping[str, Any] | Scenario | "Text"
 
@@ -213,7 +214,7 @@ def needs_kernel(
     classes: registry.Classes | None = None,
 ) -> bool:
     """Whether a host has the kernel's stack, so that the run needs a sandbox."""
-    from gargalo.setup import Setup
+    from gargalo.scenarios.setup import Setup
 
     made = json.loads(_core.setup(text, path, overrides, discovery.names(classes)))
     return bool(Setup.read(made).hosts)
@@ -251,7 +252,7 @@ def setup(
     color: bool = False,
 ) -> Setup:
     """Check a scenario and return what the engine makes of it: nodes, links and flows in SI."""
-    from gargalo.setup import Setup
+    from gargalo.scenarios.setup import Setup
 
     made = _core.setup(*changed(scenario, set), discovery.names(), color=color)
     return Setup.read(json.loads(made))

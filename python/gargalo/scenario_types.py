@@ -98,7 +98,7 @@ class ByThroughput:
     """The highest rate below a share of the harmonic mean of the throughput."""
 
     efficiency: float | None = None
-    """The share."""
+    """The share of the harmonic mean that a rate may not exceed; above 1, rates may exceed the throughput."""
     window: int | None = None
     """Number of segments."""
 
@@ -166,7 +166,7 @@ class CountPareto:
     """Pareto distribution of a number: drawn from `min`, clipped to `max`, then `min` is subtracted and the result rounded (3GPP2 C.R1002)."""
 
     alpha: float
-    """Tail index."""
+    """Tail index: a smaller one gives large numbers more often."""
     max: float
     """Largest value before the subtraction of `min`."""
     min: float
@@ -190,7 +190,7 @@ class DelayedAck:
     quick: int | None = None
     """Number of segments at the start that are acknowledged at once (Linux's quick acknowledgements)."""
     timeout: str | None = None
-    """Longest delay."""
+    """Longest time for which an acknowledgement is delayed (RFC 5681 §4.2: at most 500 ms)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,7 +361,7 @@ class Graph:
     hosts: Sequence[str] | None = None
     """The nodes that never forward packets of others. Default: those with only one link."""
     links: Sequence[GraphLink | Mapping[str, Any]]
-    """The links."""
+    """The links between these nodes."""
     nodes: Sequence[str]
     """Names of all nodes."""
 
@@ -864,7 +864,7 @@ class Quic:
 
 @dataclass(frozen=True, kw_only=True)
 class RateMap:
-    """Transmission rate; give exactly one."""
+    """Transmission rate: constant, in steps, from a recorded trace, or unlimited; give exactly one."""
 
     steps: Sequence[Sequence[Any]] | None = None
     """Pairs of an instant and the rate from then on; the first instant is 0s, the others increase. A rate of zero is an outage; a packet in transmission continues after it."""
@@ -985,9 +985,9 @@ class Shares:
     cbr: str | float | None = None
     """Constant bit rate over UDP."""
     ftp: str | float | None = None
-    """Files."""
+    """File transfers over the flow's transport."""
     web: str | float | None = None
-    """Web."""
+    """Web traffic over the flow's transport."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1003,13 +1003,13 @@ class SizeHybrid:
     """A log-normal body and a Pareto tail."""
 
     alpha: float
-    """Tail index."""
+    """Tail index of the sizes from `cut` on."""
     body: float
     """Share of sizes in the body."""
     cut: str
     """Where the tail begins."""
     max: str
-    """Largest size."""
+    """Upper bound: larger sizes are not drawn."""
     mu: float
     """Mean of the logarithm of the sizes in the body, in bytes."""
     sigma: float
@@ -1021,9 +1021,9 @@ class SizeLogNormal:
     """Log-normal distribution of sizes, conditioned on both bounds."""
 
     max: str
-    """Largest size."""
+    """Upper bound: larger sizes are not drawn."""
     min: str | None = None
-    """Smallest size."""
+    """Lower bound: smaller sizes are not drawn."""
     mu: float
     """Mean of the logarithm of the size in bytes."""
     sigma: float
@@ -1051,9 +1051,9 @@ class SizePareto:
     alpha: float
     """Tail index; below 2 the variance, below 1 the mean would be infinite without the upper bound."""
     max: str
-    """Largest size."""
+    """Upper bound: larger sizes are not drawn."""
     min: str
-    """Smallest size."""
+    """Smallest size that is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1175,11 +1175,11 @@ class TimePareto:
     """Pareto distribution of times, conditioned on the upper bound."""
 
     alpha: float
-    """Tail index."""
+    """Tail index; below 2 the variance, below 1 the mean would be infinite without the upper bound."""
     max: str
-    """Longest time."""
+    """Upper bound: longer times are not drawn."""
     min: str
-    """Shortest time."""
+    """Shortest time that is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1220,11 +1220,11 @@ class Transport:
     """How data is carried; give exactly one."""
 
     tcp: Tcp | Mapping[str, Any] | None = None
-    """TCP."""
+    """TCP (RFC 9293)."""
     mptcp: Mptcp | Mapping[str, Any] | None = None
-    """Multipath TCP."""
+    """Multipath TCP (RFC 8684): subflows over several paths."""
     quic: Quic | Mapping[str, Any] | None = None
-    """QUIC."""
+    """QUIC (RFC 9000): streams over UDP, with one path or several."""
     udp: Mapping[str, Any] | None = None
     """UDP: datagrams without congestion control."""
 
@@ -1318,7 +1318,7 @@ class Workload:
     voice: Voice | Mapping[str, Any] | None = None
     """One direction of a call."""
     video: Video | Mapping[str, Any] | None = None
-    """Adaptive streaming."""
+    """Adaptive streaming: a video in segments, whose rate the player chooses."""
 
 
 __all__ = [

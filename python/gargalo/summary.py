@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gargalo.fitting import NONE, Column, show_table
 from gargalo.names import flow_names, with_path
-from gargalo.progress import count
+from gargalo.terminal.fitting import NONE, Column, show_table
+from gargalo.terminal.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

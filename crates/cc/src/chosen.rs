@@ -21,7 +21,7 @@ pub trait Registry: Clone + Debug + PartialEq + 'static {
     /// The default entry.
     const DEFAULT: &'static str;
 
-    /// All entries.
+    /// All entries of the registry, without their builders.
     fn entries() -> Vec<Entry<()>>;
 
     /// Checks the parameters of an entry; its name may be an alias.

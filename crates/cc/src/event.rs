@@ -5,7 +5,7 @@ use gargalo_units::{Bytes, Duration, Instant};
 /// Its round trip, if it was measured, is in the [`Path`](crate::Path) of the same call.
 #[derive(Clone, Copy, Debug)]
 pub struct Established {
-    /// When.
+    /// The time at which the handshake was completed.
     pub now: Instant,
     /// The initial window: smaller than that of [`Init`](crate::Init) if packets of the handshake were lost, and other
     /// if the two ends agreed on other segments.
@@ -15,9 +15,9 @@ pub struct Established {
 /// A packet is about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// When.
+    /// The time of the transmission.
     pub now: Instant,
-    /// Its payload.
+    /// Payload of the segment; for QUIC the size of the packet.
     pub bytes: Bytes,
     /// In flight before this packet.
     pub in_flight: Bytes,
@@ -46,7 +46,7 @@ pub struct Idle {
 /// One incoming acknowledgement that delivered something new (or carried an RTT sample).
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
-    /// When.
+    /// The time at which the acknowledgement was received.
     pub now: Instant,
     /// Newly delivered: cumulatively and selectively acknowledged.
     pub bytes: Bytes,
@@ -80,9 +80,9 @@ pub struct Acked {
 /// A segment was marked lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost {
-    /// When.
+    /// The time at which the segment was marked lost.
     pub now: Instant,
-    /// Its payload.
+    /// Payload of the segment; for QUIC the size of the packet.
     pub bytes: Bytes,
     /// The sender's state when it was (last) sent.
     pub state: SendState,
@@ -109,9 +109,9 @@ pub enum Cause {
 /// A congestion event.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
-    /// When.
+    /// The time at which the congestion was detected.
     pub now: Instant,
-    /// Why.
+    /// The signal by which the congestion was detected.
     pub cause: Cause,
     /// Marked lost so far in this event.
     pub lost: Bytes,

@@ -26,11 +26,11 @@ use crate::event::{RateSample, SendState};
 /// Measures how fast a path delivers.
 #[derive(Clone, Debug, Default)]
 pub struct RateSampler {
-    /// C.delivered.
+    /// C.delivered: bytes delivered so far.
     delivered: Bytes,
-    /// C.delivered_time.
+    /// C.delivered_time: when something was last delivered, or sent with nothing in flight.
     delivered_at: Instant,
-    /// C.first_sent_time.
+    /// C.first_sent_time: when the newest acknowledged segment, or the first one after nothing was in flight, was sent.
     first_sent_at: Instant,
     lost: Bytes,
     /// C.app_limited: the `delivered` total that ends the bubble; zero when not limited.

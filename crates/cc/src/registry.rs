@@ -28,13 +28,13 @@ pub type Build = fn(&Params, Init) -> Result<Box<dyn Controller>, BuildError>;
 pub struct Entry<B> {
     /// Name in scenarios.
     pub name: &'static str,
-    /// Aliases.
+    /// Other names that scenarios may use.
     pub aliases: &'static [&'static str],
-    /// One line about it.
+    /// Description in one line.
     pub summary: &'static str,
     /// Where it is specified.
     pub source: &'static str,
-    /// Its parameters.
+    /// Lists its parameters, in the order of declaration.
     pub params: fn() -> &'static [Param],
     /// Builds it from parameters.
     pub build: B,

@@ -254,7 +254,7 @@ impl Window {
         self.ssthresh = ssthresh.unwrap_or(Bytes::MAX);
     }
 
-    /// Sets [`WindowParams::abc_limit`].
+    /// Sets [`WindowParams::abc_limit`] in segments; 0: the default of the slow start.
     #[inline]
     pub fn set_abc_limit(&mut self, segments: u64) {
         self.params.abc_limit = segments;

@@ -15,7 +15,7 @@ use crate::window::{Window, WindowParams};
 
 /// How an algorithm moves its window; only [`Policy::increase`] and [`Policy::decrease`] are needed.
 pub trait Policy: Clone + Debug + Send + Sync + 'static {
-    /// See [`Controller::watches_sends`].
+    /// Whether [`Policy::on_send`] is of use for every packet; see [`Controller::watches_sends`].
     const WATCHES_SENDS: bool = false;
 
     /// Congestion avoidance: `acked` bytes (never zero) that slow start has left over were
@@ -60,27 +60,27 @@ pub trait Policy: Clone + Debug + Send + Sync + 'static {
     /// The segment size changed from `old` to `window.mss()`.
     fn on_mss(&mut self, _window: &Window, _old: Bytes) {}
 
-    /// See [`Controller::pacing_rate`].
+    /// The pacing rate; `None` lets the transport choose. See [`Controller::pacing_rate`].
     fn pacing_rate(&self, _window: &Window) -> Option<Rate> {
         None
     }
 
-    /// See [`Controller::send_quantum`].
+    /// Maximum size of a burst when pacing; `None` lets the transport choose. See [`Controller::send_quantum`].
     fn send_quantum(&self, _window: &Window) -> Option<Bytes> {
         None
     }
 
-    /// See [`Controller::governs_recovery`].
+    /// Whether the transport uses cwnd unchanged during recovery. See [`Controller::governs_recovery`].
     fn governs_recovery(&self) -> bool {
         false
     }
 
-    /// See [`Controller::phase`].
+    /// One word for plots; that of the window unless the policy has phases of its own. See [`Controller::phase`].
     fn phase(&self, window: &Window) -> &'static str {
         window.phase()
     }
 
-    /// See [`Controller::gauges`].
+    /// Appends internal quantities worth plotting. See [`Controller::gauges`].
     fn gauges(&self, _window: &Window, _out: &mut Vec<(&'static str, f64)>) {}
 }
 
@@ -105,17 +105,17 @@ impl<P: Policy> WindowBased<P> {
         }
     }
 
-    /// The window.
+    /// The window that the policy changes.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// The window, to set the scene of a test.
+    /// The window, to set its state directly: initial values of a policy, and tests.
     pub fn window_mut(&mut self) -> &mut Window {
         &mut self.window
     }
 
-    /// The policy.
+    /// The policy that changes the window.
     pub fn policy(&self) -> &P {
         &self.policy
     }

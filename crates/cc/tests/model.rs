@@ -13,7 +13,7 @@ use rand_pcg::Pcg64;
 /// What may happen next.
 #[derive(Clone, Debug)]
 enum Operation {
-    /// Time passes.
+    /// So many nanoseconds pass.
     Wait(u64),
     /// Send as the window allows, at most this many segments.
     Send { segments: u64, app_limited: bool },
@@ -32,7 +32,7 @@ enum Operation {
     Timeout(u32),
     /// The latest congestion event is withdrawn.
     Spurious,
-    /// Recovery ends.
+    /// Fast recovery, or recovery after a timeout, ends.
     Recovered,
     /// The segment size changes.
     Mss(u64),

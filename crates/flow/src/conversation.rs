@@ -91,7 +91,7 @@ struct Datagrams {
 /// A datagram to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Payload.
+    /// Payload size in bytes, without UDP and IP headers.
     pub bytes: u64,
     /// Its sequence number in its direction, from 0.
     pub number: u64,
@@ -110,11 +110,11 @@ pub struct Totals {
     pub retransmitted_packets: u64,
     /// Packets marked lost.
     pub lost_packets: u64,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts; of QUIC, probe timeouts.
     pub timeouts: u64,
     /// Congestion events undone as spurious.
     pub spurious: u64,
-    /// Which of them the stack tells; the others are 0.
+    /// Which of them the stack reports; the others are 0.
     pub known: Known,
 }
 

@@ -28,7 +28,7 @@ pub struct Group {
     pub failed: u64,
     /// Most of them alive at once.
     pub peak: u64,
-    /// Alive now.
+    /// Flows that exist at present; see [`Group::peak`].
     alive: u64,
     /// Planned counts at the edges of the measured window.
     marks: (WireBytes, Option<WireBytes>),
@@ -43,25 +43,25 @@ pub struct Group {
     /// Payload that receivers read.
     pub delivered: u64,
     /// Data packets sent, retransmissions included. This and the next three are `None` as soon as the stack of one of
-    /// the flows does not tell: a sum without it would be too small.
+    /// the flows does not report them: a sum without it would be too small.
     pub sent_packets: Option<u64>,
     /// Those of them that were retransmissions.
     pub retransmitted_packets: Option<u64>,
     /// Marked lost by the sender (UDP: dropped by the network).
     pub lost_packets: Option<u64>,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts, of QUIC probe timeouts.
     pub timeouts: Option<u64>,
     /// Congestion Experienced marks received.
     pub ce_marks: u64,
     /// Flows whose delivered content differed from what was sent.
     pub corrupted: u64,
-    /// Completion times.
+    /// Completion times of the completed flows, from start to last byte.
     pub completion: Quantiles,
     /// Round-trip samples (UDP: one-way delays).
     pub rtt: Quantiles,
-    /// Sessions started.
+    /// Sessions that a web source has started.
     pub sessions: u64,
-    /// Pages requested.
+    /// Pages that a web source has requested.
     pub pages: u64,
     /// Times from the request for a page to its last byte.
     pub page_time: Quantiles,

@@ -11,16 +11,16 @@ use gargalo_wire::tcp::{Flags, SackBlocks, Segment};
 const PIECES: u32 = 4;
 
 names! {
-    /// What a receiver's acknowledgements say.
+    /// How a receiver's acknowledgements deviate from what it received.
     pub enum Misbehaviour {
-        /// The truth.
+        /// Not at all: the receiver acknowledges as TCP requires.
         None = "honest",
-        /// That everything up to the latest segment has come, lost or not: the sender never learns of a loss, and
-        /// the data has holes.
+        /// Everything up to the latest segment is acknowledged, lost or not: the sender never detects a loss, and the
+        /// data has holes.
         Optimistic = "optimistic",
-        /// The truth in four pieces for each (ACK division).
+        /// Each acknowledgement is replaced by four that acknowledge a part each (ACK division).
         DividesAcks = "divides-acks",
-        /// Nothing of Congestion Experienced marks.
+        /// Congestion Experienced marks are not echoed.
         HidesEcn = "hides-ecn",
     }
 }

@@ -39,13 +39,13 @@ pub struct Progress {
     pub phase: Phase,
     /// Share of the phase that is done, 0 to 1.
     pub fraction: f64,
-    /// Virtual time.
+    /// Virtual time that was reached.
     pub now: Instant,
-    /// Virtual end.
+    /// Virtual time at which the run ends.
     pub end: Instant,
     /// Packets sent by hosts.
     pub packets: u64,
-    /// Events handled.
+    /// Events handled by the engine.
     pub events: u64,
     /// Bytes of memory that samples and events take.
     pub recorded: u64,
@@ -81,7 +81,7 @@ pub struct Outcome {
     /// The link directions from a host to another on a path ([`FlowSpec::path`](crate::FlowSpec::path)), as far as flows
     /// took them; empty in the lab.
     pub routes: BTreeMap<(NodeId, NodeId, u8), Vec<DirectionId>>,
-    /// Sampled tables.
+    /// Samples of flows, subflows and links, events and gauges, as far as they were recorded.
     pub samples: Samples,
     /// Senders that still existed when the run ended, in their state at that time: samples of flows that have a row
     /// and of their subflows, whether or not these were recorded (kernel flows in the lab: the last sample).
@@ -92,7 +92,7 @@ pub struct Outcome {
     pub measured: Option<(Instant, Instant)>,
     /// Packets sent by hosts.
     pub packets: u64,
-    /// Events handled.
+    /// Events handled by the simulator; in the lab, arrivals of packets at the ends of links.
     pub events: u64,
     /// Most flows alive at once.
     pub peak_flows: usize,

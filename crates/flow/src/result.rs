@@ -120,13 +120,13 @@ pub struct MptcpResult {
 /// The result of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowResult {
-    /// Identifier.
+    /// Identifies the flow among all flows of the run.
     pub id: u64,
     /// Identifier of the scenario's flow or source from which it was created.
     pub template: u64,
     /// The host that opened the connection, and the other host.
     pub hosts: (NodeId, NodeId),
-    /// Label.
+    /// Label shown in results and pictures.
     pub label: Arc<str>,
     /// "tcp", "mptcp", "quic" or "udp".
     pub transport: &'static str,
@@ -152,11 +152,11 @@ pub struct FlowResult {
     pub retransmitted_packets: u64,
     /// Marked lost by the sender (UDP: dropped by the network).
     pub lost_packets: u64,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts; of QUIC, probe timeouts.
     pub timeouts: u64,
     /// Congestion events undone as spurious.
     pub spurious_losses: u64,
-    /// Which of the counters above the sender's stack tells; the others are 0.
+    /// Which of the counters above the sender's stack reports; the others are 0.
     pub known: Known,
     /// Congestion Experienced marks seen by the receiver.
     pub ce_marks: u64,

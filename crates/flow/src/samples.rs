@@ -11,15 +11,15 @@ use crate::window::Edge;
 /// The state of a flow at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowSample {
-    /// When.
+    /// Virtual time of the sample.
     pub time: Instant,
-    /// Which flow.
+    /// Identifier of the flow.
     pub flow: u64,
     /// Congestion window of the sending side.
     pub cwnd: Bytes,
     /// Slow-start threshold; `None` while infinite.
     pub ssthresh: Option<Bytes>,
-    /// Sent and neither acknowledged nor lost; `None`: the stack does not tell.
+    /// Sent and neither acknowledged nor lost; `None`: the stack does not report it.
     pub in_flight: Option<Bytes>,
     /// Smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,
@@ -105,15 +105,15 @@ single_path! {
 /// The state of a subflow at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct SubflowSample {
-    /// When.
+    /// Virtual time of the sample.
     pub time: Instant,
     /// Of which flow.
     pub flow: u64,
-    /// Its number.
+    /// Number of the subflow in its connection, in the order of opening.
     pub subflow: u32,
     /// The link by which its data leaves, by index.
     pub link: usize,
-    /// Congestion window.
+    /// Congestion window of the subflow.
     pub cwnd: Bytes,
     /// Slow-start threshold; `None` while infinite.
     pub ssthresh: Option<Bytes>,
@@ -155,13 +155,13 @@ impl SubflowSample {
 /// The state of a link direction at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSample {
-    /// When.
+    /// Virtual time of the sample.
     pub time: Instant,
     /// The direction: twice the link's index, plus one for down.
     pub direction: u32,
-    /// Packets waiting.
+    /// Packets in the queue, without the one in transmission.
     pub queue_packets: u64,
-    /// Bytes waiting.
+    /// Bytes of the packets in the queue, without the one in transmission.
     pub queue_bytes: u64,
     /// Queueing delay of a packet that would arrive now.
     pub queue_delay: Duration,
@@ -178,20 +178,20 @@ pub struct LinkSample {
 /// A protocol event.
 #[derive(Clone, Debug)]
 pub struct ProtocolEvent {
-    /// When.
+    /// Virtual time of the event.
     pub time: Instant,
-    /// Which flow.
+    /// Identifier of the flow.
     pub flow: u64,
-    /// One word.
+    /// Kind of the event in one word, such as "loss", "recovery" or "timeout".
     pub kind: &'static str,
-    /// Further details.
+    /// Further values of the event as text, mostly `name=value`; may be empty.
     pub detail: String,
 }
 
 /// An internal quantity of a congestion control.
 #[derive(Clone, Debug)]
 pub struct Gauge {
-    /// When.
+    /// Virtual time of the record.
     pub time: Instant,
     /// Of which flow.
     pub flow: u64,
@@ -256,7 +256,7 @@ pub struct LinkResult {
     pub duplicated_packets: u64,
     /// Packets still waiting.
     pub queued_packets: u64,
-    /// Packets transmitted.
+    /// Packets whose transmission began.
     pub sent_packets: u64,
     /// Bytes transmitted, IP headers included.
     pub sent_bytes: u64,

@@ -36,7 +36,7 @@ pub struct FlowSpec {
     pub stop: Option<Instant>,
     /// How the data is carried.
     pub transport: TransportSpec,
-    /// The workload.
+    /// The traffic: what the applications at both ends do.
     pub workload: Workload,
     /// Mean time between the starts of flows created from this template (a Poisson process); `None`: one flow.
     pub arrivals: Option<Duration>,
@@ -64,13 +64,13 @@ impl FlowSpec {
 /// The transport of a flow.
 #[derive(Clone, Debug)]
 pub enum TransportSpec {
-    /// TCP.
+    /// TCP (RFC 9293).
     Tcp(TcpSpec),
-    /// Multipath TCP.
+    /// Multipath TCP (RFC 8684).
     Mptcp(Box<MptcpSpec>),
-    /// QUIC.
+    /// QUIC (RFC 9000), over one path or several.
     Quic(Box<QuicSpec>),
-    /// UDP.
+    /// UDP, without congestion control unless the workload has one.
     Udp,
 }
 

@@ -8,9 +8,9 @@ use crate::routing::{NodeId, Routing};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no path from {from} to {to}: add a link or correct the flow's hosts")]
 pub struct Unreachable {
-    /// Source host.
+    /// Name of the source host.
     pub from: String,
-    /// Destination host.
+    /// Name of the destination host.
     pub to: String,
 }
 
@@ -41,9 +41,9 @@ pub struct LinkSpec {
 /// The network: a graph whose routes are shortest paths by hop count, then by order of the links.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
-    /// All nodes.
+    /// All nodes; their index is the [`NodeId`].
     pub nodes: Vec<Node>,
-    /// All links.
+    /// All links; their order decides between routes of equal length.
     pub links: Vec<LinkSpec>,
 }
 

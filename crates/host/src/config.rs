@@ -128,7 +128,7 @@ pub enum SynCookies {
     /// When the backlog is full.
     #[default]
     WhenFull,
-    /// Always.
+    /// Always, even while there is room in the backlog.
     Always,
 }
 
@@ -151,7 +151,7 @@ pub struct SocketOptions {
 }
 
 impl SocketOptions {
-    /// Plain TCP.
+    /// Options of plain TCP: without Multipath TCP and Fast Open, codepoint 0.
     pub fn new(tcp: Arc<gargalo_tcp::Config>, congestion: Arc<dyn ControllerFactory>) -> Self {
         Self {
             tcp,

@@ -80,7 +80,7 @@ pub(crate) enum Origin {
     Accepted,
 }
 
-/// A connection.
+/// A connection of a host, from its first SYN until its state is discarded.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) serial: u64,
@@ -160,7 +160,7 @@ impl Connection {
     }
 }
 
-/// All connections.
+/// The connections of a host, which are found by slot, by addresses and ports, and by token.
 #[derive(Debug)]
 pub(crate) struct Table {
     slots: Vec<Option<Box<Connection>>>,

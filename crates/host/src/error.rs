@@ -6,13 +6,13 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// No address.
+    /// The list of addresses is empty.
     #[error("a host needs at least one address")]
     NoAddress,
     /// An address that is not unicast.
     #[error("{address} is not the address of a host: give a unicast address")]
     Address {
-        /// The address.
+        /// The address that was given.
         address: IpAddr,
     },
     /// The MTU is out of range.
@@ -43,7 +43,7 @@ pub enum SocketError {
     /// The local address is not one of the host's.
     #[error("{address} is not an address of this host")]
     NotOurs {
-        /// The address.
+        /// The address that was given.
         address: IpAddr,
     },
     /// The local and remote address differ in family, or the host has no address of the remote's family.
@@ -79,7 +79,7 @@ pub enum SocketError {
     /// The congestion control refused its parameters.
     #[error("congestion control {name}: {message}")]
     Congestion {
-        /// Its name.
+        /// Name of the congestion control.
         name: String,
         /// Its error message.
         message: String,

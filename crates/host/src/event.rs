@@ -23,11 +23,11 @@ pub struct UdpId(pub(crate) u64);
 pub enum HostEvent {
     /// A listener has a new connection, which is open.
     Accepted {
-        /// The listener.
+        /// The listener that accepted the connection.
         listener: ListenerId,
         /// The connection, now owned by the application, which must release it.
         connection: ConnectionId,
-        /// The peer.
+        /// Address and port of the peer.
         remote: SocketAddr,
     },
     /// A connection of [`Host::connect`](crate::Host::connect) is open.
@@ -41,7 +41,7 @@ pub enum HostEvent {
     /// The connection has ended, in order or not. Received data can still be read; the application releases the
     /// connection afterwards.
     Closed {
-        /// Which.
+        /// The connection that has ended.
         id: ConnectionId,
         /// Why, if not in order.
         error: Option<Error>,
@@ -49,16 +49,16 @@ pub enum HostEvent {
     /// Subflows of a Multipath TCP connection were added or removed, or it fell back to TCP. If too many events are
     /// pending, later ones are dropped: [`Host::multipath`](crate::Host::multipath) has the current state.
     Multipath {
-        /// Which.
+        /// The connection whose subflows or mode changed.
         id: ConnectionId,
-        /// What happened.
+        /// The subflow that was added or removed, or the fallback.
         news: gargalo_mptcp::Event,
     },
     /// A datagram can be received, after there was none.
     UdpReadable(UdpId),
     /// The remote host reports that the port is unreachable (RFC 1122 §4.1.3.3).
     UdpUnreachable {
-        /// Our socket.
+        /// The socket from which the datagram was sent.
         socket: UdpId,
         /// The address the datagram was sent to.
         remote: SocketAddr,

@@ -91,7 +91,7 @@ impl Host {
         &self.stats
     }
 
-    /// The configuration.
+    /// The configuration that the host was created with.
     pub fn config(&self) -> &HostConfig {
         &self.config
     }

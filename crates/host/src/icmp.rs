@@ -32,7 +32,7 @@ pub(crate) enum Message<'a> {
 pub(crate) enum Problem {
     /// It was longer than the next link's MTU, in bytes; 0 if the router does not report the MTU.
     TooBig(u32),
-    /// Port unreachable.
+    /// No socket at the destination has the port (port unreachable).
     Port,
     /// A hard error (RFC 1122 §4.2.3.9: protocol; RFC 5461 §2).
     Hard,

@@ -21,7 +21,7 @@ const COOKIE_LIFE: Duration = Duration::from_secs(120);
 /// Addresses whose Fast Open cookies are kept.
 const MOST_COOKIES: usize = 1024;
 
-/// One listener.
+/// A listening socket, with the number of its connections that the application has not accepted.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) local: SocketAddr,
@@ -32,7 +32,7 @@ pub(crate) struct Listener {
     cookies_until: Instant,
 }
 
-/// All listeners.
+/// The listeners of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     all: BTreeMap<ListenerId, Listener>,

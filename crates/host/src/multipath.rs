@@ -20,7 +20,7 @@ const MOST_KEYS: u64 = 16;
 
 /// The MPTCP option of an acknowledgement with a cookie.
 pub(crate) enum CookieMode {
-    /// None: TCP.
+    /// The connection is plain TCP: without an option, or with a key that is not ours.
     Plain,
     /// It repeats our key.
     Multipath(Arc<MptcpOptions>),

@@ -51,7 +51,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// One socket.
+/// A UDP socket, with the datagrams to be read and to be sent.
 #[derive(Debug)]
 struct Socket {
     local: SocketAddr,
@@ -66,7 +66,7 @@ struct Socket {
     is_ready: bool,
 }
 
-/// All sockets.
+/// The UDP sockets of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     all: BTreeMap<UdpId, Socket>,

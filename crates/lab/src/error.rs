@@ -12,7 +12,7 @@ pub enum Error {
     /// The configuration of a link is impossible.
     #[error("link {link}: {reason}")]
     Link {
-        /// Its name.
+        /// Name of the link.
         link: String,
         /// What is wrong.
         reason: gargalo_link::ConfigError,
@@ -24,9 +24,9 @@ pub enum Error {
          stack = \"gargalo\"", gargalo_units::reason(.reason)
     )]
     Congestion {
-        /// The flow.
+        /// Number and label of the flow, as "flow 2 (bulk)".
         flow: String,
-        /// Its name.
+        /// Name of the congestion control.
         name: String,
         /// What the system says.
         reason: io::Error,

@@ -129,7 +129,7 @@ pub struct SubflowReport {
 /// The Multipath TCP results of a flow at one of its hosts.
 #[derive(Clone, Debug)]
 pub struct MultipathReport {
-    /// The flow.
+    /// Identifier of the flow.
     pub flow: u64,
     /// 0 is the side that opened the connection.
     pub side: usize,

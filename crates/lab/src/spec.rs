@@ -31,11 +31,11 @@ pub struct LabSpec {
     pub topology: Topology,
     /// The stack of every node, in their order; ignored for routers.
     pub stacks: Vec<Stack>,
-    /// Flows.
+    /// Flows that start at a given instant and are in no group.
     pub flows: Vec<FlowSpec>,
     /// Flows that start and end during the run, and totals of those that are counted together.
     pub population: Population,
-    /// Programs.
+    /// Programs that run on hosts.
     pub commands: Vec<CommandSpec>,
     /// Seed of random streams: loss, jitter, and our stack's choices.
     pub seed: u64,
@@ -47,15 +47,15 @@ pub struct LabSpec {
     pub verify: bool,
     /// Sampling interval; `None`: no samples.
     pub interval: Option<Duration>,
-    /// Sample flows.
+    /// Sample the state of flows, at `interval`.
     pub sample_flows: bool,
-    /// Sample links.
+    /// Sample the state of link directions, at `interval`.
     pub sample_links: bool,
     /// Record internal quantities of congestion controls over TCP at hosts with our stack.
     pub gauges: bool,
     /// Record protocol events of hosts with our stack.
     pub events: bool,
-    /// Packet captures.
+    /// Links whose packets are captured, and the file; `None`: no capture.
     pub captures: Option<CaptureSpec>,
     /// How the forwarding loop waits.
     pub tuning: Tuning,
@@ -65,7 +65,7 @@ pub struct LabSpec {
     pub qlog: Option<PathBuf>,
     /// Directory for the output of programs.
     pub directory: PathBuf,
-    /// Multipath TCP.
+    /// Configuration of the kernel's Multipath TCP.
     pub multipath: MultipathSpec,
 }
 

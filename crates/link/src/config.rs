@@ -104,9 +104,9 @@ kinds! {
     /// The packets from which Multipath TCP options are removed.
     pub enum Strip: Copy as "StripMap" {
         words {
-            /// No packet.
+            /// No packet: all options pass.
             "none" => None;
-            /// Every packet.
+            /// Every packet, those of the handshake included.
             "all" => All;
             /// SYN and SYN/ACK: the connection begins as plain TCP.
             "syn" => Syn;
@@ -137,7 +137,7 @@ fn check_outages(outages: &[(Instant, Instant)]) -> Result<(), Error> {
 }
 
 kinds! {
-    /// Transmission rate.
+    /// Transmission rate: constant, in steps, from a recorded trace, or unlimited.
     pub enum RateModel as "RateMap", checked by RateModel::possible {
         words {
             /// No limit: a packet leaves when it arrives, and there is never a queue.
@@ -187,7 +187,7 @@ impl Deref for TraceFile {
 }
 
 impl TraceFile {
-    /// The opportunities.
+    /// The delivery opportunities, shared without a copy.
     pub fn shared(&self) -> Arc<DeliveryTrace> {
         Arc::clone(&self.trace)
     }

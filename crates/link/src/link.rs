@@ -71,7 +71,7 @@ impl<P> Flight<P> {
     pub fn arrival(&self) -> Instant {
         self.arrival
     }
-    /// The packet.
+    /// The packet in flight.
     #[inline]
     pub fn packet(&self) -> &Packet<P> {
         &self.item.packet

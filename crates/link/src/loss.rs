@@ -47,7 +47,7 @@ impl Default for LossModel {
 }
 
 impl LossModel {
-    /// No loss.
+    /// The model that loses no packet.
     pub const NONE: Self = Self::Independent(0.0);
 
     /// The long-run loss ratio.

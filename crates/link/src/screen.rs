@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use crate::policer::Bucket;
 use crate::stats::DropReason;
 
-/// No outage.
+/// In place of an outage where no further one follows: it never begins.
 const NEVER: (Instant, Instant) = (Instant::MAX, Instant::MAX);
 
 /// The stages before the queue of a link. Most links have none.

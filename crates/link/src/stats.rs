@@ -40,15 +40,15 @@ impl DropReason {
 pub struct LinkStats {
     /// Packets given to [`crate::Link::send`].
     pub offered_packets: u64,
-    /// Their bytes.
+    /// Bytes of the offered packets, IP headers included.
     pub offered_bytes: u64,
     /// Copies the link made of them.
     pub duplicated_packets: u64,
-    /// Their bytes.
+    /// Bytes of the copies.
     pub duplicated_bytes: u64,
     /// Packets that came out of [`crate::Link::poll`], copies included.
     pub delivered_packets: u64,
-    /// Their bytes.
+    /// Bytes of the delivered packets.
     pub delivered_bytes: u64,
     /// Packets dropped, copies included, by [`DropReason`] (see [`Self::dropped`]).
     pub(crate) dropped: [u64; DropReason::COUNT],
@@ -75,7 +75,7 @@ impl LinkStats {
     pub(crate) fn admitted_packets(&self) -> u64 {
         self.offered_packets + self.duplicated_packets - self.dropped_packets()
     }
-    /// Their bytes.
+    /// Bytes of the packets that were not dropped.
     pub(crate) fn admitted_bytes(&self) -> u64 {
         self.offered_bytes + self.duplicated_bytes - self.dropped_bytes
     }
@@ -97,22 +97,22 @@ impl LinkStats {
 pub struct LinkSample {
     /// Packets waiting; the one in transmission is not counted.
     pub queue_packets: u64,
-    /// Their bytes.
+    /// Bytes of the waiting packets.
     pub queue_bytes: u64,
     /// Time to send all waiting packets and the rest of the packet in transmission: the queueing delay of a packet
     /// that arrived now at a FIFO queue.
     pub queue_delay: Duration,
     /// Packets whose serialisation has begun.
     pub sent_packets: u64,
-    /// Their bytes.
+    /// Bytes of the packets whose serialisation has begun.
     pub sent_bytes: u64,
     /// Packets delivered, copies included.
     pub delivered_packets: u64,
-    /// Their bytes.
+    /// Bytes of the delivered packets.
     pub delivered_bytes: u64,
     /// Packets dropped for any reason.
     pub dropped_packets: u64,
-    /// Their bytes.
+    /// Bytes of the dropped packets.
     pub dropped_bytes: u64,
     /// Packets set to CE.
     pub marked_packets: u64,

@@ -133,7 +133,7 @@ struct Bench<E> {
     now: Instant,
     ends: [E; 2],
     timeouts: [Instant; 2],
-    /// By sender.
+    /// Links of each sending end, one for each path.
     links: [Vec<Link>; 2],
 }
 

@@ -32,7 +32,7 @@ names! {
 names! {
     /// When data that fills the window is retransmitted on a faster path.
     pub enum OpportunisticRetransmission {
-        /// Never.
+        /// Never: the data waits for its acknowledgement on the slower path.
         Off = "off",
         /// What the faster path delivers sooner, or is late, segment by segment.
         Late = "late",
@@ -50,7 +50,7 @@ switch!(
 names! {
     /// What happens to a path that filled the window.
     pub enum Penalisation {
-        /// Nothing.
+        /// Nothing: the path may fill the window again.
         Off = "off",
         /// It may have half as much in flight for a while; its congestion window does not change.
         Cap = "cap",
@@ -143,7 +143,7 @@ pub struct Config {
     pub retry_after: Duration,
     /// Time before a connection without a usable subflow is given up.
     pub orphan_timeout: Duration,
-    /// Collect [`Notice`](crate::Notice)s.
+    /// Collect [`Notice`](crate::Notice)s for [`Connection::poll_notice`](crate::Connection::poll_notice).
     pub notices: bool,
     /// Collect a notice for every decision of the scheduler, one per segment.
     pub decisions: bool,

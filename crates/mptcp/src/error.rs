@@ -30,13 +30,13 @@ pub enum ConfigError {
 /// Why a subflow ended, or was refused: the reason of MP_TCPRST (RFC 8684 §3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetReason {
-    /// Unspecified.
+    /// No specific reason (code 0, the default).
     Unspecified,
     /// The peer violates RFC 8684.
     ProtocolError,
     /// Too many subflows.
     LackOfResources,
-    /// Administratively prohibited.
+    /// Prohibited by the policy of the sender of the reset (code 3).
     Prohibited,
     /// A mapping that a middlebox has broken.
     Middlebox,

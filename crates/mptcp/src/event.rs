@@ -27,16 +27,16 @@ pub enum Event {
     FellBack,
     /// A subflow can carry data.
     SubflowOpened {
-        /// Its number.
+        /// Number of the subflow, in the order of opening.
         id: u32,
-        /// Its addresses.
+        /// Local and remote address and port of the subflow.
         addresses: Addresses,
     },
     /// A subflow has ended.
     SubflowClosed {
-        /// Its number.
+        /// Number of the subflow, in the order of opening.
         id: u32,
-        /// Its addresses.
+        /// Local and remote address and port of the subflow.
         addresses: Addresses,
     },
 }
@@ -89,7 +89,7 @@ impl Events {
 /// Why a segment was assigned to a subflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// New data.
+    /// Data that is sent for the first time.
     New,
     /// A reinjection: its subflow timed out or ended, or the data was not acknowledged.
     Reinjected,
@@ -116,38 +116,38 @@ impl Carried {
 pub enum Notice {
     /// A segment was assigned to a subflow.
     Scheduled {
-        /// When.
+        /// Time of the decision.
         now: Instant,
-        /// The subflow.
+        /// Number of the subflow that was chosen.
         subflow: u32,
         /// First byte of the stream.
         offset: u64,
-        /// Bytes.
+        /// Length of the segment in bytes.
         len: u32,
-        /// Why.
+        /// Whether it is new data, or the reason why it is sent again.
         why: Carried,
     },
     /// A subflow timed out; its data is reinjected on others.
     Stale {
-        /// When.
+        /// Time of the timeout.
         now: Instant,
-        /// The subflow.
+        /// Number of the subflow.
         subflow: u32,
     },
     /// A subflow was reset by us.
     ResetSubflow {
-        /// When.
+        /// Time of the reset.
         now: Instant,
-        /// The subflow.
+        /// Number of the subflow.
         subflow: u32,
-        /// Why.
+        /// Reason of the reset (RFC 8684 §3.6).
         reason: ResetReason,
     },
     /// A subflow may carry less for a while, because it blocked the window.
     Penalised {
-        /// When.
+        /// Time of the decision.
         now: Instant,
-        /// The subflow.
+        /// Number of the subflow.
         subflow: u32,
         /// Bytes it may have in flight.
         cap: u64,
@@ -194,11 +194,11 @@ pub struct Stats {
     pub tcp: gargalo_tcp::Stats,
     /// Segments assigned to subflows as new data.
     pub new_segments: u64,
-    /// Segments reinjected.
+    /// Segments assigned again as [`Carried::Reinjected`].
     pub reinjected_segments: u64,
     /// Segments retransmitted on a faster path because they blocked the window.
     pub opportunistic_segments: u64,
-    /// Copies sent.
+    /// Segments sent as [`Carried::Copy`].
     pub copied_segments: u64,
     /// Bytes received at data level more than once, or beyond the window.
     pub duplicate_bytes: u64,
@@ -219,7 +219,7 @@ pub struct Stats {
 pub struct SubflowSnapshot {
     /// Its number, in the order of opening.
     pub id: u32,
-    /// Its addresses.
+    /// Local and remote address and port.
     pub addresses: Addresses,
     /// The gateway its packets go to first, if not the usual one.
     pub gateway: Option<std::net::IpAddr>,
@@ -231,7 +231,7 @@ pub struct SubflowSnapshot {
     pub in_loss: bool,
     /// The state of its sender.
     pub sender: gargalo_tcp::Snapshot,
-    /// Its counters.
+    /// Counters of its TCP endpoint.
     pub stats: gargalo_tcp::Stats,
     /// Bytes received in order on it, at subflow level.
     pub received_bytes: u64,

@@ -11,7 +11,7 @@ params! {
         after: u32 = 3, in 0..=1000;
         /// What it does then.
         deed: Deed = Deed::Panic;
-        /// Not used.
+        /// Not used: a parameter with a unit, for tests of how it is passed.
         wait: Duration = Duration::from_millis(10), in Duration::ZERO..=Duration::from_secs(1);
     }
 }
@@ -19,11 +19,11 @@ params! {
 gargalo_cc::choices! {
     /// What a controller does.
     pub enum Deed {
-        /// Panics.
+        /// Panics with a message.
         Panic = "panic",
         /// Has no window.
         Zero = "zero",
-        /// Loops.
+        /// Loops without end.
         Loop = "loop",
     }
 }

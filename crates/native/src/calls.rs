@@ -28,7 +28,7 @@ const MOST_LOOKS: u32 = 100;
 /// A plug-in's name and the functions that it may be called by; lives as long as its library.
 #[derive(Debug)]
 pub struct Callee {
-    /// The file.
+    /// Name of the library's file, for messages.
     pub file: &'static str,
     /// The name that scenarios use.
     pub name: &'static str,

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// Which function of which plug-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file.
+    /// Name of the plug-in's file.
     pub file: &'static str,
     /// The name that scenarios use.
     pub name: &'static str,
-    /// The function.
+    /// Name of the interface's function.
     pub function: &'static str,
 }
 
@@ -28,23 +28,23 @@ impl fmt::Display for Place {
 pub enum Wrong {
     /// A number is not valid.
     Number {
-        /// Its field.
+        /// Name of the field that holds the number.
         field: &'static str,
-        /// The value.
+        /// The value that the plug-in has set.
         value: f64,
         /// The valid values, in words.
         valid: String,
     },
     /// A text is not valid.
     Text {
-        /// Its field.
+        /// Name of the field that holds the text.
         field: &'static str,
-        /// Why.
+        /// Why the text is not valid.
         why: String,
     },
-    /// The plug-in says so itself, or its panic does.
+    /// The plug-in reported an error or panicked, with this message.
     Said(String),
-    /// Nothing was made, and nothing was said.
+    /// The call returned neither an object nor an error message.
     Nothing,
     /// The call computed for too long.
     Loop {
@@ -53,7 +53,7 @@ pub enum Wrong {
     },
     /// The call waited for too long.
     Stuck {
-        /// Time, seconds.
+        /// Time for which the call has waited, in seconds.
         seconds: u64,
     },
 }
@@ -61,9 +61,9 @@ pub enum Wrong {
 /// A plug-in's failure: where and what.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Where.
+    /// The function whose call failed.
     pub place: Place,
-    /// What.
+    /// The failure of that call.
     pub wrong: Wrong,
 }
 

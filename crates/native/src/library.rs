@@ -23,7 +23,7 @@ pub enum LoadError {
     NoSymbol {
         /// The file's name.
         file: String,
-        /// The function.
+        /// Name of the function that is missing.
         symbol: &'static str,
     },
     /// It was made for another version of the interface.
@@ -33,7 +33,7 @@ pub enum LoadError {
     Version {
         /// The file's name.
         file: String,
-        /// Its version.
+        /// The version of the interface that it was made for.
         found: u32,
         /// The version of this crate.
         wanted: u32,
@@ -45,7 +45,7 @@ pub enum LoadError {
     Sizes {
         /// The file's name.
         file: String,
-        /// Which header.
+        /// Which header it was compiled with: "congestion" or "stack".
         header: &'static str,
     },
     /// What it says of itself is not valid.

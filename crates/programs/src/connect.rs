@@ -197,12 +197,12 @@ impl Connect {
     }
 }
 
-/// "12.3 MB".
+/// Formats a number of bytes, as "12.3 MB".
 fn amount(bytes: u64) -> String {
     decimal(bytes as f64, "B")
 }
 
-/// "12.3 Mbit/s".
+/// Formats a mean rate, as "12.3 Mbit/s".
 fn rate(bytes: u64, seconds: f64) -> String {
     if seconds > 0.0 {
         decimal(bytes as f64 * 8.0 / seconds, "bit/s")

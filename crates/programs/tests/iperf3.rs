@@ -14,7 +14,7 @@ use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant};
 use serde_json::Value;
 
-/// One way.
+/// Propagation delay in one direction.
 const DELAY: Duration = Duration::from_millis(5);
 /// Bit/s: packets leave one after the other.
 const RATE: u64 = 50_000_000;

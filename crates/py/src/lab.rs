@@ -25,7 +25,7 @@ pub fn enter_sandbox(kept: bool) -> PyResult<()> {
     }
 }
 
-/// What `gargalo shell` asks for, filled in by `cli_shell.py`.
+/// What `gargalo shell` asks for, filled in by `cli/shell.py`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellRequest {

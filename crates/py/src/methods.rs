@@ -42,7 +42,9 @@ impl Methods {
     /// Those of the class of an object, which is checked.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = object.py();
-        let base = py.import("gargalo.controller")?.getattr("Controller")?;
+        let base = py
+            .import("gargalo.plugins.controller")?
+            .getattr("Controller")?;
         let class = object.get_type();
         if !class.is_subclass(&base)? {
             return Err(PyTypeError::new_err(format!(

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::errors::RunError;
 
-/// What `gargalo script` asks for, filled in by `cli_script.py`.
+/// What `gargalo script` asks for, filled in by `cli/script.py`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {

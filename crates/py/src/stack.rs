@@ -53,7 +53,7 @@ impl PyStack {
     /// When it is not derived from `gargalo.QuicStack`, lacks a method, or lists no congestion control.
     pub fn of(name: &str, class: &Bound<'_, PyAny>, faults: &Arc<Faults>) -> PyResult<Self> {
         let py = class.py();
-        let base = py.import("gargalo.stack")?.getattr("QuicStack")?;
+        let base = py.import("gargalo.plugins.stack")?.getattr("QuicStack")?;
         let refuse = |why: String| Err(PyTypeError::new_err(why));
         let class = match class.cast::<PyType>() {
             Ok(class) if class.is_subclass(&base)? => class,
@@ -285,7 +285,7 @@ impl fmt::Debug for End {
 
 impl End {
     fn new(of: &PyStack, py: Python<'_>, asked: &Asked<'_>, told: Told) -> PyResult<Self> {
-        let module = py.import("gargalo.stack")?;
+        let module = py.import("gargalo.plugins.stack")?;
         let config = module.getattr("QuicConfig")?;
         let config = config.call((), Some(&wanted(py, asked)?))?;
         let host = Py::new(py, QuicHost { told: told.into() })?;

@@ -27,7 +27,7 @@ use serde::Deserialize;
 use crate::errors::{Diagnostic, RunError, scenario_error};
 use crate::native::has_stack;
 
-/// What both commands know; filled in by `cli_wire.py`.
+/// What both commands know; filled in by `cli/wire.py`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Common {

@@ -135,7 +135,7 @@ const HEADERS: u32 = 28;
 const MOST_PATHS: u32 = 8;
 
 impl Profile {
-    /// Its options.
+    /// The options of the profile.
     pub fn config(self) -> Config {
         match self {
             Self::Standard => Config::default(),

@@ -71,20 +71,20 @@ pub struct About<'a> {
 pub struct Path {
     /// The address of this end.
     pub local: SocketAddr,
-    /// The peer's.
+    /// Address and port of the peer.
     pub remote: SocketAddr,
-    /// Mark.
+    /// ECN field of the IP packet that carries it.
     pub ecn: Ecn,
 }
 
 /// A datagram that a stack sends.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// UDP payload.
+    /// UDP payload of the datagram.
     pub payload: BytesMut,
-    /// To.
+    /// Destination address and port.
     pub remote: SocketAddr,
-    /// Mark.
+    /// ECN field of the IP packet that carries it.
     pub ecn: Ecn,
 }
 
@@ -99,11 +99,11 @@ pub struct Sender {
     pub retransmitted_packets: Option<u64>,
     /// Packets declared lost.
     pub lost_packets: Option<u64>,
-    /// Probe timeouts.
+    /// Probe timeouts (RFC 9002 §6.2).
     pub timeouts: Option<u64>,
     /// Losses found to be spurious.
     pub spurious: Option<u64>,
-    /// Congestion window.
+    /// Congestion window, in bytes.
     pub cwnd: Option<Size>,
     /// Slow-start threshold; `None` also while it is infinite.
     pub ssthresh: Option<Size>,
@@ -111,9 +111,9 @@ pub struct Sender {
     pub in_flight: Option<Size>,
     /// Smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Duration>,
-    /// Pacing rate.
+    /// Pacing rate at present.
     pub pacing_rate: Option<Rate>,
-    /// Delivery rate.
+    /// Latest estimate of the delivery rate.
     pub delivery_rate: Option<Rate>,
     /// State of the congestion control in one word.
     pub phase: &'static str,
@@ -122,19 +122,19 @@ pub struct Sender {
 /// What a scenario asks of one end, besides what [`Config`] has.
 #[derive(Debug)]
 pub struct Asked<'a> {
-    /// The options.
+    /// The QUIC options of the scenario.
     pub config: &'a Config,
     /// The congestion control, by the stack's name for it.
     pub congestion: &'a str,
-    /// Connects.
+    /// This end is the client, which connects.
     pub is_client: bool,
-    /// When.
+    /// Time at which the end is created.
     pub now: Instant,
-    /// Its address.
+    /// Address and port of this end.
     pub local: SocketAddr,
-    /// The peer's.
+    /// Address and port of the peer.
     pub remote: SocketAddr,
-    /// DER.
+    /// The server's certificate in DER; a client accepts no other.
     pub certificate: &'a [u8],
     /// DER, PKCS #8; empty for a client.
     pub private_key: &'a [u8],

@@ -1,7 +1,7 @@
 //! Frames of a packet, as far as they are needed here (RFC 9000 §19,
 //! draft-ietf-quic-ack-frequency, draft-ietf-quic-multipath).
 
-/// A frame.
+/// A frame of a packet, as far as its fields are used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     /// Its length in bytes.

@@ -51,7 +51,7 @@ pub trait Stack: Debug + Send {
     fn is_over(&self) -> bool;
     /// The client's address has changed: sends from `local` from now on (RFC 9000 §9).
     fn migrate(&mut self, now: Instant, local: SocketAddr);
-    /// Counters.
+    /// Counters since the start of the connection.
     fn stats(&mut self) -> Stats;
     /// The state of the first path's sender.
     fn snapshot(&mut self) -> Snapshot;

@@ -11,9 +11,9 @@ pub const NOQ: &str = "noq";
 /// The stacks of both ends, by their names in scenarios.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stacks {
-    /// The client's.
+    /// Name of the client's stack.
     pub client: String,
-    /// The server's.
+    /// Name of the server's stack.
     pub server: String,
 }
 

@@ -15,11 +15,11 @@ pub type StreamId = u64;
 
 /// The initial values of an endpoint.
 pub struct Init {
-    /// When.
+    /// Time at which the endpoint is created.
     pub now: Instant,
     /// Its own address and port.
     pub local: SocketAddr,
-    /// The peer's.
+    /// Address and port of the peer.
     pub remote: SocketAddr,
     /// The endpoint's random stream.
     pub rng: Pcg64,
@@ -42,13 +42,13 @@ impl fmt::Debug for Init {
 /// A UDP datagram to send.
 #[derive(Debug)]
 pub struct Datagram {
-    /// UDP payload.
+    /// UDP payload of the datagram.
     pub payload: BytesMut,
-    /// Mark.
+    /// ECN field of the IP packet that carries it.
     pub ecn: Ecn,
-    /// From.
+    /// Source address and port.
     pub local: SocketAddr,
-    /// To.
+    /// Destination address and port.
     pub remote: SocketAddr,
 }
 
@@ -93,18 +93,18 @@ pub struct Stats {
     pub sent_datagrams: u64,
     /// UDP payload bytes sent.
     pub sent_datagram_bytes: u64,
-    /// Which of them the stack tells; the others are 0.
+    /// Which of them the stack reports; the others are 0.
     pub known: Known,
 }
 
-/// Which counters a stack tells.
+/// Which counters a stack reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Packets sent.
+    /// Whether [`Stats::sent_packets`] is counted.
     pub sent_packets: bool,
     /// Payload bytes sent.
     pub sent_bytes: bool,
-    /// Retransmitted packets.
+    /// Whether [`Stats::retransmitted_packets`] is counted.
     pub retransmitted_packets: bool,
     /// Packets declared lost.
     pub lost_packets: bool,
@@ -131,11 +131,11 @@ impl Default for Known {
 /// The state of a path's sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Congestion window.
+    /// Congestion window, in bytes.
     pub cwnd: Size,
     /// Slow-start threshold; `None`: infinite or none.
     pub ssthresh: Option<Size>,
-    /// Bytes in flight; `None`: the stack does not tell.
+    /// Bytes in flight; `None`: the stack does not report them.
     pub in_flight: Option<Size>,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
@@ -152,9 +152,9 @@ pub struct Snapshot {
 pub struct PathSnapshot {
     /// Its identifier, the same at both ends (draft-ietf-quic-multipath); consecutive in the order of opening.
     pub id: u32,
-    /// Our address.
+    /// IP address of this end on the path.
     pub local: IpAddr,
-    /// The peer's.
+    /// Address and port of the peer on the path.
     pub remote: SocketAddr,
     /// When it could carry data.
     pub opened: Instant,
@@ -172,7 +172,7 @@ pub struct PathSnapshot {
     pub timeouts: u64,
     /// Bytes of stream data received first on this path.
     pub received_bytes: u64,
-    /// Its sender.
+    /// State of the path's sender.
     pub sender: Snapshot,
 }
 
@@ -188,7 +188,7 @@ pub struct Notice {
 /// Data of a stream, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Which stream.
+    /// Number of the stream.
     pub stream: StreamId,
     /// Content; may be empty if `end`.
     pub data: Bytes,

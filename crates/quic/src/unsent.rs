@@ -142,7 +142,7 @@ impl Unsent {
         Ok(())
     }
 
-    /// Nothing waits.
+    /// Whether the stack has taken all data that was written.
     pub(crate) fn is_empty(&self) -> bool {
         self.streams.values().all(|s| s.waiting.is_empty())
     }

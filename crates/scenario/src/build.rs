@@ -32,7 +32,7 @@ use crate::tables::tables;
 pub struct Outcome {
     /// `{"summary", "links", "run"}`, all SI.
     pub json: Json,
-    /// Results tables.
+    /// The results tables: flows, links, samples, events and others.
     pub tables: Tables,
     /// It was stopped before its end.
     pub interrupted: bool,

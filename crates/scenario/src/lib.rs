@@ -84,13 +84,13 @@ pub fn to_toml(document: &serde_json::Value) -> Result<String, toml::ser::Error>
 /// Names that the registries do not know but the caller does, such as those of Python classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Congestion controls.
+    /// Names of congestion controls.
     pub congestion: Vec<String>,
     /// Schedulers of Multipath TCP.
     pub schedulers: Vec<String>,
     /// Path managers of Multipath TCP.
     pub path_managers: Vec<String>,
-    /// QUIC stacks.
+    /// Names of QUIC stacks.
     pub stacks: Vec<String>,
     /// QUIC stacks that would be loaded if the scenario named them.
     pub installed: Vec<String>,

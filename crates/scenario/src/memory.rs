@@ -97,11 +97,11 @@ impl Estimate {
 pub struct TooMuch {
     /// Number of samples.
     pub rows: u64,
-    /// Their memory.
+    /// Memory that the samples take.
     pub bytes: Bytes,
-    /// The limit.
+    /// Memory that they may take: the limit of the run's options.
     pub limit: Bytes,
-    /// Sampling interval.
+    /// Sampling interval of the scenario.
     pub interval: Duration,
     /// Sampling interval that would fit.
     pub enough: Duration,

@@ -78,7 +78,7 @@ pub enum RunError {
     /// The folder of the traces could not be created.
     #[error("cannot create {}: {}; choose another --output", path.display(), gargalo_units::reason(.reason))]
     Folder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
         /// What the system says.
         reason: std::io::Error,

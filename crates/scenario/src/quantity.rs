@@ -7,9 +7,9 @@ use gargalo_units::{Duration, ParseError};
 /// How far starts of flows may move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StartJitter {
-    /// So long.
+    /// Up to this time.
     Time(Duration),
-    /// So many round trips on the flow's empty path.
+    /// Up to this many round trips on the flow's empty path.
     RoundTrips(f64),
 }
 

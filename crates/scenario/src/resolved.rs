@@ -48,7 +48,7 @@ pub struct Scenario {
 pub struct Lab {
     /// The stack of every node, in their order.
     pub stacks: Vec<Stack>,
-    /// Programs.
+    /// Programs that run on hosts.
     pub commands: Vec<CommandSpec>,
     /// How the forwarding loop waits.
     pub tuning: Tuning,
@@ -79,7 +79,7 @@ pub struct Flow {
     pub stop: Option<Instant>,
     /// How data is carried.
     pub transport: Transport,
-    /// The workload.
+    /// The traffic: what the applications at both ends do.
     pub workload: Workload,
     /// Mean time between two starts of a Poisson process; `None`: one flow.
     pub arrivals: Option<Duration>,
@@ -112,7 +112,7 @@ impl Flow {
 pub struct Source {
     /// Pairs of hosts, the one with the data first.
     pub pairs: Vec<(usize, usize)>,
-    /// The demand.
+    /// The amount of traffic that its transfers add up to.
     pub demand: Demand,
 }
 
@@ -158,13 +158,13 @@ pub enum Rest {
 /// How data is carried.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transport {
-    /// TCP.
+    /// TCP, with its options.
     Tcp(Arc<Tcp>),
-    /// Multipath TCP.
+    /// Multipath TCP, with its options.
     Mptcp(Arc<Mptcp>),
-    /// QUIC.
+    /// QUIC, with its options.
     Quic(Arc<gargalo_quic::Config>),
-    /// UDP.
+    /// UDP, which has no options.
     Udp,
 }
 

@@ -9,7 +9,7 @@ use crate::ast::At;
 /// A part of a script that cannot be read or is not supported, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// Where.
+    /// Position in the text of the script; line 0 if it is not known.
     #[serde(flatten)]
     pub at: At,
     /// What is wrong.

@@ -28,26 +28,26 @@ const SHOWN: usize = 40;
 pub enum Verdict {
     /// Everything was as the script says.
     Passed,
-    /// Something was not.
+    /// Something differed from the script.
     Failed(Mismatch),
     /// A part of it cannot be read, or the stack cannot do it.
     Unsupported(Fault),
     /// The system refused something.
     Broken {
-        /// What.
+        /// What was refused, with the error of the system.
         message: String,
     },
 }
 
-/// What was not as the script says.
+/// The first difference from the script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// The event.
+    /// Position of the event in the text of the script.
     #[serde(flatten)]
     pub at: At,
     /// The event in the words of the language.
     pub expected: String,
-    /// What came instead.
+    /// What was observed instead.
     pub came: String,
     /// The packets so far, oldest first.
     pub packets: Vec<String>,

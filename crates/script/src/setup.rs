@@ -20,7 +20,7 @@ const TOLERANCE: Duration = Duration::from_millis(4);
 /// What the caller of a script chooses.
 #[derive(Clone, Debug)]
 pub struct Choices {
-    /// The stack.
+    /// The stack that runs the script.
     pub stack: Only,
     /// Tolerance of the kernel's real time; a script's own counts if it is longer.
     pub tolerance: Duration,
@@ -51,16 +51,16 @@ impl Choices {
 /// A script as it is found.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its text.
+    /// The script as written; [`Choices::defines`] are replaced when it is run.
     pub text: String,
     /// The directory that paths in it count from.
     pub directory: Option<PathBuf>,
 }
 
-/// What became of a script.
+/// The outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Told {
-    /// Whether it was read, and everything in it is known; what the stack cannot do comes to light when it runs.
+    /// Whether it was read, and everything in it is known; what the stack does not support is found only when it runs.
     pub read: bool,
     /// How it ended.
     #[serde(flatten)]

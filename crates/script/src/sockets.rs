@@ -11,7 +11,7 @@ use crate::stack::{Handle, Op, Reply, Value, Watch};
 /// POLLERR, POLLHUP and POLLNVAL are reported without being asked for.
 const ALWAYS: i64 = 0x8 | 0x10 | 0x20;
 
-/// POLLOUT.
+/// POLLOUT: there is room to write.
 const OUT: i64 = 0x4;
 
 #[derive(Clone, Copy, Debug)]
@@ -44,13 +44,13 @@ pub(crate) struct Pending {
     expected: String,
     call: Call,
     what: Waiting,
-    /// When it shall return.
+    /// The time at which it shall return, in microseconds since the start.
     until: u64,
     /// Bytes written before.
     written: i64,
-    /// It was tried.
+    /// It was attempted at least once.
     tried: bool,
-    /// What it gave, and when.
+    /// Its result and the time of it in microseconds, once it has returned.
     pub(crate) done: Option<(u64, Answer)>,
 }
 
@@ -61,13 +61,13 @@ enum Waiting {
         op: Op,
         nonblocking: bool,
         expected: Option<Value>,
-        /// It waits.
+        /// The call waits until it can return, instead of failing with EAGAIN.
         blocks: bool,
     },
     Poll(Vec<(Handle, i64, i64)>),
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     Gave(Outcome),

@@ -26,7 +26,7 @@ pub struct Setup {
     pub local_ip: Option<IpAddr>,
     /// First address of the other end, if the script gives one.
     pub remote_ip: Option<IpAddr>,
-    /// Congestion control.
+    /// Name of the congestion control of the stack's connections.
     pub congestion: String,
     /// Options of our stack: key and value.
     pub gargalo: Vec<(String, String)>,
@@ -109,17 +109,17 @@ pub type Handle = usize;
 /// A call, without the number of its socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// To the address of the stack.
+    /// Binds to the first address of the stack.
     Bind,
-    /// With a backlog.
+    /// Listens, with this backlog.
     Listen(i64),
-    /// A connection of a listener.
+    /// Accepts a connection of a listener.
     Accept,
-    /// To the other end.
+    /// Connects to the other end.
     Connect,
-    /// At most so many bytes, into several buffers.
+    /// Reads into buffers of these sizes in bytes.
     Read(Vec<usize>),
-    /// A message.
+    /// Writes a message to a connection.
     Write(Message),
     /// Opens with a message (MSG_FASTOPEN, RFC 7413).
     FastOpen(Message),
@@ -127,11 +127,11 @@ pub enum Op {
     NoBuffer(Box<Op>),
     /// Changes what epoll watches.
     Watch(Watch),
-    /// At most so many sockets that are ready (epoll).
+    /// Asks for at most so many sockets that are ready (epoll_wait).
     Wait(usize),
-    /// Gives the socket back.
+    /// Closes the socket.
     Close,
-    /// Ends reading, writing.
+    /// Shuts down reading, writing.
     Shutdown(bool, bool),
     /// Sets an option.
     Set(String, Value),
@@ -146,9 +146,9 @@ pub enum Op {
 pub struct Message {
     /// Bytes of each part.
     pub parts: Vec<usize>,
-    /// MSG_MORE
+    /// MSG_MORE: more data follows soon, so what does not fill a segment may wait.
     pub more: bool,
-    /// MSG_EOR
+    /// MSG_EOR: a record ends with the message.
     pub record: bool,
 }
 
@@ -178,20 +178,20 @@ impl Message {
 pub struct Watch {
     /// EPOLL_CTL_ADD is 1, EPOLL_CTL_DEL 2 and EPOLL_CTL_MOD 3.
     pub how: i64,
-    /// The socket.
+    /// The socket to watch.
     pub target: Handle,
-    /// Events, and EPOLLET and EPOLLONESHOT.
+    /// Events to watch, with EPOLLET and EPOLLONESHOT.
     pub events: i64,
-    /// What is told with them.
+    /// The data that is reported with them.
     pub data: i64,
 }
 
 /// The value of a socket option, or what a call tells beside its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A number.
+    /// A number, the value of most options.
     Int(i64),
-    /// A name.
+    /// A name: of a congestion control, or of an error (SO_ERROR).
     Text(String),
     /// `SO_LINGER`: on, seconds.
     Linger(bool, i64),
@@ -199,10 +199,10 @@ pub enum Value {
     Events(Vec<(i64, i64)>),
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// A number.
+    /// The result, not negative, such as a number of bytes.
     Value(i64),
     /// A new socket.
     Socket(Handle),
@@ -240,13 +240,13 @@ pub struct Sent {
     pub at: Instant,
     /// How much earlier it may have been sent, because the process that looks did not run.
     pub doubt: Duration,
-    /// The datagram.
+    /// The whole datagram, IP header included.
     pub bytes: Vec<u8>,
 }
 
 /// A stack that a script is run on.
 pub trait Stack {
-    /// The time.
+    /// The time of the stack's clock, which is virtual for our stack and real for the kernel.
     fn now(&self) -> Instant;
 
     /// Goes on until `until`, or until the stack sends a datagram, which is returned. With `busy` it
@@ -271,7 +271,7 @@ pub trait Stack {
     /// Calls a function of a socket, without blocking.
     fn call(&mut self, socket: Handle, op: &Op) -> Reply;
 
-    /// What poll(2) would say.
+    /// The readiness that poll(2) would report.
     fn poll(&mut self, socket: Handle) -> Readiness;
 
     /// Changes a setting of the system.

@@ -18,13 +18,13 @@ pub struct Kind {
 /// A key of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Its name.
+    /// The key as it is written.
     pub name: String,
     /// The values that it takes.
     pub takes: String,
     /// Its default; `required`, or `none`.
     pub default: String,
-    /// Its description.
+    /// Its documentation in one line.
     pub doc: String,
 }
 

@@ -192,7 +192,7 @@ macro_rules! names {
             /// Every name, in the order of declaration.
             pub const NAMES: &'static [&'static str] = &[$($text),*];
 
-            /// Its name.
+            /// The name by which it is written in a scenario.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)*

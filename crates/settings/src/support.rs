@@ -291,11 +291,11 @@ pub fn unknown(json: &Json, known: &[&str]) -> Error {
 
 /// The form of a written value where several kinds are possible.
 pub enum Shape<'a> {
-    /// A text.
+    /// A text, as a word of a choice is written.
     Word(&'a str),
     /// A table of one key.
     Tagged(&'a str, &'a Json),
-    /// Anything else.
+    /// A value of any other form.
     Other,
 }
 

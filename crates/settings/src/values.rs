@@ -101,14 +101,14 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// Off, on as usual, or on as said: `false`, `true` or a value.
+/// Off, on with the usual values, or on with given ones: `false`, `true` or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch<T> {
-    /// Off.
+    /// Off: written as `false`.
     Off,
-    /// On, with the usual values.
+    /// On with the usual values: written as `true`.
     On,
-    /// On, with these.
+    /// On with these values.
     To(T),
 }
 

@@ -22,13 +22,13 @@ settings! {
         /// Packets that
         /// may wait.
         limit: u64 as Packets = 1000, in 1..=1_000_000;
-        /// Largest probability.
+        /// Largest marking probability.
         most: f64 as Probability = 0.1;
         /// Weight of a sample.
         weight: f64 = 0.5, in 0.0..=1.0;
         /// Delay to hold.
         target: Duration = Duration::from_millis(5), in Duration::from_micros(100)..;
-        /// The clock.
+        /// What is measured.
         clock: Clock = Clock::Sojourn;
         /// Bytes that may wait. Default: no limit.
         memory: Option<Bytes> = None;
@@ -36,32 +36,32 @@ settings! {
 }
 
 settings! {
-    /// A policer.
+    /// A token bucket.
     pub struct Policer: Copy as "Policer" | rate {
-        /// Rate.
+        /// Rate at which tokens arrive.
         rate: Rate;
-        /// Burst.
+        /// Size of the bucket.
         burst: u32 as Bytes = 1500;
     }
 }
 
 kinds! {
-    /// A rate.
+    /// A rate, constant or not.
     pub enum Model as "RateMap" {
         words {
             /// As it comes.
             "unlimited" => Unlimited;
         }
         plain {
-            /// Always this.
+            /// The same rate always.
             "constant" => Constant(Rate);
         }
         named {
-            /// A queue.
+            /// The rate of a queue.
             "red" => Queue(Red);
         }
         tables {
-            /// Changes.
+            /// A rate from each instant on.
             "steps" => Steps(Vec<(Instant, Rate)>);
             /// With a policer.
             "policer" => Policed(Policer);
@@ -177,11 +177,11 @@ fn windows_and_switches_are_written_as_they_are_read() {
 }
 
 settings! {
-    /// Windows.
+    /// Multiples of the window.
     pub struct Factors: Copy as "Factors" {
         /// In slow start.
         slow_start: f64 = 2.0, in 0.1..=100.0;
-        /// Later.
+        /// In congestion avoidance.
         avoidance: f64 = 1.2, in 0.1..=100.0;
     }
 }
@@ -190,7 +190,7 @@ kinds! {
     /// When to pace.
     pub enum Pacing: Copy as "Pacing" {
         words {
-            /// Never.
+            /// Never: no pacing.
             "off" => Off;
         }
         open {
@@ -205,11 +205,11 @@ gargalo_settings::switch!(Pacing, Pacing::Off, Pacing::Window(Factors::default()
 settings! {
     /// A part of other tables.
     pub struct Part as "Part", over Part::usual {
-        /// A profile.
+        /// Takes the values of an older profile.
         old: bool = false;
-        /// Factors.
+        /// Factors of the pacing rate.
         factors: Factors = Factors::default();
-        /// Pacing.
+        /// When to pace packets.
         pacing: Pacing as gargalo_settings::Switch<Pacing> = Pacing::Off;
         /// A policer. Default: none.
         red: Option<Red> as gargalo_settings::Switch<Red> = None;
@@ -238,7 +238,7 @@ settings! {
         /// A key of its own.
         own: u32 = 1;
     } with {
-        /// The other.
+        /// The keys of another table.
         part: Part;
     }
 }

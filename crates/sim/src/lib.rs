@@ -32,13 +32,13 @@ pub use world::{Settings, World};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// No route.
+    /// The hosts of a flow have no route between them.
     #[error(transparent)]
     Unreachable(#[from] gargalo_flow::Unreachable),
     /// A link's configuration is impossible.
     #[error("link {link}: {reason}")]
     Link {
-        /// Its name.
+        /// Name of the link.
         link: String,
         /// What is wrong.
         reason: String,
@@ -46,9 +46,9 @@ pub enum BuildError {
     /// A capture names no link.
     #[error("no link is called {name}; links: {known}")]
     UnknownLink {
-        /// As written.
+        /// The name that was given.
         name: String,
-        /// All links.
+        /// Names of all links, separated by commas.
         known: String,
     },
     /// A QUIC endpoint could not be made.
@@ -62,7 +62,7 @@ pub enum BuildError {
     /// A qlog trace could not be opened.
     #[error("qlog {path}: {reason}")]
     Qlog {
-        /// The file.
+        /// Path of the qlog file.
         path: String,
         /// What the system says.
         reason: String,
@@ -83,44 +83,44 @@ pub enum BuildError {
         /// What is wrong.
         reason: String,
     },
-    /// Flows come faster than they go.
+    /// Too many flows exist at once: they start faster than they end.
     #[error(
         "more than 300000 flows at once at {at_s:.1} s, the last of {flow}: they come faster than the network carries them; lower the load or the arrival rate"
     )]
     TooManyFlows {
-        /// Label of the flow that was one too many.
+        /// Label of the flow that exceeded the limit.
         flow: String,
         /// Virtual time in seconds.
         at_s: f64,
     },
-    /// A flow sends without end and nothing on its way takes time.
+    /// An unlimited flow crosses only links without rate and delay, so that virtual time does not advance.
     #[error(
         "virtual time stands still at {at_s} s: flow {flow} (number {id}) sends without end, and nothing on its way over {links} takes time; give one of these links a delay or a rate, or the flow an end (`workload.bulk.bytes`)"
     )]
     Standstill {
         /// Label of the flow.
         flow: String,
-        /// Its identifier.
+        /// Identifier of the flow.
         id: u64,
         /// The links of its route.
         links: String,
         /// Virtual time in seconds.
         at_s: f64,
     },
-    /// A flow sends without end and nothing but its window limits its rate.
+    /// Only the window limits the rate of an unlimited flow: its links have none.
     #[error(
         "flow {flow} (number {id}) sends without end over links without a rate ({links}): at {at_s} s such flows had received {bytes} within {within_s} s, more than 10 Gbit/s, and every packet takes time to simulate; give one of these links a rate, or the flow an end (`workload.bulk.bytes`) or a smaller window (`receive_buffer`, over QUIC `connection_window`)"
     )]
     NoRate {
         /// Label of the fastest flow.
         flow: String,
-        /// Its identifier.
+        /// Identifier of the flow.
         id: u64,
         /// The links of its route.
         links: String,
         /// Bytes that unlimited flows over links without a rate have received.
         bytes: gargalo_units::Bytes,
-        /// In this time, in seconds.
+        /// Length of the time in which they were received, in seconds.
         within_s: f64,
         /// Virtual time in seconds.
         at_s: f64,
@@ -144,7 +144,7 @@ pub enum BuildError {
     TooManyTransfers {
         /// Label of the source.
         source_label: String,
-        /// How many.
+        /// Number of transfers, estimated.
         transfers: f64,
     },
     /// A source has no group.
@@ -153,7 +153,7 @@ pub enum BuildError {
     /// A capture file could not be made.
     #[error("capture {path}: {reason}")]
     Capture {
-        /// The file.
+        /// Path of the capture file.
         path: String,
         /// What the system says.
         reason: String,

@@ -19,7 +19,7 @@ pub struct Body {
     pub interfaces: (u8, u8),
     /// Its route, by the first hop.
     pub route: u32,
-    /// Its content.
+    /// The transport's part of the packet.
     pub content: Content,
 }
 
@@ -37,7 +37,7 @@ pub enum Content {
 /// A UDP datagram of QUIC, with its real bytes.
 #[derive(Clone, Debug)]
 pub struct QuicDatagram {
-    /// UDP payload.
+    /// UDP payload of the datagram.
     pub payload: BytesMut,
     /// Source address and port.
     pub from: SocketAddrV4,
@@ -48,7 +48,7 @@ pub struct QuicDatagram {
 /// A UDP datagram of a traffic generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram {
-    /// Payload bytes.
+    /// Size of the payload, which has no content.
     pub bytes: u32,
     /// Its sequence number in its direction, from 0.
     pub number: u64,

@@ -72,13 +72,13 @@ impl Pool {
         }
     }
 
-    /// A content.
+    /// The content of a handle; `None` if it was removed.
     #[inline]
     pub fn get(&self, handle: u32) -> Option<&Body> {
         self.places.get(handle as usize)?.as_ref()
     }
 
-    /// A content.
+    /// The content of a handle, to be modified; `None` if it was removed.
     #[inline]
     pub fn get_mut(&mut self, handle: u32) -> Option<&mut Body> {
         self.places.get_mut(handle as usize)?.as_mut()

@@ -15,9 +15,9 @@ use crate::net::Net;
 pub struct Recording {
     /// Sampling interval; `None`: no samples.
     pub interval: Option<Duration>,
-    /// Sample flows.
+    /// Sample the state of flows, at `interval`.
     pub flows: bool,
-    /// Sample links.
+    /// Sample the state of link directions, at `interval`.
     pub links: bool,
     /// Record protocol events.
     pub events: bool,

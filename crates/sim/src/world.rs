@@ -40,7 +40,7 @@ pub struct Settings {
     /// Give every packet an event at the end of every link, as a capture does. The results are the same; it is slower,
     /// and there to prove that.
     pub every_event: bool,
-    /// Packet captures.
+    /// Links whose packets are captured, and the file; `None`: no capture.
     pub captures: Option<CaptureSpec>,
     /// Folder for the qlog traces of QUIC flows that have a row.
     pub qlog: Option<std::path::PathBuf>,

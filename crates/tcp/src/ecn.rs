@@ -67,7 +67,6 @@ impl EcnReceiver {
 /// Whether the echo changed, at a receiver whose echo follows the marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    /// No change.
     No,
     /// It changed; this is the former value.
     From(bool),

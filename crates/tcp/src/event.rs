@@ -43,7 +43,7 @@ impl Events {
     pub(crate) fn push(&mut self, event: Event) {
         self.0 |= 1 << event as u8;
     }
-    /// Removes one.
+    /// Removes a pending event, which is then not reported.
     #[inline]
     pub(crate) fn remove(&mut self, event: Event) {
         self.0 &= !(1 << event as u8);
@@ -63,7 +63,7 @@ impl Events {
 /// A piece of the received stream, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chunk {
-    /// Content.
+    /// Bytes with content.
     Real(Bytes),
     /// A number of synthetic bytes, without content.
     Synthetic(u64),

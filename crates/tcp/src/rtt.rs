@@ -24,7 +24,7 @@ pub(crate) struct RttEstimator {
     /// The timeout: `base` with its backoff, at most `most`.
     rto: Duration,
     backoff: u32,
-    /// G.
+    /// Clock granularity G (RFC 6298 §2).
     granularity: Duration,
     least: Duration,
     above_srtt: bool,

@@ -23,7 +23,7 @@ struct Run {
     /// Offset of the first byte.
     at: u64,
     len: u64,
-    /// `None`: synthetic.
+    /// The content; `None`: synthetic bytes, which have none.
     bytes: Option<Bytes>,
 }
 

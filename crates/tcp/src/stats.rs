@@ -12,7 +12,7 @@ pub struct Stats {
     /// Transmissions marked lost, each counted once even if the mark was undone and set again: never more than were
     /// sent.
     pub lost_packets: u64,
-    /// Retransmission timeouts.
+    /// Expirations of the retransmission timer (RFC 6298 §5) with data in flight.
     pub timeouts: u64,
     /// Congestion events undone as spurious.
     pub spurious: u64,
@@ -68,7 +68,7 @@ pub struct Detail {
 /// The state of a connection's sender at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Snapshot {
-    /// Congestion window.
+    /// Congestion window of the congestion control, also while PRR (RFC 9937) governs what is sent.
     pub cwnd: Bytes,
     /// Slow-start threshold; `None`: infinite or none.
     pub ssthresh: Option<Bytes>,
@@ -84,7 +84,7 @@ pub struct Snapshot {
     pub min_rtt: Option<Duration>,
     /// Latest round-trip sample.
     pub latest_rtt: Option<Duration>,
-    /// Retransmission timeout.
+    /// Retransmission timeout with its backoff.
     pub rto: Duration,
     /// Pacing rate; `None`: not paced.
     pub pacing_rate: Option<Rate>,

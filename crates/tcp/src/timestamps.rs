@@ -13,7 +13,7 @@ pub(crate) struct Timestamps {
     enabled: bool,
     /// Added to our clock (RFC 7323 §7.1).
     offset: u32,
-    /// TS.Recent.
+    /// TS.Recent: the peer's timestamp that is echoed (RFC 7323 §4.3).
     recent: u32,
     /// When TS.Recent was updated.
     recent_at: Instant,
@@ -61,7 +61,7 @@ impl Timestamps {
         (now.as_nanos() / TICK) as u32
     }
 
-    /// TSval now.
+    /// TSval of a segment that is sent now: the ticks with the offset.
     #[inline]
     pub(crate) fn value(&self, now: Instant) -> u32 {
         Self::ticks(now).wrapping_add(self.offset)

@@ -25,7 +25,7 @@ pub enum Error {
     /// The results directory exists already.
     #[error("{path} exists already; choose another directory or ask to replace it")]
     Exists {
-        /// The directory.
+        /// The results directory that exists.
         path: PathBuf,
     },
     /// The directory to be replaced has a file that is not a result.
@@ -33,7 +33,7 @@ pub enum Error {
         "{path} is not replaced: {file} is not a result written by gargalo; choose another directory or move it away"
     )]
     Foreign {
-        /// The directory.
+        /// The directory to be replaced.
         path: PathBuf,
         /// The first such file.
         file: PathBuf,
@@ -43,7 +43,7 @@ pub enum Error {
         "{path} is not replaced: {file} was changed since gargalo wrote it; move it away, or remove it"
     )]
     Edited {
-        /// The directory.
+        /// The directory to be replaced.
         path: PathBuf,
         /// The first such file.
         file: PathBuf,
@@ -53,7 +53,7 @@ pub enum Error {
         "{path}: {why}; run it again into another directory, or remove this file to read the results unverified"
     )]
     BadManifest {
-        /// The manifest.
+        /// Path of the manifest file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -61,7 +61,7 @@ pub enum Error {
     /// A file differs from what was written.
     #[error("{path} is damaged: {why}; run it again")]
     Damaged {
-        /// The file.
+        /// Path of the file that differs.
         path: PathBuf,
         /// What is wrong with it.
         why: String,

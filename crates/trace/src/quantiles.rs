@@ -26,22 +26,22 @@ pub struct Quantiles {
 /// Summary of a distribution of durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuantileSummary {
-    /// Smallest sample.
+    /// Smallest sample, exact.
     pub min: Duration,
     /// Arithmetic mean, rounded down to a nanosecond.
     pub mean: Duration,
-    /// Median.
+    /// Median, within 0.8%.
     pub p50: Duration,
-    /// 95th percentile.
+    /// 95th percentile, within 0.8%.
     pub p95: Duration,
-    /// 99th percentile.
+    /// 99th percentile, within 0.8%.
     pub p99: Duration,
-    /// Largest sample.
+    /// Largest sample, exact.
     pub max: Duration,
 }
 
 impl Quantiles {
-    /// No samples.
+    /// A distribution without samples.
     pub const fn new() -> Self {
         Self {
             counts: Vec::new(),

@@ -101,7 +101,7 @@ tables! {
         /// Payload sent in the measured window, with retransmissions and without headers.
         throughput: Option<Rate> => "throughput_bps" ["bit/s"],
         /// Data packets sent, retransmissions included; over QUIC all ack-eliciting packets, those of the handshake
-        /// too. This and the next four columns are missing where the sender's stack does not tell them.
+        /// too. This and the next four columns are missing where the sender's stack does not report them.
         sent_packets: Option<u64> => "sent_packets" ["packet"],
         /// Of those, retransmissions of data.
         retransmitted_packets: Option<u64> => "retransmitted_packets" ["packet"],
@@ -198,7 +198,7 @@ tables! {
     /// A flow at an instant; with several paths, sums over its subflows, and the smallest of their round-trip
     /// times.
     FlowSamples("flow_samples"): FlowSample<'a> {
-        /// When.
+        /// Time of the sample, since the start of the run.
         time: Instant => "time_s" ["s"],
         /// Number of the flow.
         flow: u64 => "flow" [""],
@@ -206,7 +206,7 @@ tables! {
         congestion_window: Bytes => "congestion_window_bytes" ["byte"],
         /// Slow-start threshold; missing while infinite.
         slow_start_threshold: Option<Bytes> => "slow_start_threshold_bytes" ["byte"],
-        /// Bytes sent and neither acknowledged nor declared lost; missing if the stack does not tell.
+        /// Bytes sent and neither acknowledged nor declared lost; missing if the stack does not report them.
         bytes_in_flight: Option<Bytes> => "bytes_in_flight" ["byte"],
         /// Smoothed round-trip time; missing before the first measurement.
         srtt: Option<Duration> => "srtt_s" ["s"],
@@ -224,15 +224,15 @@ tables! {
 
     /// One direction of a link at an instant.
     LinkSamples("link_samples"): LinkSample<'a> {
-        /// When.
+        /// Time of the sample, since the start of the run.
         time: Instant => "time_s" ["s"],
         /// Name of the link.
         link: &'a str => "link" [""],
         /// "up" or "down".
         direction: &'a str => "direction" [""],
-        /// Packets waiting.
+        /// Packets waiting in the queue, without the one in transmission.
         queue_packets: u64 => "queue_packets" ["packet"],
-        /// Bytes waiting.
+        /// Bytes of the packets waiting in the queue, with IP headers and without the packet in transmission.
         queue: Bytes => "queue_bytes" ["byte"],
         /// Queueing delay of a packet that arrived now.
         queue_delay: Duration => "queue_delay_s" ["s"],
@@ -248,7 +248,7 @@ tables! {
 
     /// An event of a protocol.
     Events("events"): EventRow<'a> {
-        /// When.
+        /// Time of the event, since the start of the run.
         time: Instant => "time_s" ["s"],
         /// Number of the flow; missing for events of the network.
         flow: Option<u64> => "flow" [""],
@@ -260,7 +260,7 @@ tables! {
 
     /// An internal quantity of a flow's congestion control; only with `record.gauges`.
     Gauges("gauges"): GaugeRow<'a> {
-        /// When.
+        /// Time of the record, since the start of the run.
         time: Instant => "time_s" ["s"],
         /// Number of the flow.
         flow: u64 => "flow" [""],
@@ -321,7 +321,7 @@ tables! {
         goodput: Option<Rate> => "goodput_bps" ["bit/s"],
         /// Data packets sent.
         sent_packets: u64 => "sent_packets" ["packet"],
-        /// Their payload.
+        /// Payload of these packets, retransmissions included.
         sent: Bytes => "sent_bytes" ["byte"],
         /// Of those packets, retransmissions (MPTCP: on the same subflow).
         retransmitted_packets: u64 => "retransmitted_packets" ["packet"],
@@ -343,7 +343,7 @@ tables! {
 
     /// A subflow at an instant.
     SubflowSamples("subflow_samples"): SubflowSample<'a> {
-        /// When.
+        /// Time of the sample, since the start of the run.
         time: Instant => "time_s" ["s"],
         /// Number of the flow.
         flow: u64 => "flow" [""],
@@ -351,7 +351,7 @@ tables! {
         subflow: u64 => "subflow" [""],
         /// Link on which its data is sent.
         link: &'a str => "link" [""],
-        /// Congestion window.
+        /// Congestion window of the subflow's sender.
         congestion_window: Bytes => "congestion_window_bytes" ["byte"],
         /// Slow-start threshold; missing while infinite.
         slow_start_threshold: Option<Bytes> => "slow_start_threshold_bytes" ["byte"],

@@ -15,7 +15,7 @@ pub fn jain_index(shares: &[f64]) -> Option<f64> {
     finite(sum * sum / (shares.len() as f64 * squares))
 }
 
-/// Arithmetic mean.
+/// Arithmetic mean; `None` of no values, or if it is not finite.
 pub fn mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() {
         return None;

@@ -17,11 +17,11 @@ pub enum Type {
     U64,
     /// Unsigned 32-bit integer.
     U32,
-    /// 64-bit float.
+    /// 64-bit floating-point number.
     F64,
     /// True or false.
     Bool,
-    /// UTF-8 text.
+    /// Text in UTF-8.
     String,
 }
 
@@ -83,9 +83,9 @@ pub enum Buffer {
     U64(UInt64Builder),
     /// Unsigned 32-bit integers.
     U32(UInt32Builder),
-    /// 64-bit floats.
+    /// 64-bit floating-point numbers.
     F64(Float64Builder),
-    /// Booleans.
+    /// Booleans, one bit each.
     Bool(BooleanBuilder),
     /// Texts, one after the other in one buffer.
     String(LargeStringBuilder),
@@ -234,7 +234,7 @@ impl<T: Cell> Cell for Option<T> {
 pub trait Kind {
     /// A row; texts are borrowed.
     type Row<'a>;
-    /// The columns.
+    /// Name, meaning and columns of the table.
     const SCHEMA: &'static Schema;
     /// Appends a row to buffers created from [`Kind::SCHEMA`].
     fn push(row: &Self::Row<'_>, columns: &mut [Buffer]);

@@ -12,18 +12,18 @@ pub const UDP: u8 = 17;
 /// Source and destination, of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Addresses {
-    /// IPv4.
+    /// Two IPv4 addresses.
     V4 {
-        /// Source.
+        /// Address of the sender.
         src: Ipv4Addr,
-        /// Destination.
+        /// Address of the receiver.
         dst: Ipv4Addr,
     },
-    /// IPv6.
+    /// Two IPv6 addresses.
     V6 {
-        /// Source.
+        /// Address of the sender.
         src: Ipv6Addr,
-        /// Destination.
+        /// Address of the receiver.
         dst: Ipv6Addr,
     },
 }
@@ -37,14 +37,14 @@ impl Addresses {
             _ => None,
         }
     }
-    /// Source address.
+    /// Source address, whatever the family.
     pub const fn src(&self) -> IpAddr {
         match self {
             Self::V4 { src, .. } => IpAddr::V4(*src),
             Self::V6 { src, .. } => IpAddr::V6(*src),
         }
     }
-    /// Destination address.
+    /// Destination address, whatever the family.
     pub const fn dst(&self) -> IpAddr {
         match self {
             Self::V4 { dst, .. } => IpAddr::V4(*dst),

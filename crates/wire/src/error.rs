@@ -5,13 +5,13 @@ use thiserror::Error;
 /// Which header an error is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layer {
-    /// RFC 791.
+    /// IPv4 header (RFC 791).
     Ipv4,
-    /// RFC 8200.
+    /// IPv6 header or extension header (RFC 8200).
     Ipv6,
-    /// RFC 768.
+    /// UDP header (RFC 768).
     Udp,
-    /// RFC 9293.
+    /// TCP header (RFC 9293).
     Tcp,
 }
 
@@ -35,9 +35,9 @@ pub enum ParseError {
     Truncated {
         /// In which header.
         layer: Layer,
-        /// Bytes needed.
+        /// Bytes needed from the start of that header.
         needed: usize,
-        /// Bytes available.
+        /// Bytes available from the start of that header.
         have: usize,
     },
     /// Neither version 4 nor 6, or not the one expected.
@@ -57,7 +57,7 @@ pub enum ParseError {
     /// A TCP option's length is below two or past the header's end.
     #[error("TCP option {kind} has a bad length")]
     BadOption {
-        /// Option kind.
+        /// Kind of the option as on the wire (IANA).
         kind: u8,
     },
     /// The checksum does not match.
@@ -84,7 +84,7 @@ pub enum EmitError {
     /// The datagram exceeds the 16-bit length field.
     #[error("the datagram has {length} bytes; IP allows 65535")]
     TooLong {
-        /// Its length.
+        /// Its length in bytes, IP header included.
         length: u32,
     },
 }

@@ -16,7 +16,7 @@ pub struct Header {
     pub addresses: Addresses,
     /// Differentiated services code point, 6 bits.
     pub dscp: u8,
-    /// ECN field.
+    /// ECN field, the two bits after the DSCP (RFC 3168).
     pub ecn: Ecn,
     /// Time to live or hop limit.
     pub ttl: u8,
@@ -161,13 +161,13 @@ fn append(payload: &Payload, out: &mut Vec<u8>) {
 /// The transport payload of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// TCP.
+    /// A TCP segment (protocol 6).
     Tcp(Segment),
-    /// UDP.
+    /// A UDP datagram (protocol 17).
     Udp(udp::Datagram),
     /// Another protocol, not decoded.
     Other {
-        /// Protocol number.
+        /// Protocol number (IANA); of IPv6, that after the extension headers.
         protocol: u8,
         /// What follows the IP headers.
         payload: Bytes,

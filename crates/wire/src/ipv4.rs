@@ -74,15 +74,15 @@ impl<'a> Packet<'a> {
     pub fn ecn(&self) -> Ecn {
         Ecn::from_bits(self.byte(1))
     }
-    /// Identification.
+    /// Identification: the same in all fragments of a datagram.
     pub fn ident(&self) -> u16 {
         u16::from_be_bytes(field(self.bytes, 4))
     }
-    /// DF.
+    /// DF flag: the datagram must not be fragmented.
     pub fn dont_fragment(&self) -> bool {
         self.byte(6) & 0x40 != 0
     }
-    /// MF.
+    /// MF flag: more fragments of the datagram follow.
     pub fn more_fragments(&self) -> bool {
         self.byte(6) & 0x20 != 0
     }
@@ -102,15 +102,15 @@ impl<'a> Packet<'a> {
     pub fn protocol(&self) -> u8 {
         self.byte(9)
     }
-    /// Source address.
+    /// Address of the sender.
     pub fn src(&self) -> Ipv4Addr {
         Ipv4Addr::from(field::<4>(self.bytes, 12))
     }
-    /// Destination address.
+    /// Address of the receiver.
     pub fn dst(&self) -> Ipv4Addr {
         Ipv4Addr::from(field::<4>(self.bytes, 16))
     }
-    /// Options, undecoded.
+    /// Options as on the wire, with their padding; empty if the header has 20 bytes.
     pub fn options(&self) -> &'a [u8] {
         self.bytes
             .get(HEADER_LEN..self.header_len)
@@ -134,19 +134,19 @@ impl<'a> Packet<'a> {
 /// An IPv4 header as a value, without options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Source address.
+    /// Address of the sender.
     pub src: Ipv4Addr,
-    /// Destination address.
+    /// Address of the receiver.
     pub dst: Ipv4Addr,
     /// Differentiated services code point, 6 bits.
     pub dscp: u8,
-    /// ECN field.
+    /// ECN field, the two bits after the DSCP (RFC 3168).
     pub ecn: Ecn,
-    /// Identification.
+    /// Identification: the same in all fragments of a datagram.
     pub ident: u16,
-    /// DF.
+    /// DF flag: the datagram must not be fragmented.
     pub dont_fragment: bool,
-    /// MF.
+    /// MF flag: more fragments of the datagram follow.
     pub more_fragments: bool,
     /// Fragment offset in units of 8 bytes, 13 bits.
     pub fragment_offset: u16,

@@ -67,15 +67,15 @@ impl<'a> Packet<'a> {
     pub fn next_header(&self) -> u8 {
         field::<1>(self.bytes, 6)[0]
     }
-    /// Hop limit.
+    /// Hop limit, which each forwarding node decrements by one.
     pub fn hop_limit(&self) -> u8 {
         field::<1>(self.bytes, 7)[0]
     }
-    /// Source address.
+    /// Address of the sender.
     pub fn src(&self) -> Ipv6Addr {
         Ipv6Addr::from(field::<16>(self.bytes, 8))
     }
-    /// Destination address.
+    /// Address of the receiver; with a routing header, that of the next node on the route.
     pub fn dst(&self) -> Ipv6Addr {
         Ipv6Addr::from(field::<16>(self.bytes, 24))
     }
@@ -126,19 +126,19 @@ impl<'a> Packet<'a> {
 /// An IPv6 header as a value, without extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Source address.
+    /// Address of the sender.
     pub src: Ipv6Addr,
-    /// Destination address.
+    /// Address of the receiver.
     pub dst: Ipv6Addr,
     /// Differentiated services code point, 6 bits.
     pub dscp: u8,
-    /// ECN field.
+    /// ECN field, the two bits after the DSCP (RFC 3168).
     pub ecn: Ecn,
     /// Flow label, 20 bits.
     pub flow_label: u32,
     /// Protocol of the first header after this one.
     pub next_header: u8,
-    /// Hop limit.
+    /// Hop limit, which each forwarding node decrements by one.
     pub hop_limit: u8,
     /// Bytes after the header.
     pub payload_len: u16,

@@ -40,15 +40,15 @@ impl<'a> Packet<'a> {
         let bytes = bytes.get(..length).ok_or(truncated(length))?;
         Ok(Self { bytes })
     }
-    /// Source port.
+    /// Port of the sender; 0 if it is not used.
     pub fn src_port(&self) -> u16 {
         u16::from_be_bytes(field(self.bytes, 0))
     }
-    /// Destination port.
+    /// Port of the receiver.
     pub fn dst_port(&self) -> u16 {
         u16::from_be_bytes(field(self.bytes, 2))
     }
-    /// Data.
+    /// The bytes after the header.
     pub fn payload(&self) -> &'a [u8] {
         self.bytes.get(HEADER_LEN..).unwrap_or_default()
     }
@@ -69,11 +69,11 @@ impl<'a> Packet<'a> {
 /// A UDP datagram as a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Datagram {
-    /// Source port.
+    /// Port of the sender; 0 if it is not used.
     pub src_port: u16,
-    /// Destination port.
+    /// Port of the receiver.
     pub dst_port: u16,
-    /// Data.
+    /// Data: content, or only its length.
     pub payload: Payload,
 }
 

@@ -19,14 +19,14 @@ pub enum Distribution {
     Pareto {
         /// Tail index: the survival function falls like x to the power of minus `alpha`.
         alpha: f64,
-        /// Smallest value.
+        /// Smallest value (the scale of the distribution).
         min: f64,
-        /// Largest value.
+        /// Largest value: the distribution is truncated there.
         max: f64,
     },
     /// Pareto from `min`, clipped to `max`, then reduced by `min` (as 3GPP2 draws the number of embedded objects).
     ClippedPareto {
-        /// Tail index.
+        /// Tail index, as for [`Distribution::Pareto`].
         alpha: f64,
         /// Smallest value before the subtraction.
         min: f64,
@@ -39,9 +39,9 @@ pub enum Distribution {
         mu: f64,
         /// Standard deviation of the logarithm.
         sigma: f64,
-        /// Smallest value.
+        /// Smallest value: the distribution is truncated there.
         min: f64,
-        /// Largest value.
+        /// Largest value: the distribution is truncated there.
         max: f64,
     },
     /// A log-normal body below `cut` and a Pareto tail from there.
@@ -54,9 +54,9 @@ pub enum Distribution {
         cut: f64,
         /// Share of values in the body.
         body: f64,
-        /// Tail index.
+        /// Tail index of the values from `cut` on, as for [`Distribution::Pareto`].
         alpha: f64,
-        /// Largest value.
+        /// Largest value: the tail is truncated there.
         max: f64,
     },
 }
@@ -139,7 +139,7 @@ impl Distribution {
         Duration::from_secs_f64(self.draw(rng).max(0.0))
     }
 
-    /// Mean.
+    /// Mean of the values, by the numerical integration of [`Distribution::mean_of`].
     pub fn mean(&self) -> f64 {
         self.mean_of(|x| x)
     }

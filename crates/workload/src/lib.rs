@@ -67,7 +67,7 @@ kinds! {
             "media" => Media(Media);
             /// One direction of a call.
             "voice" => Voice(Voice);
-            /// Adaptive streaming.
+            /// Adaptive streaming: a video in segments, whose rate the player chooses.
             "video" => Video(Video);
         }
     }
@@ -84,9 +84,9 @@ impl Default for Workload {
 pub enum Carrier {
     /// A reliable stream of bytes.
     Stream,
-    /// Datagrams.
+    /// Datagrams, which may be lost or reordered.
     Datagrams,
-    /// Either.
+    /// Either of them: the workload is the same over both.
     Either,
 }
 
@@ -166,7 +166,7 @@ pub struct Datagram {
     pub side: usize,
     /// Its number among those of its direction, from 0.
     pub number: u64,
-    /// Payload.
+    /// Payload size in bytes, without UDP and IP headers.
     pub bytes: u64,
     /// When it was sent.
     pub sent_at: Instant,
@@ -177,13 +177,13 @@ pub struct Datagram {
 /// The results of an application for its user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AppResult {
-    /// See [`Request`].
+    /// Of a [`Request`] workload: when each object was requested and received.
     Request(RequestResult),
-    /// See [`Media`].
+    /// Of a [`Media`] workload: rate, loss and jitter of the media stream.
     Media(MediaResult),
-    /// See [`Voice`].
+    /// Of a [`Voice`] workload: the quality of the call.
     Voice(VoiceResult),
-    /// See [`Video`].
+    /// Of a [`Video`] workload: startup time, stalls and rates.
     Video(VideoResult),
 }
 
@@ -233,14 +233,14 @@ pub trait Application: Debug + Send {
 /// The state of a running workload.
 #[derive(Debug)]
 pub enum App {
-    /// See [`Workload::Bulk`].
+    /// A single transfer, see [`Workload::Bulk`]; also a source, which sends nothing itself.
     Bulk {
         /// Total bytes; `None` if unlimited.
         total: Option<u64>,
     },
-    /// See [`Workload::Request`].
+    /// Requests and answers, see [`Workload::Request`].
     Request(Box<RequestApp>),
-    /// Any other.
+    /// Any other workload, behind the common interface.
     Other(Box<dyn Application>),
     /// One of the others over TLS.
     Tls(Box<TlsApp>),

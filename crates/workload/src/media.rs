@@ -31,7 +31,7 @@ settings! {
         /// Packets carry ECT(0), and CE marks are congestion signals.
         ecn: bool = false;
     } with {
-        /// Congestion control.
+        /// Parameters of NADA (RFC 8698); their keys belong to this table.
         nada: Nada;
     }
 }
@@ -45,14 +45,14 @@ pub struct MediaResult {
     pub loss: f64,
     /// Mean over the packets of the interarrival jitter of RFC 3550 section 6.4.1.
     pub jitter: Duration,
-    /// Reports received.
+    /// Reports of the receiver that reached the sender.
     pub reports: u64,
 }
 
 /// A sender's state for samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
-    /// Reference rate.
+    /// The sender's reference rate (r_ref of RFC 8698).
     pub rate: Rate,
     /// The recent receiving rate.
     pub received: Option<Rate>,

@@ -33,11 +33,11 @@ settings! {
 names! {
     /// The loaded direction of the link.
     pub enum MixDirection {
-        /// Both directions.
+        /// Up and down, each with the given load.
         Both = "both",
         /// Up: from the left, from the client.
         Up = "up",
-        /// Down.
+        /// Down: towards the left, to the client.
         Down = "down",
     }
 }
@@ -47,9 +47,9 @@ settings! {
     pub struct Shares: Copy as "Shares", checked by Shares::whole {
         /// Constant bit rate over UDP.
         cbr: f64 as Probability = 0.0;
-        /// Files.
+        /// File transfers over the flow's transport.
         ftp: f64 as Probability = 0.0;
-        /// Web.
+        /// Web traffic over the flow's transport.
         web: f64 as Probability = 0.0;
     }
 }

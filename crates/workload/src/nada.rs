@@ -105,7 +105,7 @@ pub struct Report {
 pub struct Arrival {
     /// Its number in the flow, from 0.
     pub number: u64,
-    /// Payload.
+    /// Payload size in bytes.
     pub bytes: u64,
     /// When it was sent.
     pub sent_at: Instant,

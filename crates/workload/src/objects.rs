@@ -6,7 +6,7 @@ use gargalo_units::{Bytes, Duration, Instant};
 pub struct ObjectResult {
     /// Number of the object in its flow, from 0.
     pub object: u32,
-    /// Its size.
+    /// Size of the object's content.
     pub size: Bytes,
     /// When it was requested.
     pub requested: Instant,

@@ -23,7 +23,7 @@ use super::wire::{WireBytes, WireModel};
 /// The kind of transfers of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Model {
-    /// Files.
+    /// Files, each in one transfer.
     Ftp(Arc<Ftp>),
     /// Sessions of pages.
     Web(Arc<Web>),
@@ -46,7 +46,7 @@ pub enum Demand {
 /// A transfer or page to start.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// When.
+    /// When the transfer or page is to start.
     pub at: Instant,
     /// Between which hosts.
     pub pair: u32,

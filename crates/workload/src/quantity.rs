@@ -13,7 +13,7 @@ use gargalo_units::{ParseError, Rate};
 pub enum Load {
     /// A share of a capacity.
     Share(f64),
-    /// A rate.
+    /// A rate, independent of the capacity.
     Rate(Rate),
 }
 

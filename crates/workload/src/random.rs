@@ -30,9 +30,9 @@ settings! {
     pub struct SizePareto: Copy as "SizePareto" {
         /// Tail index; below 2 the variance, below 1 the mean would be infinite without the upper bound.
         alpha: f64, in 0.1..=100.0;
-        /// Smallest size.
+        /// Smallest size that is drawn.
         min: Bytes;
-        /// Largest size.
+        /// Upper bound: larger sizes are not drawn.
         max: Bytes;
     }
 }
@@ -44,9 +44,9 @@ settings! {
         mu: f64, in 0.0..=27.0;
         /// Standard deviation of the logarithm.
         sigma: f64, in 0.0..=10.0;
-        /// Smallest size.
+        /// Lower bound: smaller sizes are not drawn.
         min: Bytes = Bytes::new(1);
-        /// Largest size.
+        /// Upper bound: larger sizes are not drawn.
         max: Bytes;
     }
 }
@@ -62,9 +62,9 @@ settings! {
         body: f64, in 0.0..=1.0;
         /// Where the tail begins.
         cut: Bytes;
-        /// Tail index.
+        /// Tail index of the sizes from `cut` on.
         alpha: f64, in 0.1..=100.0;
-        /// Largest size.
+        /// Upper bound: larger sizes are not drawn.
         max: Bytes;
     }
 }
@@ -88,11 +88,11 @@ kinds! {
 settings! {
     /// Pareto distribution of times, conditioned on the upper bound.
     pub struct TimePareto: Copy as "TimePareto" {
-        /// Tail index.
+        /// Tail index; below 2 the variance, below 1 the mean would be infinite without the upper bound.
         alpha: f64, in 0.1..=100.0;
-        /// Shortest time.
+        /// Shortest time that is drawn.
         min: Duration;
-        /// Longest time.
+        /// Upper bound: longer times are not drawn.
         max: Duration;
     }
 }
@@ -117,7 +117,7 @@ settings! {
     /// Pareto distribution of a number: drawn from `min`, clipped to `max`, then `min` is subtracted and the result
     /// rounded (3GPP2 C.R1002).
     pub struct CountPareto: Copy as "CountPareto" {
-        /// Tail index.
+        /// Tail index: a smaller one gives large numbers more often.
         alpha: f64, in 0.1..=100.0;
         /// Smallest value before the subtraction.
         min: f64, in 0.001..=100_000.0;
@@ -128,7 +128,7 @@ settings! {
 
 /// Largest size: a terabyte. A million objects of that size still add up to less than 2^63 bytes.
 pub(crate) const LARGEST: Bytes = Bytes::new(1_000_000_000_000);
-/// Largest count.
+/// Largest fixed count, or mean of a geometric one, that is accepted.
 const MOST: u32 = 100_000;
 
 impl Size {

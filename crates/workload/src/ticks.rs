@@ -134,7 +134,7 @@ impl Period {
 }
 
 impl Period {
-    /// Mean length.
+    /// Mean length; of a fixed period its length.
     pub const fn mean(&self) -> Duration {
         match self {
             Self::Fixed(d) | Self::Exponential(d) => *d,

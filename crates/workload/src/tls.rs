@@ -44,7 +44,7 @@ kinds! {
     /// TLS between TCP and the application.
     pub enum TlsVersion: Copy as "TlsSpec" {
         open {
-            /// RFC 8446.
+            /// TLS 1.3 (RFC 8446), with the sizes of its handshake and records.
             "1.3" => V13(Tls);
         }
     }
@@ -162,7 +162,8 @@ impl TlsApp {
         self.protect(0, action)
     }
 
-    /// As [`App::on_delivered`].
+    /// Processes arrived records: continues the handshake, and passes data on to [`App::on_delivered`] of the
+    /// application.
     pub(super) fn on_delivered(
         &mut self,
         now: Instant,

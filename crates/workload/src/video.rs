@@ -52,7 +52,7 @@ kinds! {
 settings! {
     /// The highest rate below a share of the harmonic mean of the throughput.
     pub struct ByThroughput: Copy as "ByThroughput" {
-        /// The share.
+        /// The share of the harmonic mean that a rate may not exceed; above 1, rates may exceed the throughput.
         efficiency: f64 = 0.85, in 0.01..=10.0;
         /// Number of segments.
         window: u32 = 20, in 1..=10_000;
@@ -124,9 +124,9 @@ pub struct VideoResult {
     pub rebuffering: Duration,
     /// Number of stalls.
     pub rebufferings: u64,
-    /// Played time.
+    /// Playing time of what was shown, without stalls.
     pub played: Duration,
-    /// Segments received.
+    /// Segments that were received completely.
     pub segments: u64,
     /// Mean rate of the segments received; zero if there are none.
     pub mean_bitrate: Rate,

@@ -24,7 +24,7 @@ settings! {
 }
 
 names! {
-    /// The codec.
+    /// The speech codec: it determines the payload of a packet and how much losses impair the speech.
     pub enum Codec {
         /// ITU-T G.711, 64 kbit/s.
         G711 = "g711",

@@ -11,14 +11,15 @@ import numpy as np
 import polars as pl
 
 from gargalo import metrics
-from gargalo.evaluation.criteria.conformance import model as conformance
+from gargalo.evaluation.criteria.conformance import cases as conformance
+from gargalo.evaluation.criteria.conformance.model import is_case
 from gargalo.metrics._numbers import summed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gargalo.results import Run
-    from gargalo.setup import Link
+    from gargalo.scenarios.setup import Link
 
 WARM_UP = 0.25
 """Share of the run before figures of steady state are taken."""
@@ -59,7 +60,7 @@ def measure(run: Run) -> Mapping[str, float]:
 
     Of a run that is a case of conformance, only what its case looks at (`seen.NAME`).
     """
-    if conformance.is_case(run):
+    if is_case(run):
         return conformance.measure(run)
     found: dict[str, float | None] = {}
     end_s = run.setup.duration_s

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import _core, judging, native
+from gargalo import _core, judging
 from gargalo.evaluation import scoring
 from gargalo.evaluation.criteria import CRITERIA, find
 from gargalo.evaluation.model import PROFILES, REFERENCES, Plan
 from gargalo.evaluation.stacks import INSIDE, Own, carried, label_of, not_said
-from gargalo.registry import registered
-from gargalo.scenario import to_toml
+from gargalo.plugins import native
+from gargalo.plugins.registry import registered
+from gargalo.scenarios.scenario import to_toml
 from gargalo.sweeps import Job, derive_seed, execute
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.plugins import Plugins

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gargalo import _core
 from gargalo.interop.cases import CASES
 from gargalo.interop.model import VERDICTS
-from gargalo.scenario import to_toml
+from gargalo.scenarios.scenario import to_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

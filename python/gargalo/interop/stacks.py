@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gargalo import _core, discovery, judging
+from gargalo import _core, judging
 from gargalo.interop.model import Stack
-from gargalo.registry import registered
+from gargalo.plugins import discovery
+from gargalo.plugins.registry import registered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

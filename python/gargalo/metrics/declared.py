@@ -54,6 +54,15 @@ SPECIAL: Mapping[str, Bounds] = {
 }
 """What some runs have: those with objects, over several paths, in the lab."""
 FIGURES: Mapping[str, Bounds] = {**STANDARD, **SPECIAL}
+USUAL = (
+    "goodput_bps",
+    "jain_index",
+    "queue_delay_p95_s",
+    "loss_rate",
+    "completion_p50_s",
+    "utilization",
+)
+"""What is shown and compared unless asked for otherwise, besides what was measured; in a narrow terminal the last are left out."""
 
 
 CEILING = "ceiling_bps"

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from gargalo.metrics.declared import bounds_of
 from gargalo.metrics.intervals import Interval, mean_interval
 from gargalo.pictures.model import DASHES
+from gargalo.reporting.model import FigureBlock
 from gargalo.reporting.palette import MARKERS
 from gargalo.reporting.quantities import quantity, si
 
@@ -238,3 +239,9 @@ def distribution(
             hovertemplate=f"%{{y:.1%}} up to %{{x:.4g}} {q.unit}",
         )  # fmt: skip
     return drawn
+
+
+def block(chart: Chart, text: str, group: str) -> FigureBlock:
+    """Return a picture as a figure of the page; its notes are part of the caption."""
+    caption = f"{'; '.join([text, *chart.remarks])}."
+    return FigureBlock(chart.title, caption, drawn(chart), group, restyle=False)

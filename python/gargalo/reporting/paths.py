@@ -10,6 +10,7 @@ import polars as pl
 from gargalo import metrics
 from gargalo.pictures import runs as pictures
 from gargalo.pictures.model import MOST_LINES
+from gargalo.reporting import charts
 from gargalo.reporting.model import FigureBlock, TableBlock
 from gargalo.reporting.quantities import number
 
@@ -25,8 +26,6 @@ def figures(run: Run) -> list[FigureBlock]:
     """Return pictures of what the paths carry, and of the data that waits at the receiver."""
     if run.subflows.is_empty() or run.subflow_samples.is_empty():
         return []
-    from gargalo.reporting.runs import block
-
     blocks = []
     names = run.names
     shares = metrics.path_shares(run.subflows)
@@ -44,7 +43,7 @@ def figures(run: Run) -> list[FigureBlock]:
             if share is not None
         )
         text = f"Data that reached the receiver on each path, copies included, in all: {carried}"
-        blocks.append(block(chart, text, GROUP))
+        blocks.append(charts.block(chart, text, GROUP))
     for chart, text in (
         (
             pictures.sampled(
@@ -67,7 +66,7 @@ def figures(run: Run) -> list[FigureBlock]:
         ),
     ):  # fmt: skip
         if chart.lines:
-            blocks.append(block(chart, text, GROUP))
+            blocks.append(charts.block(chart, text, GROUP))
     return blocks
 
 

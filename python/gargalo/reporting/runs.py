@@ -22,7 +22,6 @@ from gargalo.summary import window
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gargalo.pictures.model import Chart
 
 MOST_ROWS = 5000
 # With fewer completed flows a distribution has no meaning.
@@ -109,7 +108,7 @@ def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
         ),
     ):
         if chart.lines:
-            blocks.append(block(chart, text, "Flows"))
+            blocks.append(charts.block(chart, text, "Flows"))
     blocks += paths.figures(run)
     blocks += _link_figures(run)
     done = named.drop_nulls("completion_s")
@@ -127,12 +126,6 @@ def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
     return blocks
 
 
-def block(chart: Chart, text: str, group: str) -> FigureBlock:
-    """Return a picture as a figure of the page; its notes are part of the caption."""
-    caption = f"{'; '.join([text, *chart.remarks])}."
-    return FigureBlock(chart.title, caption, charts.drawn(chart), group, restyle=False)
-
-
 def _link_figures(run: Run) -> list[FigureBlock]:
     blocks = []
     for chart, text in (
@@ -143,7 +136,7 @@ def _link_figures(run: Run) -> list[FigureBlock]:
         ),
     ):
         if chart.lines:
-            blocks.append(block(chart, text, "Links"))
+            blocks.append(charts.block(chart, text, "Links"))
     return blocks
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, judging, running
-from gargalo.scenario import to_toml
+from gargalo.scenarios.scenario import to_toml
 from gargalo.studies.running import jobs_of, prepared
 from gargalo.sweeps.execute import repeats
 from gargalo.sweeps.job import Source

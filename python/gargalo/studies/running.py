@@ -21,7 +21,7 @@ from gargalo.reporting.model import (
     Report,
     TableBlock,
 )
-from gargalo.scenario import to_toml
+from gargalo.scenarios.scenario import to_toml
 from gargalo.studies.model import Claim, Context, Reading, Study, inconclusive
 from gargalo.sweeps import Job, Sweep, SweepError, execute
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 from gargalo import _core
-from gargalo.scenario import plain
+from gargalo.scenarios.scenario import plain
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.job import label_of
 from gargalo.sweeps.keys import flat

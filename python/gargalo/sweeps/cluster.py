@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gargalo import _core, reading
 from gargalo.extras import need
 from gargalo.running import override
-from gargalo.scenario import to_toml
+from gargalo.scenarios.scenario import to_toml
 from gargalo.sweeps import work
 from gargalo.sweeps.errors import ClusterError, NoClusterError
 from gargalo.sweeps.events import Crashed, Done, Failed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo import _core, audit
-from gargalo.metrics.declared import CEILING, STANDARD
+from gargalo.metrics.declared import CEILING, STANDARD, USUAL
 from gargalo.results import load
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.result import FACTS, Sweep
@@ -20,16 +20,6 @@ if TYPE_CHECKING:
 
     from gargalo.metrics import Difference
     from gargalo.metrics.intervals import Bounds
-
-USUAL = (
-    "goodput_bps",
-    "jain_index",
-    "queue_delay_p95_s",
-    "loss_rate",
-    "completion_p50_s",
-    "utilization",
-)
-"""What is compared unless asked for otherwise, besides what was measured; in a narrow terminal the last are left out."""
 
 
 @dataclass(frozen=True)

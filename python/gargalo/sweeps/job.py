@@ -8,17 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from gargalo import _core, discovery
-from gargalo.registry import registered
+from gargalo import _core
+from gargalo.plugins import discovery
+from gargalo.plugins.registry import registered
 from gargalo.running import override, read
-from gargalo.scenario import plain
-from gargalo.setup import with_copies
+from gargalo.scenarios.scenario import plain
+from gargalo.scenarios.setup import with_copies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gargalo.registry import Kind
+    from gargalo.plugins.registry import Kind
     from gargalo.running import ScenarioLike
 
     Label: TypeAlias = str | int | float | bool

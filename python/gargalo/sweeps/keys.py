@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from gargalo import _core
-from gargalo.model import Model, Node
-from gargalo.scenario import plain
+from gargalo.scenarios.model import Model, Node
+from gargalo.scenarios.scenario import plain
 from gargalo.sweeps.errors import SweepError
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core, discovery, reading
+from gargalo import _core, reading
 from gargalo._toml import TOMLDecodeError, loads, tables
 from gargalo.diagnostics import sentence
+from gargalo.plugins import discovery
 from gargalo.running import override
-from gargalo.scenario import to_toml
+from gargalo.scenarios.scenario import to_toml
 from gargalo.sweeps import axes as axes_module
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.job import Job, Source, derive_seeds

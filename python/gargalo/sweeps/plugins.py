@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from gargalo import discovery, native, reading
+from gargalo import reading
 from gargalo._core import NativeCongestion, NativeStack
-from gargalo.registry import KINDS, Classes, Kind, registered
+from gargalo.plugins import discovery, native
+from gargalo.plugins.registry import KINDS, Classes, Kind, registered
 from gargalo.sweeps import work
 from gargalo.sweeps.errors import SweepError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from gargalo.progress import count
+from gargalo.terminal.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo.fitting import NONE, Column, show_table
-from gargalo.metrics.declared import STANDARD
+from gargalo.metrics.declared import STANDARD, USUAL
 from gargalo.metrics.intervals import ENOUGH
 from gargalo.summary import measured_in, percent, rate, span
-from gargalo.sweeps.compare import USUAL
+from gargalo.terminal.fitting import NONE, Column, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import _core, discovery, lab, metrics, registry
+from gargalo import _core, lab, metrics
 from gargalo.diagnostics import sentence
 from gargalo.metrics._numbers import summed
 from gargalo.metrics.declared import CEILING
+from gargalo.plugins import discovery, registry
 from gargalo.results import TABLES, Run
 from gargalo.running import needs_kernel
 from gargalo.sweeps.ceiling import goodput_ceiling

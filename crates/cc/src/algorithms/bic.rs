@@ -67,7 +67,7 @@ enum Search {
     Unbounded,
 }
 
-/// BIC.
+/// The policy of BIC: binary search for the window in congestion avoidance.
 #[derive(Clone, Debug)]
 pub struct Bic {
     params: BicParams,

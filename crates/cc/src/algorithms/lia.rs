@@ -53,7 +53,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     },
 };
 
-/// Linked increases.
+/// The policy of LIA: Reno with an increase that is coupled over the subflows of a connection.
 #[derive(Clone, Debug)]
 pub struct Lia {
     reno: Reno,

@@ -65,7 +65,8 @@ pub const ALGORITHM: Algorithm = Algorithm {
 pub struct Veno {
     params: VenoParams,
     rounds: RoundRtt,
-    /// BaseRTT.
+    /// BaseRTT: the least round-trip time, with `reset_base` only since the latest loss; [`Duration::MAX`] without a
+    /// sample.
     base: Duration,
     /// N in segments; NaN before the first sample.
     backlog: f64,

@@ -64,7 +64,7 @@ struct Filter {
     /// τ/m in seconds.
     silence: f64,
     estimate: f64,
-    /// b_{k-1}.
+    /// b_{k-1}: the bandwidth of the previous sample, before the filter.
     previous: f64,
     /// Time of the latest acknowledgement.
     last: Option<Instant>,

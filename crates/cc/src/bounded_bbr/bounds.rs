@@ -5,15 +5,16 @@ use crate::window::MAX_WINDOW;
 /// The delivery process of the last round trip, measured between losses (draft §5.5.10.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Latest {
-    /// BBR.bw_latest.
+    /// BBR.bw_latest: the greatest delivery rate in the round.
     pub(crate) bw: Rate,
-    /// BBR.inflight_latest.
+    /// BBR.inflight_latest: the greatest volume delivered in a sampling interval of the round.
     pub(crate) inflight: Bytes,
-    /// BBR.loss_round_delivered.
+    /// BBR.loss_round_delivered: the round ends when a segment sent at this total of delivered bytes, or later, is
+    /// acknowledged.
     round_end: Bytes,
-    /// BBR.loss_round_start.
+    /// BBR.loss_round_start: whether the latest acknowledgement ended a round and began the next.
     round_start: bool,
-    /// BBR.is_loss_in_round.
+    /// BBR.is_loss_in_round: a segment was marked lost in the round.
     pub(crate) loss: bool,
 }
 
@@ -30,7 +31,8 @@ impl Latest {
         self.round_start = false;
     }
 
-    /// UpdateLatestDeliverySignals.
+    /// UpdateLatestDeliverySignals: takes a sample with this rate and delivered volume; `prior` is the total of
+    /// delivered bytes when its segment was sent, `delivered` the total now.
     #[inline]
     pub(crate) fn update(&mut self, rate: Rate, volume: Bytes, prior: Bytes, delivered: Bytes) {
         self.bw = self.bw.max(rate);
@@ -41,7 +43,7 @@ impl Latest {
         }
     }
 
-    /// AdvanceLatestDeliverySignals.
+    /// AdvanceLatestDeliverySignals: if a round has begun, its maxima start with this sample.
     #[inline]
     pub(crate) fn advance(&mut self, rate: Rate, volume: Bytes) {
         if self.round_start {
@@ -50,7 +52,7 @@ impl Latest {
         }
     }
 
-    /// ResetCongestionSignals.
+    /// ResetCongestionSignals: clears the loss mark and the maxima of the round.
     pub(crate) fn reset(&mut self) {
         self.loss = false;
         self.bw = Rate::ZERO;
@@ -116,11 +118,12 @@ impl ShortTerm {
 pub(crate) struct LongTerm {
     /// [`Bytes::MAX`] until loss has set it.
     pub(crate) inflight: Bytes,
-    /// BBR.bw_probe_up_acked.
+    /// BBR.bw_probe_up_acked: bytes acknowledged and not yet counted for growth.
     acked: Bytes,
-    /// BBR.probe_up_acked_per_inc.
+    /// BBR.probe_up_acked_per_inc: bytes acknowledged per segment of growth; [`Bytes::MAX`]: no growth.
     acked_per_segment: Bytes,
-    /// BBR.bw_probe_up_rounds.
+    /// BBR.bw_probe_up_rounds: rounds of growth in this probe, each with twice the growth of the one before; at most
+    /// 30.
     rounds: u32,
 }
 
@@ -137,7 +140,7 @@ impl LongTerm {
         self.inflight != Bytes::MAX
     }
 
-    /// PROBE_BW_REFILL begins.
+    /// PROBE_BW_REFILL begins: the next probe grows the bound by one segment in its first round.
     pub(crate) fn prepare(&mut self) {
         self.rounds = 0;
         self.acked = Bytes::ZERO;

@@ -37,7 +37,8 @@ impl<V: Version> BoundedBbr<V> {
             .max(MIN_RATE);
     }
 
-    /// SetPacingRateWithGain.
+    /// SetPacingRateWithGain: `gain` times the bandwidth, less the pacing margin. Until the pipe is full, only the
+    /// first round-trip time lowers the rate.
     pub(crate) fn set_pacing_rate(&mut self, gain: f64, srtt: Option<Duration>) {
         if !self.has_seen_rtt && srtt.is_some() {
             self.init_pacing_rate(srtt);
@@ -68,7 +69,7 @@ impl<V: Version> BoundedBbr<V> {
         }
     }
 
-    /// TargetInflight.
+    /// TargetInflight: a bandwidth-delay product, at most cwnd.
     pub(crate) fn target_inflight(&self) -> Bytes {
         self.bdp(self.bw, 1.0).min(self.cwnd)
     }
@@ -84,7 +85,7 @@ impl<V: Version> BoundedBbr<V> {
         }
     }
 
-    /// Inflight.
+    /// Inflight: `gain` bandwidth-delay products, after QuantizationBudget.
     pub(crate) fn inflight(&self, bw: Rate, gain: f64) -> Bytes {
         self.quantized(self.bdp(bw, gain))
     }
@@ -99,7 +100,7 @@ impl<V: Version> BoundedBbr<V> {
             .max(self.min_cwnd())
     }
 
-    /// SetCwnd.
+    /// SetCwnd: after an acknowledgement, by packet conservation or by the gain, then within the bounds of the model.
     pub(crate) fn set_cwnd(&mut self, ack: &Acked) {
         let lost = std::mem::take(&mut self.newly_lost);
         if self.recovery == Recovery::Fast && self.version.conserves_packets() {

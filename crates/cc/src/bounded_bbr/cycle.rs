@@ -28,13 +28,13 @@ pub(crate) struct Probe {
     pub(crate) too_high: bool,
     /// It was ended early as a precaution (BBR.prev_probe_precautionary).
     pub(crate) precautionary: bool,
-    /// BBR.rounds_since_probe_up.
+    /// BBR.rounds_since_probe_up: round trips since PROBE_BW_DOWN began, plus 0 or 1 at random.
     pub(crate) rounds_since_up: u64,
     /// The round in which PROBE_BW_CRUISE began.
     pub(crate) cruise_round: u64,
-    /// BBR.cycle_stamp.
+    /// BBR.cycle_stamp: when PROBE_BW_UP began or, after it, when PROBE_BW_DOWN did.
     since: Instant,
-    /// BBR.bw_probe_wait.
+    /// BBR.bw_probe_wait: time from the start of PROBE_BW_DOWN after which the next probe is due.
     wait: Duration,
     rng: Pcg64,
 }
@@ -133,7 +133,7 @@ impl<V: Version> BoundedBbr<V> {
         self.long_term.raise_slope(self.cwnd, self.mss);
     }
 
-    /// UpdateProbeBWCyclePhase.
+    /// UpdateProbeBWCyclePhase: adapts the long-term bound, then moves to the next phase of PROBE_BW if that is due.
     pub(crate) fn update_cycle(&mut self, ack: &Acked, rs: Option<&Observed>) {
         if !self.full_bw.is_reached() || self.adapt_long_term(ack, rs) {
             return;

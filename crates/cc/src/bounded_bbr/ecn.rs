@@ -11,7 +11,7 @@ choices! {
         Classic = "classic",
         /// By the share of marked bytes, as in Linux's BBRv3; needs a receiver that reports each mark.
         Proportional = "proportional",
-        /// No response.
+        /// Marks have no effect on the model.
         None = "off",
     }
 }

@@ -6,13 +6,13 @@ use gargalo_units::Rate;
 pub(crate) struct FullBw {
     growth: f64,
     rounds_needed: u32,
-    /// BBR.full_bw.
+    /// BBR.full_bw: a round shows growth if its delivery rate is at least `growth` times this.
     baseline: Rate,
-    /// BBR.full_bw_count.
+    /// BBR.full_bw_count: rounds without growth in a row.
     rounds: u32,
     /// BBR.full_bw_now: since the last reset.
     now: bool,
-    /// BBR.full_bw_reached: ever.
+    /// BBR.full_bw_reached: set once the pipe is full, and cleared only if the losses that ended STARTUP were spurious.
     reached: bool,
 }
 

@@ -47,7 +47,7 @@ impl Undo {
 }
 
 impl<V: Version> BoundedBbr<V> {
-    /// IsInflightTooHigh.
+    /// IsInflightTooHigh: whether more than the fraction `loss_threshold` of the data in flight was lost.
     pub(crate) fn is_too_high(&self, lost: Bytes, tx_in_flight: Bytes) -> bool {
         lost.as_f64() > tx_in_flight.as_f64() * self.params.loss_threshold
     }
@@ -66,7 +66,7 @@ impl<V: Version> BoundedBbr<V> {
         }
     }
 
-    /// HandleLostPacket.
+    /// HandleLostPacket: counts the loss and checks whether a probe has put too much in flight.
     pub(crate) fn handle_lost_segment(&mut self, l: &Lost) {
         self.save_before_loss();
         self.lost += l.bytes;
@@ -198,14 +198,15 @@ impl<V: Version> BoundedBbr<V> {
         };
     }
 
-    /// OnEnterFastRecovery, OnEnterRTO.
+    /// OnEnterFastRecovery, OnEnterRTO: saves cwnd and what an undo restores.
     pub(crate) fn begin_episode(&mut self) {
         self.save_before_loss();
         self.save_cwnd();
         self.undo.open = true;
     }
 
-    /// HandleSpuriousLossDetection.
+    /// HandleSpuriousLossDetection: restores cwnd and bounds and, in versions that resume, STARTUP or a probe for
+    /// bandwidth.
     pub(crate) fn undo_loss(&mut self) {
         if !self.undo.open {
             return;

@@ -69,12 +69,13 @@ pub enum State {
 }
 
 impl State {
-    /// IsInAProbeBWState.
+    /// IsInAProbeBWState: one of the four phases of PROBE_BW.
     fn is_probe_bw(self) -> bool {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
-    /// IsProbingBW.
+    /// IsProbingBW: the states that fill the pipe or probe beyond it. A round with losses sets no short-term bound in
+    /// them.
     fn is_accelerating(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }
@@ -143,7 +144,7 @@ pub struct BoundedBbr<V> {
     pub(crate) probe_rtt: ProbeRtt,
     drain_start_round: u64,
     loss_events: u32,
-    /// Recovery.
+    /// Loss recovery: the state of the transport, packet conservation, what an undo restores, and the last good cwnd.
     recovery: Recovery,
     conservation: Conservation,
     pub(crate) undo: Undo,
@@ -157,7 +158,7 @@ pub struct BoundedBbr<V> {
 }
 
 impl<V: Version> BoundedBbr<V> {
-    /// In STARTUP.
+    /// Starts in STARTUP, paced by the initial window over a nominal round-trip time until a sample replaces it.
     pub fn new(params: BoundedParams, version: V, init: Init) -> Self {
         let mss = init.mss.max(Bytes::new(1)).min(MAX_WINDOW);
         let cwnd = init.initial_window.max(mss).min(MAX_WINDOW);
@@ -241,7 +242,7 @@ impl<V: Version> BoundedBbr<V> {
         Some(rs)
     }
 
-    /// UpdateACKAggregation.
+    /// UpdateACKAggregation: the maximum of what was acknowledged in excess of the bandwidth, at most cwnd.
     fn update_aggregation(&mut self, ack: &Acked) {
         let extra = self.excess.on_ack(ack.now, ack.bytes, self.bw, Bytes::MAX);
         let window = if self.full_bw.is_reached() {
@@ -263,7 +264,7 @@ impl<V: Version> BoundedBbr<V> {
         }
     }
 
-    /// BoundBWForModel.
+    /// BoundBWForModel: max_bw, at most the short-term bound.
     fn bound_bw(&mut self) {
         self.bw = self.max_bw.get().min(self.short_term.bw);
     }

@@ -46,15 +46,15 @@ impl Subflow {
 /// Sums and maxima over the subflows of a connection, with windows w and rates x.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
-    /// Σ w.
+    /// Σ w in bytes.
     pub window: f64,
-    /// Σ x.
+    /// Σ x in bytes per second.
     pub rate: f64,
-    /// max w.
+    /// max w in bytes.
     pub largest: f64,
-    /// max x.
+    /// max x in bytes per second.
     pub fastest: f64,
-    /// max w/rtt².
+    /// max w/rtt² in bytes per second squared.
     pub best: f64,
 }
 

@@ -154,10 +154,10 @@ macro_rules! params {
 
         #[allow(dead_code)] // a struct may be only a part of others
         impl $Name {
-            /// All defaults.
+            /// The default values of all parameters.
             pub const DEFAULT: Self = Self { $($field: $default,)* };
 
-            /// All parameters.
+            /// All parameters in the order of declaration, those of included structs among them.
             pub fn params() -> &'static [$crate::params::Param] {
                 static ALL: ::std::sync::LazyLock<Vec<$crate::params::Param>> =
                     ::std::sync::LazyLock::new(|| $crate::params::list($Name::DEFAULT));
@@ -240,7 +240,7 @@ macro_rules! choices {
         }
 
         impl $Name {
-            /// Its name.
+            /// The name that stands for this choice in a scenario.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$Variant { .. } => $name,)+
@@ -269,7 +269,7 @@ macro_rules! choices {
 }
 
 params! {
-    /// No parameters.
+    /// The parameters of an algorithm that has none.
     pub struct NoParams {}
 }
 

@@ -15,9 +15,9 @@ pub use declare::{Field, NoParams, Value, list};
 /// A parameter value as given by a user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParamValue {
-    /// A number.
+    /// A number without a unit.
     Number(f64),
-    /// A switch.
+    /// `true` or `false`.
     Bool(bool),
     /// A name, or a quantity with its unit ("200ms").
     Text(String),
@@ -95,7 +95,7 @@ impl FromIterator<(String, ParamValue)> for Params {
 pub enum ParamKind {
     /// A number within an inclusive range.
     Number {
-        /// Default.
+        /// Value of the parameter if it is not given.
         default: f64,
         /// Least valid value.
         min: f64,
@@ -104,21 +104,21 @@ pub enum ParamKind {
         /// Only whole numbers.
         integer: bool,
     },
-    /// A switch.
+    /// A switch: `true` or `false`.
     Bool {
-        /// Default.
+        /// Value of the parameter if it is not given.
         default: bool,
     },
     /// One of a few names.
     Choice {
-        /// Default.
+        /// Name that applies if none is given.
         default: &'static str,
-        /// All names.
+        /// All valid names, in the order of declaration.
         choices: &'static [&'static str],
     },
     /// A span of time, given as text with its unit, within an inclusive range.
     Duration {
-        /// Default.
+        /// Value of the parameter if it is not given.
         default: Duration,
         /// Least valid value.
         min: Duration,
@@ -132,7 +132,7 @@ pub enum ParamKind {
 pub struct Param {
     /// Name in scenarios.
     pub name: &'static str,
-    /// About it, with its unit and its symbol in the source, without a full stop at the end.
+    /// Description, with the unit and the symbol in the source, without a full stop at the end.
     pub doc: &'static str,
     /// Default and valid values.
     pub kind: ParamKind,
@@ -236,7 +236,7 @@ pub enum BuildError {
     #[error("{algorithm} has no parameter \"{name}\"{}; it has {}", did_you_mean(.nearest),
         known.join(", "))]
     UnknownParam {
-        /// The algorithm.
+        /// Name of the algorithm that was to be built.
         algorithm: &'static str,
         /// The name given.
         name: String,
@@ -248,18 +248,18 @@ pub enum BuildError {
     /// The same parameter was given twice.
     #[error("{algorithm}: \"{param}\" is given twice")]
     Repeated {
-        /// The algorithm.
+        /// Name of the algorithm that was to be built.
         algorithm: &'static str,
-        /// The parameter.
+        /// Name of the repeated parameter.
         param: &'static str,
     },
     /// The value is of the wrong type or out of range.
     #[error("{algorithm}: {param} = {value} is not valid: it must be {valid}{}",
         did_you_mean(.nearest))]
     InvalidValue {
-        /// The algorithm.
+        /// Name of the algorithm that was to be built.
         algorithm: &'static str,
-        /// The parameter.
+        /// Name of the parameter with the value.
         param: &'static str,
         /// The value given.
         value: ParamValue,
@@ -271,9 +271,9 @@ pub enum BuildError {
     /// The value is not a quantity with a unit.
     #[error("{algorithm}: {param}: {source}")]
     Quantity {
-        /// The algorithm.
+        /// Name of the algorithm that was to be built.
         algorithm: &'static str,
-        /// The parameter.
+        /// Name of the parameter with the value.
         param: &'static str,
         /// What is wrong with it.
         source: ParseError,
@@ -295,13 +295,13 @@ fn did_you_mean(nearest: &Option<&'static str>) -> String {
 /// A value that fits its parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Checked {
-    /// Of [`ParamKind::Number`].
+    /// Value of a [`ParamKind::Number`], within its range.
     Number(f64),
-    /// Of [`ParamKind::Bool`].
+    /// Value of a [`ParamKind::Bool`].
     Bool(bool),
-    /// Of [`ParamKind::Choice`].
+    /// Value of a [`ParamKind::Choice`], one of its names.
     Choice(&'static str),
-    /// Of [`ParamKind::Duration`].
+    /// Value of a [`ParamKind::Duration`], within its range.
     Duration(Duration),
 }
 

@@ -2,9 +2,9 @@ use super::*;
 use crate::{choices, params};
 
 choices! {
-    /// A mode.
+    /// A choice without and with inner parameters.
     enum Mode {
-        /// The first.
+        /// The default of [`Outer`].
         First = "first",
         /// With something inside.
         Second(Inner) = "second",

@@ -29,7 +29,8 @@ choices! {
         Limited(LimitedParams) = "limited",
         /// Hybrid slow start (Ha and Rhee, 2011).
         HyStart(HyStartParams) = "hystart",
-        /// RFC 9406.
+        /// HyStart++ (RFC 9406): a rise of the round-trip time leads through conservative slow start to congestion
+        /// avoidance.
         HyStartPlusPlus(HyStartPlusPlusParams) = "hystart++",
     }
 }

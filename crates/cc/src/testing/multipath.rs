@@ -14,7 +14,7 @@ use crate::params::Params;
 use crate::path::{LossIntervals, Path, Sibling};
 use crate::registry::{Init, build};
 
-/// A bottleneck.
+/// A bottleneck of constant rate with random drops before its queue is full.
 pub(crate) struct Link {
     rate: Rate,
     /// Random drops begin here, and everything is dropped at `full`.

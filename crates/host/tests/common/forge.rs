@@ -14,7 +14,7 @@ use gargalo_wire::tcp::{Extra, Flags, Options, Payload, SackBlocks, Segment, Tim
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64;
 
-/// Forges datagrams.
+/// Makes forged datagrams, of the kinds in [`NAMES`].
 #[derive(Debug)]
 pub struct Forger {
     pub rng: Pcg64,

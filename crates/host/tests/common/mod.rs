@@ -41,7 +41,7 @@ pub fn server(v6: bool) -> SocketAddr {
     SocketAddr::new(address(v6, SERVER), 80)
 }
 
-/// Both families.
+/// A host with an IPv4 and an IPv6 address.
 pub fn host_config(side: usize) -> HostConfig {
     HostConfig {
         seed: 7 + side as u64,
@@ -105,7 +105,7 @@ pub struct World {
     /// The latest datagrams that each side sent, if that many are to be kept.
     pub recent: [VecDeque<Vec<u8>>; 2],
     pub keep: usize,
-    /// The middlebox.
+    /// A middlebox on the path; `None`: datagrams pass unchanged.
     pub alter: Option<Alter>,
     in_flight: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
     count: u64,
@@ -299,7 +299,7 @@ impl Transfer {
         }
     }
 
-    /// Ends writing.
+    /// Ends the transfer with the bytes written so far.
     pub fn stop(&mut self) {
         self.total = self.written;
     }

@@ -236,7 +236,7 @@ impl Engine {
         self.wire = Some(counter);
     }
 
-    /// The network.
+    /// The emulated network, with its links and queues.
     pub fn fabric_mut(&mut self) -> &mut Fabric {
         &mut self.fabric
     }

@@ -13,7 +13,7 @@ const MOST: usize = 60_000;
 /// A network interface of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The host.
+    /// The host that the interface belongs to.
     pub host: NodeId,
     /// Index of the link it is attached to.
     pub link: u32,
@@ -74,7 +74,7 @@ pub struct Plan {
 pub struct Passage {
     /// The interface to whose addresses the packets are sent; they may arrive at another interface of the same host.
     pub destination: PortId,
-    /// The path.
+    /// The interfaces at its ends, and the link directions between them.
     pub way: Way,
 }
 

@@ -22,11 +22,11 @@ const MULTIPATH: u16 = 3;
 const FLAGS: u16 = 8;
 /// `MPTCP_SUBFLOW_FLAG_BKUP_REM` and `MPTCP_SUBFLOW_FLAG_BKUP_LOC`.
 const BACKUP: u32 = 1 << 4 | 1 << 5;
-/// `struct nlmsghdr`.
+/// Length of `struct nlmsghdr`.
 const HEADER: usize = 16;
-/// `struct inet_diag_req_v2`.
+/// Length of `struct inet_diag_req_v2`.
 const REQUEST: usize = 56;
-/// `struct inet_diag_msg`.
+/// Length of `struct inet_diag_msg`.
 const ANSWER: usize = 72;
 /// Longest response, in bytes.
 const LONGEST: usize = 8192;

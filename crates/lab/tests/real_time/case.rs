@@ -60,9 +60,9 @@ pub struct Case {
     pub download: bool,
     /// Time between the first answer, a fiftieth of the bytes, and the next request.
     pub think: Duration,
-    /// Plain TCP,
+    /// Plain TCP in place of Multipath TCP.
     pub plain: bool,
-    /// on the path of this number.
+    /// With plain TCP: number of the path that it takes.
     pub path: u8,
     pub path_manager: &'static str,
     /// Paths that are backups, by number.

@@ -47,7 +47,7 @@ impl fmt::Display for QueueLimit {
 }
 
 impl Default for QueueLimit {
-    /// 1000 packets.
+    /// A limit of 1000 packets.
     fn default() -> Self {
         Self::Packets(1000)
     }

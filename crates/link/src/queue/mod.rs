@@ -168,7 +168,7 @@ pub(crate) trait QueueDiscipline<P: Copy> {
     fn dequeue(&mut self, now: Instant, ledger: &mut Ledger<P>) -> Option<Queued<P>>;
     /// Number of waiting packets.
     fn packets(&self) -> u64;
-    /// Their bytes.
+    /// Number of bytes in the waiting packets.
     fn bytes(&self) -> u64;
 }
 

@@ -19,15 +19,15 @@ pub struct TraceInfo {
     pub min_rate: Rate,
     /// 5th percentile of the bins (nearest rank).
     pub rate_p5: Rate,
-    /// 25th percentile.
+    /// 25th percentile of the bins.
     pub rate_p25: Rate,
-    /// Median.
+    /// Median of the bins.
     pub rate_p50: Rate,
-    /// 75th percentile.
+    /// 75th percentile of the bins.
     pub rate_p75: Rate,
-    /// 95th percentile.
+    /// 95th percentile of the bins.
     pub rate_p95: Rate,
-    /// The largest.
+    /// Largest rate of a bin.
     pub max_rate: Rate,
 }
 
@@ -62,7 +62,7 @@ impl DeliveryTrace {
             .map(|ms| Duration::from_nanos(u64::from(ms) * MS))
     }
 
-    /// A summary.
+    /// Summarises the trace: its length, its gaps and its rates.
     pub fn info(&self) -> TraceInfo {
         let mut rates: Vec<_> = self
             .rates(Duration::from_secs(1))

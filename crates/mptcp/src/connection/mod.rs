@@ -47,9 +47,9 @@ pub struct Transmit {
     pub addresses: Addresses,
     /// The gateway it is sent to first; `None`: the default one.
     pub gateway: Option<IpAddr>,
-    /// The segment.
+    /// Header fields, options and payload.
     pub segment: Segment,
-    /// ECN field.
+    /// ECN field of the IP packet.
     pub ecn: Ecn,
 }
 
@@ -58,7 +58,7 @@ pub struct Transmit {
 enum Mode {
     /// Not known yet: the handshake is not complete.
     Opening,
-    /// Multipath.
+    /// MPTCP was negotiated, and there was no fallback.
     Multipath,
     /// Plain TCP on the initial subflow, or on the remaining one after a broken mapping.
     Plain,
@@ -363,7 +363,7 @@ impl Connection {
         self.subflows.iter().any(|s| s.endpoint.owes_ack())
     }
 
-    /// The configuration.
+    /// The configuration that the connection was created with.
     pub fn config(&self) -> &Config {
         &self.config
     }

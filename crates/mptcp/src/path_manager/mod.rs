@@ -25,7 +25,7 @@ pub type Entry = crate::registry::Entry<dyn PathManager>;
 pub struct LocalAddress {
     /// Its identifier in this connection; 0 is that of the initial subflow.
     pub id: u8,
-    /// The address.
+    /// IP address of one of our interfaces.
     pub address: IpAddr,
     /// Subflows from it are backups.
     pub backup: bool,
@@ -36,7 +36,7 @@ pub struct LocalAddress {
 pub struct RemoteAddress {
     /// Its identifier; 0 is that of the initial subflow.
     pub id: u8,
-    /// The address.
+    /// IP address, to which subflows may be opened.
     pub address: IpAddr,
     /// The port to connect to.
     pub port: u16,
@@ -67,7 +67,7 @@ pub struct View<'a> {
     pub gateways: &'a [IpAddr],
     /// Names of these addresses.
     pub names: &'a Names,
-    /// All subflows.
+    /// All subflows, those that are being opened included.
     pub subflows: &'a [SubflowView],
 }
 

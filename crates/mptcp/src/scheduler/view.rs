@@ -15,9 +15,9 @@ pub struct PathView {
     pub latest_rtt: Option<Duration>,
     /// Least round-trip time.
     pub min_rtt: Option<Duration>,
-    /// Retransmission timeout.
+    /// Retransmission timeout with its backoff.
     pub rto: Duration,
-    /// Congestion window.
+    /// Congestion window in bytes; the limit of a penalised subflow, if it is less.
     pub cwnd: u64,
     /// Slow-start threshold; `None`: infinite or none.
     pub ssthresh: Option<u64>,

@@ -89,7 +89,7 @@ fn seconds(d: Option<Duration>) -> Option<f64> {
 /// does not. Times are in seconds, rates in bytes per second.
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// [`PathView::version`].
+    /// The [`PathView::version`] of these measurements; 0: unknown, so they are computed each time.
     version: u64,
     mss: u64,
     /// The round-trip time without correction.

@@ -31,7 +31,7 @@ pub const fn at(n: u64) -> Instant {
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     pub rate: Rate,
-    /// One way.
+    /// Propagation delay in one direction.
     pub delay: Duration,
     /// Bytes that may wait for the link.
     pub queue: u64,

@@ -9,7 +9,7 @@ use super::{Net, Path, config, ms, scheduler};
 /// Receive buffers in bytes with which a pair is run, in addition to a random one.
 pub const BUFFERS: [u64; 4] = [256_000, 1_000_000, 4_000_000, 16_000_000];
 
-/// Log-uniform.
+/// Draws a log-uniformly distributed value between `low` and `high`.
 pub fn between(rng: &mut Pcg64, low: f64, high: f64) -> f64 {
     low * (high / low).powf(rng.random::<f64>())
 }

@@ -91,7 +91,7 @@ impl Algorithm {
         self.source
     }
 
-    /// Its parameters.
+    /// Its parameters, in the order of the library's table.
     pub const fn params(&self) -> &'static [Param] {
         self.params
     }
@@ -214,7 +214,7 @@ impl Plugin {
         })
     }
 
-    /// The library.
+    /// The library that exports the algorithms.
     pub fn library(&self) -> &'static Library {
         self.library
     }

@@ -20,11 +20,11 @@ const LARGEST_DATAGRAM: usize = 65_507;
 /// Room for the sentence of a failure.
 const ERROR_ROOM: usize = 512;
 
-/// One end.
+/// One end of a connection of a native stack: the library's object and what it has reported.
 pub(super) struct End {
     functions: Functions,
     callee: &'static Callee,
-    /// Of [`Faults`].
+    /// Number of the run in [`Faults`], where failures are recorded.
     run: u64,
     /// The library's object; not null.
     stack: *mut c_void,

@@ -214,7 +214,7 @@ impl NativeStack {
         self.callee.name
     }
 
-    /// The library.
+    /// The library that exports the stack.
     pub fn library(&self) -> &'static Library {
         self.library
     }

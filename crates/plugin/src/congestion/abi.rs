@@ -19,13 +19,13 @@ pub struct Host {
     pub context: *mut c_void,
     /// 64 random bits of the controller's stream.
     pub random: unsafe extern "C" fn(*mut c_void) -> u64,
-    /// Cube root.
+    /// Cube root. This and the next three functions have the same result on every machine, to the last bit.
     pub cbrt: extern "C" fn(f64) -> f64,
-    /// Exponential.
+    /// The exponential function: e to the power of the argument.
     pub exp: extern "C" fn(f64) -> f64,
-    /// Natural logarithm.
+    /// Natural logarithm of the argument.
     pub log: extern "C" fn(f64) -> f64,
-    /// Power.
+    /// The first argument to the power of the second.
     pub pow: extern "C" fn(f64, f64) -> f64,
 }
 
@@ -49,7 +49,7 @@ pub struct Init {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Sibling {
-    /// Settled window.
+    /// Settled window: the slow-start threshold while it recovers, the congestion window otherwise.
     pub cwnd_bytes: u64,
     /// Smoothed round-trip time, or [`NONE`].
     pub srtt_ns: u64,
@@ -61,7 +61,7 @@ pub struct Sibling {
     pub since_loss_bytes: u64,
     /// Acknowledged between the last two.
     pub between_losses_bytes: u64,
-    /// Delivery rate.
+    /// Current delivery rate in bytes (not bits) per second.
     pub rate_bytes_per_s: f64,
     /// Established and not failed.
     pub can_send: u64,
@@ -83,7 +83,7 @@ pub struct Path {
     pub in_flight_bytes: u64,
     /// All paths of the connection.
     pub siblings: *const Sibling,
-    /// How many.
+    /// Length of `siblings`; 0 where the transport has one path.
     pub sibling_count: u64,
     /// Which of them this is.
     pub index: u64,
@@ -93,7 +93,7 @@ pub struct Path {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Established {
-    /// When.
+    /// Time of the event on the world's clock.
     pub now_ns: u64,
     /// The initial window.
     pub window_bytes: u64,
@@ -103,9 +103,9 @@ pub struct Established {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// When.
+    /// Time of the transmission on the world's clock.
     pub now_ns: u64,
-    /// Its payload.
+    /// Payload of the packet.
     pub bytes: u64,
     /// In flight before it.
     pub in_flight_bytes: u64,
@@ -117,11 +117,11 @@ pub struct Sent {
     pub restart_window_bytes: u64,
     /// Less to send than the window allows.
     pub app_limited: u32,
-    /// A retransmission.
+    /// 1: the packet is a retransmission.
     pub retransmission: u32,
     /// With `idle_ns`: `app_limited` of the last packet before.
     pub was_app_limited: u32,
-    /// 0.
+    /// Padding; always 0.
     pub reserved: u32,
 }
 
@@ -135,9 +135,9 @@ pub struct RateSample {
     pub lost_bytes: u64,
     /// The longer of the next two.
     pub interval_ns: u64,
-    /// Send phase.
+    /// Duration of the send phase: the time in which the delivered data was sent.
     pub send_elapsed_ns: u64,
-    /// Acknowledgement phase.
+    /// Duration of the acknowledgement phase: the time in which the data was acknowledged.
     pub ack_elapsed_ns: u64,
     /// Total delivered when the newest acknowledged segment was sent.
     pub prior_delivered_bytes: u64,
@@ -151,15 +151,15 @@ pub struct RateSample {
     pub retransmission: u32,
 }
 
-/// An acknowledgement.
+/// One incoming acknowledgement.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
-    /// When.
+    /// Time of arrival on the world's clock.
     pub now_ns: u64,
-    /// Newly delivered.
+    /// Newly delivered: acknowledged cumulatively or selectively.
     pub bytes: u64,
-    /// Acknowledged cumulatively.
+    /// Newly acknowledged cumulatively (N of RFC 5681 section 3.1).
     pub acknowledged_bytes: u64,
     /// Delivered with a mark.
     pub ce_bytes: u64,
@@ -187,9 +187,9 @@ pub struct Acked {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Lost {
-    /// When.
+    /// Time of the marking on the world's clock.
     pub now_ns: u64,
-    /// Its payload.
+    /// Payload of the segment.
     pub bytes: u64,
     /// In flight after the marking.
     pub in_flight_bytes: u64,
@@ -217,7 +217,7 @@ pub mod cause {
     pub const LOSS: u32 = 0;
     /// Congestion Experienced marks.
     pub const ECN: u32 = 1;
-    /// Retransmission timeout.
+    /// The retransmission timer expired.
     pub const TIMEOUT: u32 = 2;
 }
 
@@ -225,13 +225,13 @@ pub mod cause {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
-    /// When.
+    /// Time of the event on the world's clock.
     pub now_ns: u64,
     /// Marked lost so far.
     pub lost_bytes: u64,
     /// In flight when it was found.
     pub in_flight_bytes: u64,
-    /// See [`cause`].
+    /// One of the values in [`cause`].
     pub cause: u32,
     /// Timeouts in a row.
     pub consecutive: u32,
@@ -243,7 +243,7 @@ pub struct Congestion {
 pub struct Spurious {
     /// When that became known.
     pub now_ns: u64,
-    /// See [`cause`].
+    /// Cause of the event that was spurious: one of the values in [`cause`].
     pub cause: u32,
     /// Timeouts in a row.
     pub consecutive: u32,
@@ -258,7 +258,7 @@ pub const GOVERNS_RECOVERY: u32 = 2;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct State {
-    /// Congestion window.
+    /// Congestion window: at least one segment, at most 2^40.
     pub cwnd_bytes: f64,
     /// Slow-start threshold, or [`UNSET`].
     pub ssthresh_bytes: f64,
@@ -270,15 +270,15 @@ pub struct State {
     pub phase: *const c_char,
     /// What has gone wrong, or null.
     pub error: *const c_char,
-    /// [`SLOW_START`], [`GOVERNS_RECOVERY`].
+    /// Flags of the controller: [`SLOW_START`], [`GOVERNS_RECOVERY`].
     pub flags: u32,
-    /// Unused.
+    /// Padding; not read.
     pub reserved: u32,
 }
 
 /// Values of [`Parameter::kind`].
 pub mod kind {
-    /// A number.
+    /// A number from `minimum` to `maximum`.
     pub const NUMBER: u32 = 0;
     /// A whole number.
     pub const INTEGER: u32 = 1;
@@ -286,7 +286,7 @@ pub mod kind {
     pub const SWITCH: u32 = 2;
     /// The index of a name.
     pub const CHOICE: u32 = 3;
-    /// Nanoseconds.
+    /// Nanoseconds from `minimum` to `maximum`; scenarios give a unit, as in "20ms".
     pub const DURATION: u32 = 4;
 }
 
@@ -300,15 +300,15 @@ pub struct Parameter {
     pub doc: *const c_char,
     /// Names separated by commas, or null.
     pub choices: *const c_char,
-    /// Default.
+    /// Value where a scenario does not set the parameter.
     pub default_value: f64,
-    /// Least value.
+    /// Least valid value.
     pub minimum: f64,
-    /// Greatest value.
+    /// Greatest valid value.
     pub maximum: f64,
-    /// See [`kind`].
+    /// One of the values in [`kind`].
     pub kind: u32,
-    /// Unused.
+    /// Padding; not read.
     pub reserved: u32,
 }
 
@@ -323,7 +323,7 @@ pub type OnNumber = unsafe extern "C" fn(*mut c_void, u64, *const Path, *mut Sta
 /// Bit of [`Algorithm::flags`]: each packet is told.
 pub const WATCHES_SENDS: u32 = 1;
 
-/// An algorithm.
+/// An algorithm of a library: its name, its parameters and its functions.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Algorithm {
@@ -333,19 +333,19 @@ pub struct Algorithm {
     pub summary: *const c_char,
     /// Where it is specified.
     pub source: *const c_char,
-    /// Its parameters.
+    /// Array of `parameter_count` parameters.
     pub parameters: *const Parameter,
-    /// How many.
+    /// Length of `parameters`.
     pub parameter_count: u32,
-    /// [`WATCHES_SENDS`].
+    /// Flags of the algorithm: [`WATCHES_SENDS`].
     pub flags: u32,
     /// Argument of `create`.
     pub data: *const c_void,
     /// Makes a controller.
     pub create: Option<unsafe extern "C" fn(*const c_void, *const Init, *mut State) -> *mut c_void>,
-    /// Frees it.
+    /// Frees a controller.
     pub destroy: Option<unsafe extern "C" fn(*mut c_void)>,
-    /// Copies it.
+    /// Returns a copy of a controller with the same state, for another host.
     pub clone: Option<unsafe extern "C" fn(*const c_void, *const Host) -> *mut c_void>,
     /// Data was acknowledged.
     pub on_ack: Option<On<Acked>>,
@@ -373,13 +373,13 @@ pub struct Algorithm {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// [`ABI`].
+    /// Version of the interface that the library was built for; [`ABI`] is the one that is understood.
     pub abi: u32,
     /// How many algorithms.
     pub algorithm_count: u32,
-    /// The algorithms.
+    /// Array of `algorithm_count` algorithms.
     pub algorithms: *const Algorithm,
-    /// [`SIZES`].
+    /// Sizes of the structures that the library was compiled with; equal to [`SIZES`] if the layouts agree.
     pub sizes: [u32; 13],
 }
 

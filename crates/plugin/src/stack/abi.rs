@@ -19,7 +19,7 @@ pub mod feature {
     pub const MIGRATION: u32 = 1 << 2;
     /// Explicit congestion notification (RFC 9000 §13.4).
     pub const ECN: u32 = 1 << 3;
-    /// Writes qlog.
+    /// Writes qlog, through [`Host::qlog`](super::Host::qlog).
     pub const QLOG: u32 = 1 << 4;
     /// Pacing can be switched off.
     pub const NO_PACING: u32 = 1 << 5;
@@ -53,7 +53,7 @@ pub mod early {
     pub const RESENT: u32 = 3;
 }
 
-/// `struct gargalo_address`.
+/// `struct gargalo_address`: an IP address with a port.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "documented in the header")]
@@ -96,7 +96,7 @@ impl Address {
     }
 }
 
-/// `struct gargalo_path`.
+/// `struct gargalo_path`: local and remote address of a datagram, and its ECN codepoint.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "documented in the header")]
@@ -107,7 +107,7 @@ pub struct Path {
     pub reserved: [u8; 7],
 }
 
-/// `struct gargalo_bytes`.
+/// `struct gargalo_bytes`: bytes that belong to the caller and are valid during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "documented in the header")]
@@ -116,7 +116,7 @@ pub struct Bytes {
     pub length: usize,
 }
 
-/// `struct gargalo_stack_config`.
+/// `struct gargalo_stack_config`: the options of one end, valid during `create` only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "documented in the header")]
@@ -150,7 +150,7 @@ pub struct Config {
     pub notices: u8,
 }
 
-/// `struct gargalo_stack_host`.
+/// `struct gargalo_stack_host`: the functions that a library may call, each with `context` as first argument.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "documented in the header")]
@@ -167,7 +167,7 @@ pub struct Host {
     pub send: unsafe extern "C" fn(*mut c_void, *const Path, *const u8, usize),
 }
 
-/// `struct gargalo_stack_stats`.
+/// `struct gargalo_stack_stats`: counters and state of the sender, [`NONE`] where the library does not report them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "documented in the header")]
@@ -254,5 +254,5 @@ unsafe impl Send for Table {}
 
 /// The function that a library exports as [`SYMBOL`].
 pub type Entry = unsafe extern "C" fn() -> *const Table;
-/// Its name.
+/// Name of the exported function, version included.
 pub const SYMBOL: &str = "gargalo_stack_v1";

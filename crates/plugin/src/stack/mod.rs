@@ -30,7 +30,7 @@ pub struct About {
     /// 1), `bbr2` (the same draft, -02) or `bbr3` (draft-ietf-ccwg-bbr); empty where the library does not say. An empty list:
     /// it says it of none.
     pub specifications: &'static [&'static str],
-    /// Whether [`Stack::unacknowledged`] tells.
+    /// Whether [`Stack::unacknowledged`] returns a value.
     pub tells_unacknowledged: bool,
 }
 
@@ -128,7 +128,7 @@ pub struct Config<'a> {
     pub connection_window: u64,
     /// Capacity of the send buffer, bytes.
     pub send_window: u64,
-    /// Idle timeout.
+    /// Idle timeout of the connection (RFC 9000 §10.1).
     pub idle_timeout: Duration,
     /// Round-trip time before the first sample (RFC 9002 §6.2.2).
     pub initial_rtt: Duration,
@@ -146,13 +146,13 @@ pub struct Config<'a> {
     pub retry: bool,
     /// Use explicit congestion notification.
     pub ecn: bool,
-    /// Pace packets.
+    /// Pace packets; `false` needs [`feature::NO_PACING`](abi::feature::NO_PACING).
     pub pacing: bool,
-    /// Call [`host::qlog`].
+    /// Call [`host::qlog`]; without it, such calls are ignored.
     pub qlog: bool,
-    /// Call [`host::secret`].
+    /// Call [`host::secret`]; without it, such calls are ignored.
     pub secrets: bool,
-    /// Call [`host::notice`].
+    /// Call [`host::notice`]; without it, such calls are ignored.
     pub notices: bool,
 }
 
@@ -182,7 +182,7 @@ pub enum EarlyData {
     Resent,
 }
 
-/// Counters and state of the sender; `None` where the implementation does not tell.
+/// Counters and state of the sender; `None` where the implementation does not report them.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Ack-eliciting packets sent.
@@ -193,7 +193,7 @@ pub struct Stats {
     pub retransmitted_packets: Option<u64>,
     /// Packets declared lost.
     pub lost_packets: Option<u64>,
-    /// Probe timeouts.
+    /// Probe timeouts of loss recovery (RFC 9002 §6.2).
     pub timeouts: Option<u64>,
     /// Losses found to be spurious.
     pub spurious: Option<u64>,

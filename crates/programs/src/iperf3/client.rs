@@ -49,7 +49,7 @@ enum Stage {
     Results,
     /// The numbers of the server's error.
     Error,
-    /// Nothing.
+    /// Nothing: the test has ended or failed.
     Over,
 }
 
@@ -111,7 +111,7 @@ impl Client {
         self.outcome = Some(Outcome::Failed(why));
     }
 
-    /// Closes everything.
+    /// Aborts the streams and closes the control connection.
     fn leave(&mut self, host: &mut Host, now: Instant) {
         self.stage = Stage::Over;
         let streams = self.test.streams.iter().map(|s| s.connection);

@@ -72,12 +72,12 @@ impl State {
         ALL.into_iter().find(|s| s.to_byte() == byte)
     }
 
-    /// Its byte.
+    /// Its byte on the control connection; negative numbers in two's complement.
     pub const fn to_byte(self) -> u8 {
         (self as i8).cast_unsigned()
     }
 
-    /// Its message.
+    /// The message that announces it: this byte alone.
     pub fn message(self) -> Bytes {
         Bytes::copy_from_slice(&[self.to_byte()])
     }
@@ -98,7 +98,7 @@ impl Cookie {
         Self(cookie)
     }
 
-    /// Its message.
+    /// The message that begins every connection of the test: the cookie with its final zero.
     pub fn message(&self) -> Bytes {
         Bytes::copy_from_slice(&self.0)
     }
@@ -238,13 +238,13 @@ fn is_false(b: &bool) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
-    /// TCP.
+    /// The test is over TCP, as all tests that this crate runs.
     #[serde(skip_serializing_if = "is_false")]
     pub tcp: bool,
-    /// UDP.
+    /// The test is over UDP, which is refused here.
     #[serde(skip_serializing_if = "is_false")]
     pub udp: bool,
-    /// SCTP.
+    /// The test is over SCTP, which is refused here.
     #[serde(skip_serializing_if = "is_false")]
     pub sctp: bool,
     /// Length of the omitted period at the start, in seconds.
@@ -266,7 +266,7 @@ pub struct Parameters {
         skip_serializing_if = "is_zero"
     )]
     pub mss: u64,
-    /// `TCP_NODELAY`.
+    /// Nagle's algorithm is off (`TCP_NODELAY`).
     #[serde(skip_serializing_if = "is_false")]
     pub nodelay: bool,
     /// Streams in each direction.
@@ -290,7 +290,7 @@ pub struct Parameters {
     /// Spacing of the rate limit in µs.
     #[serde(deserialize_with = "whole", skip_serializing_if = "is_zero")]
     pub pacing_timer: u64,
-    /// Congestion control.
+    /// Name of the congestion control that the server is asked to use; `None`: its own choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// Name and version of the client.
@@ -313,7 +313,7 @@ pub struct Results {
     /// Congestion control in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_used: Option<String>,
-    /// The streams.
+    /// Results of each stream at this side.
     pub streams: Vec<StreamResults>,
 }
 
@@ -329,21 +329,21 @@ pub struct StreamResults {
     /// Retransmitted segments; -1: the side receives.
     #[serde(deserialize_with = "signed")]
     pub retransmits: i64,
-    /// UDP.
+    /// Over UDP: interarrival jitter in seconds; 0 over TCP.
     pub jitter: f64,
-    /// UDP.
+    /// Over UDP: datagrams lost; 0 over TCP.
     #[serde(deserialize_with = "signed")]
     pub errors: i64,
-    /// UDP.
+    /// Over UDP: datagrams lost in the omitted period; 0 over TCP.
     #[serde(default, deserialize_with = "signed")]
     pub omitted_errors: i64,
-    /// UDP.
+    /// Over UDP: number of datagrams; 0 over TCP.
     #[serde(deserialize_with = "signed")]
     pub packets: i64,
-    /// UDP.
+    /// Over UDP: number of datagrams in the omitted period; 0 over TCP.
     #[serde(default, deserialize_with = "signed")]
     pub omitted_packets: i64,
-    /// Seconds; 0.
+    /// Start of the results in seconds since the start of the test: 0.
     #[serde(default)]
     pub start_time: f64,
     /// Seconds since the start.

@@ -153,9 +153,9 @@ pub(super) struct SenderState {
     pub(super) retransmits: u64,
     pub(super) snd_cwnd: u64,
     pub(super) snd_wnd: u64,
-    /// Microseconds.
+    /// Smoothed round-trip time in microseconds.
     pub(super) rtt: u64,
-    /// Microseconds.
+    /// Mean deviation of the round-trip time in microseconds.
     pub(super) rttvar: u64,
     pub(super) pmtu: u32,
 }

@@ -49,7 +49,7 @@ pub enum Direction {
     Upload,
     /// The server sends (`-R`).
     Reverse,
-    /// Both send.
+    /// Both sides send (`--bidir`).
     Both,
 }
 
@@ -83,9 +83,9 @@ pub enum Format {
 /// The configuration of the connections of a test.
 #[derive(Clone, Debug)]
 pub struct Transport {
-    /// TCP.
+    /// TCP options of every connection of the test.
     pub tcp: Arc<Config>,
-    /// Congestion control.
+    /// Congestion control of every connection of the test.
     pub congestion: Arc<dyn ControllerFactory>,
 }
 

@@ -106,7 +106,7 @@ impl Stream {
             .is_none_or(|e| e.unacknowledged() == 0)
     }
 
-    /// Begins counting.
+    /// Starts the first reporting interval at `now`.
     pub(super) fn begin(&mut self, now: Instant) {
         self.marked_at = now;
     }

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// The user's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// None.
+    /// No request: the program continues.
     GoOn,
     /// The program must end in order.
     Interrupt,
@@ -36,7 +36,7 @@ pub enum Watch {
 
 /// The program's connection to its user: texts, and the data it reads and writes.
 pub struct Outlet<'a> {
-    /// Prints texts.
+    /// Prints texts of the program on standard output or standard error.
     pub print: &'a mut dyn FnMut(Output) -> Result<()>,
     /// Called several times a second.
     pub watch: &'a mut dyn FnMut() -> Watch,

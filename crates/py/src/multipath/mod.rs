@@ -57,14 +57,14 @@ impl Class {
     }
 
     /// An instance for one end of a connection, which must be of the class `base` of
-    /// `gargalo.multipath` and override `method`.
+    /// `gargalo.plugins.multipath` and override `method`.
     fn build<'py>(&self, py: Python<'py>, base: &str, method: &str) -> PyResult<Bound<'py, PyAny>> {
         let n = self.built.fetch_add(1, Ordering::Relaxed);
         let seed = gargalo_flow::rng::stream(self.seed, &format!("{}/{n}", self.stream)).next_u64();
         let init = records::ConnectionInit { seed };
         let kwargs = parameters(py, &self.params)?;
         let object = self.class.bind(py).call((init,), Some(&kwargs))?;
-        let parent = py.import("gargalo.multipath")?.getattr(base)?;
+        let parent = py.import("gargalo.plugins.multipath")?.getattr(base)?;
         let class = object.get_type();
         if !class.is_subclass(&parent)? {
             return Err(PyTypeError::new_err(format!(

@@ -21,7 +21,7 @@ impl Clock {
         self.0.store(now.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Virtual time.
+    /// The virtual time that was set last.
     pub(crate) fn now(&self) -> Instant {
         Instant::from_nanos(self.0.load(Ordering::Relaxed))
     }

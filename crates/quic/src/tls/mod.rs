@@ -44,7 +44,7 @@ fn seeded_provider() -> Arc<CryptoProvider> {
 pub(crate) struct Templates {
     client: ClientConfig,
     server: ServerConfig,
-    /// DER.
+    /// The server's certificate, DER.
     pub(crate) certificate: CertificateDer<'static>,
     /// PKCS #8, DER.
     pub(crate) private_key: Arc<PrivateKeyDer<'static>>,

@@ -200,7 +200,7 @@ fn one(rng: &mut impl Rng, kind: usize, crumb: &mut u64, out: &mut Vec<u8>) {
     }
 }
 
-/// draft-ietf-quic-multipath.
+/// Frames of draft-ietf-quic-multipath with random fields.
 fn paths(rng: &mut impl Rng, out: &mut Vec<u8>) {
     let path = match rng.random_range(0..3) {
         0 => any(rng),

@@ -166,7 +166,7 @@ settings! {
         nodes: Vec<String>, items 2..=20_000;
         /// The nodes that never forward packets of others. Default: those with only one link.
         hosts: Option<Vec<String>> = None;
-        /// The links.
+        /// The links between these nodes.
         links: Vec<GraphLink>, items 1..=40_000;
     }
 }

@@ -9,11 +9,11 @@ kinds! {
     /// How data is carried: one of the following.
     pub enum Transport as "Transport" {
         tables {
-            /// TCP.
+            /// TCP (RFC 9293).
             "tcp" => Tcp(Written<Tcp>);
-            /// Multipath TCP.
+            /// Multipath TCP (RFC 8684): subflows over several paths.
             "mptcp" => Mptcp(Written<Mptcp>);
-            /// QUIC.
+            /// QUIC (RFC 9000): streams over UDP, with one path or several.
             "quic" => Quic(Written<Quic>);
             /// UDP: datagrams without congestion control.
             "udp" => Udp(Udp);

@@ -26,14 +26,14 @@ impl Eq for At {}
 pub struct Script {
     /// Lines such as `--ip_version=ipv6`.
     pub options: Vec<Choice>,
-    /// What happens.
+    /// Packets, calls, commands and code, in the order of the text.
     pub events: Vec<Event>,
 }
 
 /// An option of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Where it stands.
+    /// Position of the option in the text.
     pub at: At,
     /// Its name, without dashes.
     pub name: String,
@@ -50,16 +50,16 @@ pub enum Only {
     Kernel,
 }
 
-/// One event.
+/// One event: what is done or expected at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Where it stands.
+    /// Position of the event in the text.
     pub at: At,
     /// The stack that it is for; `None`: any.
     pub only: Option<Only>,
     /// When it happens.
     pub time: Time,
-    /// What happens.
+    /// What is done, or expected of the stack.
     pub action: Action,
 }
 
@@ -91,7 +91,7 @@ pub enum Action {
     Code(Vec<Statement>),
 }
 
-/// A command.
+/// A shell command that is understood; no shell runs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// A setting of the system: name with dots, value.
@@ -108,7 +108,7 @@ pub enum Command {
     Parameter(String, String, String),
 }
 
-/// A packet.
+/// A packet that the stack is given, or is expected to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// To the stack (`<`) instead of from it (`>`).
@@ -120,14 +120,14 @@ pub struct Packet {
     pub between: (Option<String>, Option<String>),
     /// ECN field; `None`: not ECN-capable where it is sent, not compared where it is expected.
     pub ecn: Option<EcnField>,
-    /// What it carries.
+    /// The TCP segment or the ICMP error that it carries.
     pub body: Body,
 }
 
 /// The ECN field of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnField {
-    /// This codepoint.
+    /// This codepoint (`noecn`, `ect0`, `ect1`, `ce`).
     Is(Ecn),
     /// ECT(0) or ECT(1) (`ect01`), for packets that are expected.
     Capable,
@@ -160,15 +160,15 @@ pub enum Body {
 pub struct Segment {
     /// Control bits, as in the header.
     pub flags: u16,
-    /// Sequence number.
+    /// Sequence number of the first byte of payload; in a SYN the initial sequence number.
     pub seq: u32,
     /// Bytes of payload.
     pub len: u32,
-    /// Acknowledgement number.
+    /// Acknowledgement number; `None` with ACK counts as 0.
     pub ack: Option<u32>,
     /// Window field, not scaled; `None`: not compared, 0 where it is sent.
     pub window: Option<u16>,
-    /// Urgent pointer.
+    /// Urgent pointer; `None` counts as 0.
     pub urgent: Option<u16>,
     /// Options; `None`: any (`<...>`).
     pub options: Option<Vec<TcpOption>>,
@@ -184,15 +184,15 @@ impl Segment {
 /// A TCP option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TcpOption {
-    /// `nop`
+    /// `nop`: one byte of padding between options.
     Nop,
-    /// `eol`
+    /// `eol`: the end of the list; not compared where it is expected.
     Eol,
-    /// `mss 1460`
+    /// `mss 1460`: maximum segment size in bytes.
     Mss(u16),
-    /// `wscale 7`
+    /// `wscale 7`: shift of the window scale.
     WindowScale(u8),
-    /// `sackOK`
+    /// `sackOK`: SACK is permitted.
     SackPermitted,
     /// `sack 1:2 5:6`
     Sack(Vec<(u32, u32)>),
@@ -228,39 +228,39 @@ pub struct Call {
     pub until: Option<u64>,
     /// Name of the function.
     pub name: String,
-    /// Arguments.
+    /// Arguments, in the order of the text.
     pub args: Vec<Arg>,
     /// What it returns.
     pub result: Outcome,
 }
 
-/// An argument.
+/// An argument of a call as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arg {
-    /// `...`
+    /// `...`: what the runner supplies, such as a buffer or an address.
     Dots,
-    /// A number.
+    /// A number, decimal or hexadecimal (`0x`).
     Int(i64),
-    /// `A|B`
+    /// `A|B`: one name, or several combined.
     Symbols(Vec<String>),
-    /// `[1, 2]`
+    /// `[1, 2]`: a list of arguments; values of options may be lists of one.
     List(Vec<Arg>),
     /// `{fd=3, events=POLLIN}`; names may end with a number or dots in parentheses, as in `msg_iov(2)`.
     Fields(Vec<(String, Arg)>),
-    /// `{..., 40}`
+    /// `{..., 40}`: a buffer of a message and its length.
     Parts(Vec<Arg>),
-    /// `"reno"`
+    /// `"reno"`: text in quotation marks.
     Text(String),
-    /// `NULL`
+    /// `NULL`: a null pointer, such as no buffer.
     Null,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Anything (`?`).
+    /// Any result (`?`): it is not compared.
     Any,
-    /// A value.
+    /// This value; -1 accepts any error.
     Value(i64),
     /// -1 and an error number, such as `EAGAIN`.
     Error(String),
@@ -269,18 +269,18 @@ pub enum Outcome {
 /// A statement of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
-    /// `assert a`
+    /// `assert a`: a mismatch if the value is 0.
     Assert(Expr),
     /// `a = b`; `a += b` is `a = a + b`.
     Assign(String, Expr),
-    /// `print(a, b)`
+    /// `print(a, b)`: notes the values of all names in the list among the packets.
     Print(Vec<Expr>),
 }
 
 /// An expression over `tcpi_` fields and variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expr {
-    /// A number.
+    /// A number, decimal or hexadecimal (`0x`).
     Int(i64),
     /// A field, a variable or a constant.
     Name(At, String),
@@ -288,9 +288,9 @@ pub enum Expr {
     Text(String),
     /// `(a, b)`, for what Python would print.
     Tuple(Vec<Expr>),
-    /// `not a`
+    /// `not a`: 1 if the value is 0, otherwise 0.
     Not(Box<Expr>),
-    /// `-a`
+    /// `-a`: the negative value.
     Minus(Box<Expr>),
     /// `a op b`
     Binary(Op, Box<Expr>, Box<Expr>),
@@ -299,35 +299,35 @@ pub enum Expr {
 /// An operator with two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// `or`
+    /// `or`: the first operand unless it is 0, otherwise the second.
     Or,
-    /// `and`
+    /// `and`: 0 if the first operand is 0, otherwise the second.
     And,
-    /// `==`
+    /// `==`: 1 if equal, otherwise 0.
     Eq,
-    /// `!=`
+    /// `!=`: 1 if not equal, otherwise 0.
     Ne,
-    /// `<=`
+    /// `<=`: 1 if less or equal, otherwise 0.
     Le,
-    /// `>=`
+    /// `>=`: 1 if greater or equal, otherwise 0.
     Ge,
-    /// `<`
+    /// `<`: 1 if less, otherwise 0.
     Lt,
-    /// `>`
+    /// `>`: 1 if greater, otherwise 0.
     Gt,
-    /// `|`
+    /// `|`: bitwise or.
     BitOr,
-    /// `&`
+    /// `&`: bitwise and.
     BitAnd,
-    /// `+`
+    /// `+`: the sum, which saturates at 64 bits.
     Add,
-    /// `-`
+    /// `-`: the difference, which saturates at 64 bits.
     Sub,
-    /// `*`
+    /// `*`: the product, which saturates at 64 bits.
     Mul,
     /// `//` or `/`: towards minus infinity
     Div,
-    /// `%`
+    /// `%`: the remainder of `//`, with the sign of the divisor.
     Rem,
 }
 

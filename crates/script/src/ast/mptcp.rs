@@ -7,7 +7,7 @@ use std::net::IpAddr;
 pub struct Key {
     /// Its name; the first packet that has it determines its value.
     pub name: String,
-    /// Its value.
+    /// The value that it is given here; `None`: the one that it has, or gets from this packet.
     pub value: Option<u64>,
 }
 
@@ -16,9 +16,9 @@ pub struct Key {
 pub enum Token {
     /// `auto`: that of the latest connection.
     Auto,
-    /// A number.
+    /// The token itself, as a number.
     Number(u32),
-    /// `sha256_32(skey)`
+    /// `sha256_32(skey)`: computed from the key of this name.
     Of(String),
 }
 
@@ -38,7 +38,7 @@ pub enum Code {
 pub struct DataNumber {
     /// Octets on the wire, 4 or 8; `None`: not compared.
     pub octets: Option<u8>,
-    /// Relative value.
+    /// Number relative to the initial one; the first byte of data has 1.
     pub value: u64,
 }
 
@@ -49,7 +49,7 @@ pub enum Checksum {
     None,
     /// `cksum=auto`: the right one, for data of zeros.
     Auto,
-    /// `cksum=N`
+    /// `cksum=N`: this value, whether it is right or not.
     Value(u16),
 }
 
@@ -60,9 +60,9 @@ pub struct Mapping {
     pub data: DataNumber,
     /// Relative subflow sequence number of the first byte.
     pub subflow: u32,
-    /// Bytes.
+    /// Bytes mapped (`dll=N`).
     pub length: u16,
-    /// Checksum.
+    /// Checksum of the mapping (RFC 8684 §3.3.1).
     pub checksum: Checksum,
 }
 
@@ -80,7 +80,7 @@ pub struct Address {
 pub enum Mptcp {
     /// `mpcapable v1 flags[flag_h] key[skey]`
     Capable {
-        /// Version.
+        /// Version of MPTCP (`v0` or `v1`).
         version: u8,
         /// Flags A (0x80) to H (0x01).
         flags: u8,
@@ -106,59 +106,59 @@ pub enum Mptcp {
         backup: bool,
         /// Identifier of the sender's address; `None`: not compared.
         id: Option<u8>,
-        /// 64 bits.
+        /// The sender's HMAC, truncated to its leftmost 64 bits.
         code: Code,
         /// Nonce (`rand=N`); `None`: any.
         nonce: Option<u32>,
     },
-    /// `mp_join_ack sender_hmac=auto`
+    /// `mp_join_ack sender_hmac=auto`: the third packet of a join.
     JoinAck {
-        /// 160 bits.
+        /// The sender's HMAC, truncated to its leftmost 160 bits.
         code: Code,
     },
     /// `dss dack8=1 dsn8=1 ssn=1 dll=100 nocs fin`
     Dss {
-        /// Acknowledgement.
+        /// DATA_ACK (`dack4`, `dack8`, `dack`); `None`: not in the option.
         ack: Option<DataNumber>,
-        /// Mapping.
+        /// Mapping (`dsn4`, `dsn8` or `dsn`, with `ssn` and `dll`); `None`: not in the option.
         mapping: Option<Mapping>,
-        /// DATA_FIN.
+        /// DATA_FIN (`fin`): the sender has no data after this.
         fin: bool,
     },
     /// `add_address address_id=1 addr[saddr1] hmac=auto`
     AddAddress {
         /// Identifier; `None`: the number of the address, or not compared.
         id: Option<u8>,
-        /// Address.
+        /// The address that is announced or echoed.
         address: Address,
-        /// Port (`port=N`).
+        /// Port (`port=N`); `None`: not in the option.
         port: Option<u16>,
-        /// 64 bits; `None`: the echo (`addr_echo`).
+        /// HMAC, truncated to its rightmost 64 bits; `None`: the echo (`addr_echo`).
         code: Option<Code>,
     },
     /// `remove_address address_id=[1, 2]`
     RemoveAddress {
-        /// Identifiers.
+        /// Identifiers of the addresses that are withdrawn.
         ids: Vec<u8>,
     },
-    /// `mp_prio backup=1`
+    /// `mp_prio backup=1`: changes the priority of the subflow.
     Prio {
         /// The subflow becomes a backup.
         backup: bool,
     },
-    /// `mp_fail dsn8=1`
+    /// `mp_fail dsn8=1`: reports a mapping whose checksum is wrong.
     Fail {
         /// Data sequence number of the receiver of the option.
         value: u64,
     },
-    /// `mp_fastclose skey`
+    /// `mp_fastclose skey`: closes the whole connection at once.
     FastClose {
         /// The receiver's key; `None`: the right one.
         key: Option<Key>,
     },
     /// `mp_reset 1 flags[flag_t]`
     Reset {
-        /// Reason.
+        /// Reason code (RFC 8684 §3.6); 0: unspecified.
         reason: u8,
         /// Flag T: the condition is transient.
         transient: bool,
@@ -183,7 +183,7 @@ pub enum Manage {
 /// An address that subflows may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The address.
+    /// The IP address, one of the stack's.
     pub address: IpAddr,
     /// Its identifier; `None`: the next one.
     pub id: Option<u8>,

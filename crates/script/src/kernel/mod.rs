@@ -40,7 +40,7 @@ const SETTINGS: [(&str, &str); 9] = [
     ("ipv4/tcp_slow_start_after_idle", "1"),
 ];
 
-/// The kernel.
+/// The kernel's TCP in a network namespace, whose packets pass a TUN device.
 pub struct Kernel {
     setup: Setup,
     device: Device,
@@ -49,7 +49,7 @@ pub struct Kernel {
     sent: VecDeque<Sent>,
     /// How long this thread has waited for a processor, as the kernel counts it.
     starved: Starved,
-    /// That, since the device was empty.
+    /// The same since the device was last empty.
     doubt: Duration,
     sockets: Vec<Option<OwnedFd>>,
     /// Addresses that the path manager of Multipath TCP was told.

@@ -62,14 +62,14 @@ pub struct Ours {
 
 #[derive(Debug, Default)]
 struct Socket {
-    /// Multipath TCP.
+    /// It was created for Multipath TCP (IPPROTO_MPTCP).
     multipath: bool,
     chosen: Chosen,
     congestion: Option<String>,
     fast_open: bool,
-    /// TCP_FASTOPEN
+    /// TCP_FASTOPEN as it was set.
     fast_open_queue: i64,
-    /// TCP_FASTOPEN_CONNECT
+    /// TCP_FASTOPEN_CONNECT: `connect` may leave the SYN to the first write.
     fast_open_connect: bool,
     /// It is connected, and its SYN waits for the first write.
     deferred: bool,
@@ -82,7 +82,7 @@ struct Socket {
     kind: Kind,
     connected: bool,
     peer_closed: bool,
-    /// The end of the connection, which the application has not heard of.
+    /// The error that ended the connection, until a call reports it.
     error: Option<&'static str>,
     ended: bool,
     shut_read: bool,

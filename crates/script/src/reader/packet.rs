@@ -73,7 +73,7 @@ fn bracket(
     c.expect("]", "after `[`")
 }
 
-/// `1:1001(1000)`
+/// `1:1001(1000)`: the sequence number, and the bytes of payload.
 fn range(c: &mut Cursor<'_>) -> Read<(u32, u32)> {
     c.skip();
     let at = c.at();

@@ -9,13 +9,13 @@ use crate::fault::Fault;
 pub(crate) struct Line {
     /// Where it begins.
     pub(crate) at: At,
-    /// Its text.
+    /// Its text, without comments; lines that a backslash joins are one.
     pub(crate) text: String,
 }
 
 /// What a line does.
 pub(crate) enum Meaning {
-    /// Settings.
+    /// It stands for these commands.
     Commands(Vec<Command>),
     /// Nothing here: what it would change does not exist for a script, or is so already.
     Nothing,

@@ -120,7 +120,7 @@ settings! {
         /// Shrink the window to the restart window after an idle period (RFC 5681 §4.1).
         slow_start_after_idle: bool = true;
     } beside {
-        /// Collect [`Notice`](crate::Notice)s.
+        /// Collect [`Notice`](crate::Notice)s for [`Endpoint::poll_notice`](crate::Endpoint::poll_notice).
         notices: bool = false;
         /// [`Endpoint::set_cork`](crate::Endpoint::set_cork) from the start.
         cork: bool = false;
@@ -172,7 +172,7 @@ settings! {
     pub struct DelayedAck: Copy as "DelayedAck" {
         /// Number of full segments per acknowledgement (RFC 5681 §4.2: 2).
         every: u32 = 2, in 1..=1000;
-        /// Longest delay.
+        /// Longest time for which an acknowledgement is delayed (RFC 5681 §4.2: at most 500 ms).
         timeout: Duration = Duration::from_millis(200);
         /// Number of segments at the start that are acknowledged at once (Linux's quick acknowledgements).
         quick: u32 = 1, in 0..=1_000_000;
@@ -252,7 +252,7 @@ names! {
 names! {
     /// When small segments are held back.
     pub enum Nagle {
-        /// Never.
+        /// Never: small segments are sent at once, as with `TCP_NODELAY`.
         Off = "off",
         /// While any data is outstanding (RFC 9293 §3.7.4, RFC 1122 §4.2.3.4).
         Standard = "standard",

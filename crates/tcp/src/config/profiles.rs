@@ -40,7 +40,7 @@ names! {
 }
 
 impl Profile {
-    /// Its configuration.
+    /// The configuration with all options of the profile.
     pub fn config(self) -> Config {
         match self {
             Self::Modern => Config::modern(),

@@ -41,7 +41,7 @@ use timers::Timers;
 /// What distinguishes a connection from others of the same configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Init {
-    /// Our port.
+    /// Port of this end.
     pub local_port: u16,
     /// The peer's port; 0 for a listening endpoint takes the port of the first SYN.
     pub remote_port: u16,
@@ -61,7 +61,7 @@ pub struct Init {
 /// A segment to send, with the ECN field of its packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// The segment.
+    /// Header fields, options and payload; the addresses are up to the driver.
     pub segment: Segment,
     /// ECT(0) on new data when ECN was negotiated (RFC 3168 §6.1), with L4S ECT(1) (RFC 9331 §4.1).
     pub ecn: Ecn,
@@ -459,7 +459,7 @@ impl Endpoint {
         self.error
     }
 
-    /// Our port.
+    /// The port of this end.
     #[inline]
     pub fn local_port(&self) -> u16 {
         self.local_port
@@ -482,7 +482,7 @@ impl Endpoint {
         self.ecn_capable
     }
 
-    /// The configuration.
+    /// The configuration that the endpoint was created with.
     pub fn config(&self) -> &Config {
         &self.config
     }

@@ -38,7 +38,7 @@ impl Assembler {
         self.ranges.is_empty()
     }
 
-    /// Bytes stored.
+    /// Number of bytes in all stored ranges.
     #[inline]
     pub fn len(&self) -> u64 {
         self.len

@@ -31,9 +31,9 @@ struct Delivery {
 /// How much the window may grow for an acknowledgement.
 #[derive(Clone, Copy)]
 struct Growth {
-    /// [`Acked::acknowledged`].
+    /// Bytes reported to the controller as [`Acked::acknowledged`].
     acknowledged: u64,
-    /// [`Acked::in_recovery`].
+    /// No window grows: reported to the controller as [`Acked::in_recovery`].
     withheld: bool,
 }
 

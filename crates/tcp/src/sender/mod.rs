@@ -44,7 +44,7 @@ use undo::Undo;
 pub(crate) struct AckFacts<'a> {
     pub now: Instant,
     /// Cumulative acknowledgement: everything before this has arrived. Below SND.UNA if a later acknowledgement has
-    /// overtaken this one: then only its SACK blocks are news.
+    /// overtaken this one: then only its SACK blocks are new information.
     pub ack: u64,
     /// SACK blocks above `ack`.
     pub sacks: &'a [(u64, u64)],
@@ -56,7 +56,7 @@ pub(crate) struct AckFacts<'a> {
     pub echo_rtt: Option<Duration>,
     /// The echoed timestamp, in milliseconds of our clock.
     pub tsecr: Option<u32>,
-    /// ECN echo.
+    /// The segment has the ECE flag, and ECN was negotiated (RFC 3168 §6.1).
     pub ece: bool,
     /// Neither data, FIN nor a new window: may be a duplicate acknowledgement (RFC 5681 §2).
     pub pure: bool,
@@ -87,11 +87,11 @@ pub(crate) struct SendOrder {
 /// The recovery phase of the sender (RFC 5681, 6675, 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No recovery.
+    /// No recovery is in progress.
     Open,
     /// Reducing because of an ECN echo.
     Reducing,
-    /// Fast recovery.
+    /// Fast recovery from losses that acknowledgements revealed.
     Recovery,
     /// After a timeout.
     Loss,
@@ -99,13 +99,13 @@ enum Phase {
 
 /// The sending half of a connection.
 ///
-///  It has more than 25 fields on purpose: the variables of the sliding window (`una`, `nxt`, `end`), the phase and
-/// the
-/// timers are read by every file of this module, and a group around them would only add a word to each use.
+/// It has more than 25 fields on purpose: the variables of the sliding window (`una`, `nxt`, `end`), the phase and the
+/// timers are read by every file of this module, and a group around them would only make each use longer.
 #[derive(Debug)]
 pub(crate) struct Sender {
     controller: Box<dyn Controller>,
-    /// [`Controller::watches_sends`].
+    /// The controller is told of every transmission, not only of the first after an idle time
+    /// ([`Controller::watches_sends`]).
     tells_sends: bool,
     sampler: RateSampler,
     pacer: Pacer,
@@ -189,7 +189,7 @@ struct Flight {
 /// The peer's receive window.
 #[derive(Clone, Copy, Debug, Default)]
 struct PeerWindow {
-    /// Right edge.
+    /// Right edge: the offset in our stream up to which the peer accepts data.
     end: u64,
     /// Largest window ever offered, for silly window avoidance (RFC 9293 §3.8.6.2.1).
     largest: u64,
@@ -201,10 +201,10 @@ struct PeerWindow {
     probing_since: Option<Instant>,
 }
 
-/// Duplicate acknowledgements.
+/// Duplicate acknowledgements (RFC 5681 §2).
 #[derive(Clone, Copy, Debug, Default)]
 struct Duplicates {
-    /// Without SACK: bytes that they say have left the network.
+    /// Without SACK: bytes that have left the network according to them.
     bytes: u64,
     /// Without SACK: how many in a row.
     acks: u32,

@@ -5,17 +5,17 @@ use gargalo_cc::Cause;
 pub enum Notice {
     /// A congestion event: the window was reduced.
     Congestion {
-        /// Why.
+        /// The signal: losses, an ECN echo or a timeout.
         cause: Cause,
         /// Window afterwards, in bytes.
         cwnd: u64,
     },
     /// Segments were marked lost by one acknowledgement or timer.
     Lost {
-        /// How many.
+        /// Number of segments marked.
         segments: u32,
     },
-    /// Recovery ended.
+    /// The recovery that followed losses, an ECN echo or a timeout has ended.
     Recovered,
     /// The latest congestion event was spurious and has been undone.
     Undone,

@@ -22,11 +22,11 @@ pub struct CapableFlags(u8);
 impl CapableFlags {
     /// "A": DSS checksums are required.
     pub const CHECKSUM: Self = Self(0x80);
-    /// "B": extensibility.
+    /// "B": extensibility, not set in version 1.
     pub const EXTENSIBLE: Self = Self(0x40);
     /// "C": no more subflows to the source address of this packet.
     pub const DENY_JOIN_INITIAL: Self = Self(0x20);
-    /// "H": HMAC-SHA256.
+    /// "H": the handshake uses HMAC-SHA256.
     pub const HMAC_SHA256: Self = Self(0x01);
 
     /// From the flags byte.
@@ -57,7 +57,7 @@ pub enum CapableKeys {
     None,
     /// SYN/ACK (and SYN of version 0): the sender's key.
     Sender(u64),
-    /// Third packet.
+    /// Third packet of the handshake, without data.
     Both {
         /// The sender's key.
         sender: u64,
@@ -70,7 +70,7 @@ pub enum CapableKeys {
         sender: u64,
         /// The receiver's key.
         receiver: u64,
-        /// Data-level length.
+        /// Data-Level Length: bytes of data that the mapping covers, from the first byte of the connection on.
         length: u16,
         /// Checksum of the mapping.
         checksum: Option<u16>,
@@ -80,7 +80,7 @@ pub enum CapableKeys {
 /// MP_JOIN (RFC 8684 §3.2), a form for each packet of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// SYN.
+    /// First packet of the handshake (SYN).
     Syn {
         /// "B": to be used as backup only.
         backup: bool,
@@ -91,7 +91,7 @@ pub enum Join {
         /// Random number of the sender.
         nonce: u32,
     },
-    /// SYN/ACK.
+    /// Second packet of the handshake (SYN/ACK).
     SynAck {
         /// "B": to be used as backup only.
         backup: bool,
@@ -102,7 +102,7 @@ pub enum Join {
         /// Random number of the sender.
         nonce: u32,
     },
-    /// Third packet.
+    /// Third packet of the handshake (ACK).
     Ack {
         /// Leftmost 160 bits of the sender's HMAC.
         hmac: [u8; 20],
@@ -158,11 +158,11 @@ pub struct Mapping {
 /// The data sequence signal (RFC 8684 §3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dss {
-    /// "F": DATA_FIN.
+    /// "F", DATA_FIN: the sender has no data after this.
     pub data_fin: bool,
-    /// DATA_ACK.
+    /// DATA_ACK: the next data sequence number expected; `None`: not in the option.
     pub data_ack: Option<DataNumber>,
-    /// Mapping.
+    /// Mapping of subflow bytes; `None`: not in the option.
     pub mapping: Option<Mapping>,
 }
 
@@ -171,7 +171,7 @@ pub struct Dss {
 pub struct AddAddr {
     /// Identifies the address.
     pub address_id: u8,
-    /// The address.
+    /// The address that is announced, or whose announcement is echoed.
     pub address: IpAddr,
     /// Its port, if another than the connection's.
     pub port: Option<u16>,

@@ -6,9 +6,9 @@ use crate::mptcp;
 /// The timestamps option (RFC 7323 §3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamps {
-    /// TSval.
+    /// TSval: the timestamp clock of the sender.
     pub value: u32,
-    /// TSecr.
+    /// TSecr: a TSval received from the other end; meaningful with ACK.
     pub echo: u32,
 }
 
@@ -24,7 +24,7 @@ struct Blocks {
 }
 
 impl SackBlocks {
-    /// No block.
+    /// No blocks: the segment has no SACK option.
     pub const EMPTY: Self = Self(None);
 
     /// Appends a block; `false` when there are four already.
@@ -83,7 +83,7 @@ pub const MAX_OPTIONS_LEN: u32 = 40;
 /// first), and the aligned layout is preferred again. [`Options::fit`] applies the same rule to a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// RFC 7323.
+    /// Timestamps option (RFC 7323 §3).
     pub timestamps: Option<Timestamps>,
     /// RFC 2018 and 2883.
     pub sack: SackBlocks,

@@ -44,19 +44,19 @@ impl<'a> Packet<'a> {
         }
         Ok(Self { bytes, header_len })
     }
-    /// Source port.
+    /// Port of the sender.
     pub fn src_port(&self) -> u16 {
         u16::from_be_bytes(field(self.bytes, 0))
     }
-    /// Destination port.
+    /// Port of the receiver.
     pub fn dst_port(&self) -> u16 {
         u16::from_be_bytes(field(self.bytes, 2))
     }
-    /// Sequence number.
+    /// Sequence number of the SYN if there is one, otherwise of the first payload byte (or FIN).
     pub fn seq(&self) -> Seq {
         Seq::new(u32::from_be_bytes(field(self.bytes, 4)))
     }
-    /// Acknowledgement number.
+    /// Next sequence number expected; meaningful with [`Flags::ACK`].
     pub fn ack(&self) -> Seq {
         Seq::new(u32::from_be_bytes(field(self.bytes, 8)))
     }
@@ -64,7 +64,7 @@ impl<'a> Packet<'a> {
     pub const fn header_len(&self) -> usize {
         self.header_len
     }
-    /// Control bits.
+    /// The nine control bits, FIN to AE.
     pub fn flags(&self) -> Flags {
         Flags::from_bits(u16::from_be_bytes(field(self.bytes, 12)))
     }
@@ -72,15 +72,15 @@ impl<'a> Packet<'a> {
     pub fn window(&self) -> u16 {
         u16::from_be_bytes(field(self.bytes, 14))
     }
-    /// Checksum field.
+    /// Checksum field; [`Packet::checksum_is_right`] verifies it.
     pub fn checksum(&self) -> u16 {
         u16::from_be_bytes(field(self.bytes, 16))
     }
-    /// Urgent pointer.
+    /// Urgent pointer, an offset from the sequence number; meaningful with [`Flags::URG`].
     pub fn urgent(&self) -> u16 {
         u16::from_be_bytes(field(self.bytes, 18))
     }
-    /// Options, undecoded.
+    /// Options as on the wire, with their padding.
     pub fn option_bytes(&self) -> &'a [u8] {
         self.bytes
             .get(HEADER_LEN..self.header_len)
@@ -90,7 +90,7 @@ impl<'a> Packet<'a> {
     pub fn options(&self) -> RawOptions<'a> {
         RawOptions::new(self.option_bytes())
     }
-    /// Data.
+    /// The bytes after the header.
     pub fn payload(&self) -> &'a [u8] {
         self.bytes.get(self.header_len..).unwrap_or_default()
     }

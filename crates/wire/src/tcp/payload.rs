@@ -11,7 +11,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// No data.
+    /// A payload of length zero.
     pub const EMPTY: Self = Self {
         len: 0,
         bytes: None,

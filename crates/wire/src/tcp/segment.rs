@@ -10,7 +10,7 @@ use super::{Options, Payload};
 pub struct Flags(u16);
 
 impl Flags {
-    /// No flag.
+    /// No control bit set.
     pub const NONE: Self = Self(0);
     /// No more data from sender.
     pub const FIN: Self = Self(0x001);
@@ -18,17 +18,17 @@ impl Flags {
     pub const SYN: Self = Self(0x002);
     /// Reset the connection.
     pub const RST: Self = Self(0x004);
-    /// Push function.
+    /// Push function: the data is to be passed on to the receiving application.
     pub const PSH: Self = Self(0x008);
     /// Acknowledgement field is significant.
     pub const ACK: Self = Self(0x010);
     /// Urgent pointer is significant.
     pub const URG: Self = Self(0x020);
-    /// ECN echo.
+    /// ECN echo: the sender has received CE marks; negotiation in a SYN.
     pub const ECE: Self = Self(0x040);
     /// Congestion window reduced.
     pub const CWR: Self = Self(0x080);
-    /// Accurate ECN.
+    /// Accurate ECN: negotiation in a SYN, otherwise with CWR and ECE a counter of CE-marked packets (RFC 9768).
     pub const AE: Self = Self(0x100);
 
     /// From the nine low bits of the 16-bit word that holds data offset and flags.
@@ -92,23 +92,23 @@ impl fmt::Debug for Flags {
 /// A TCP segment as a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Source port.
+    /// Port of the sender.
     pub src_port: u16,
-    /// Destination port.
+    /// Port of the receiver.
     pub dst_port: u16,
     /// Sequence number of the first payload byte (or of SYN/FIN).
     pub seq: Seq,
     /// Next sequence number expected; meaningful with [`Flags::ACK`].
     pub ack: Seq,
-    /// Control bits.
+    /// The nine control bits, FIN to AE.
     pub flags: Flags,
     /// Window field as on the wire (not scaled).
     pub window: u16,
-    /// Urgent pointer.
+    /// Urgent pointer, an offset from the sequence number; meaningful with [`Flags::URG`].
     pub urgent: u16,
-    /// Options.
+    /// Decoded options; [`Options`] says how they are laid out on the wire.
     pub options: Options,
-    /// Data.
+    /// Data: content, or only its length.
     pub payload: Payload,
 }
 

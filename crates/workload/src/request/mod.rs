@@ -215,7 +215,7 @@ pub struct RequestApp {
 enum Incoming {
     /// One after another: the current object and its received bytes.
     InOrder(usize, u64),
-    /// In frames.
+    /// Interleaved in frames of one stream.
     Framed(Frames),
     /// Each on its own stream: the received bytes of each.
     Streams(Vec<u64>),

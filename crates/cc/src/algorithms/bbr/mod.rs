@@ -85,7 +85,7 @@ pub struct Bbr {
     policer: Policer,
     cycle: Cycle,
     probe_rtt: ProbeRtt,
-    /// Recovery.
+    /// Loss recovery: the state of the transport, packet conservation, and the last good cwnd.
     recovery: Recovery,
     conservation: Conservation,
     prior_cwnd: Bytes,
@@ -97,7 +97,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// In STARTUP.
+    /// Starts in STARTUP, paced by the initial window over a nominal round-trip time until a sample replaces it.
     pub fn new(params: BbrParams, init: Init) -> Self {
         let mss = init.mss.max(Bytes::new(1)).min(MAX_WINDOW);
         let cwnd = init.initial_window.max(mss).min(MAX_WINDOW);
@@ -342,7 +342,7 @@ impl Bbr {
         self.quantized(self.bdp(bw, gain))
     }
 
-    /// Draft §4.2.3.
+    /// Sets cwnd after an acknowledgement, by packet conservation or towards the target (draft §4.2.3).
     fn set_cwnd(&mut self, ack: &Acked, lost: Bytes) {
         if !ack.bytes.is_zero() && !self.conserve(ack, lost) {
             self.approach_target(ack);

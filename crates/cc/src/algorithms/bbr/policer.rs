@@ -18,9 +18,9 @@ const MIN_INTERVAL: gargalo_units::Duration = gargalo_units::Duration::from_mill
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observed {
     pub(super) now: Instant,
-    /// Total delivered.
+    /// Total of bytes delivered on the path so far.
     pub(super) delivered: Bytes,
-    /// Total lost.
+    /// Total of bytes marked lost so far.
     pub(super) lost: Bytes,
     /// Something was lost just now.
     pub(super) loss: bool,

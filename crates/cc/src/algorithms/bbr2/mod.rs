@@ -83,7 +83,7 @@ impl Version for Version2 {
     const SAMPLES_END_PROBES: bool = true;
     const RESUMES_AFTER_UNDO: bool = false;
 
-    /// §4.6.4.4.
+    /// §4.6.4.4, unless the parameter `packet_conservation` is off.
     fn conserves_packets(&self) -> bool {
         self.packet_conservation
     }
@@ -101,12 +101,12 @@ impl Version for Version2 {
         u64::MAX
     }
 
-    /// §4.5.5.
+    /// §4.5.5: as long as after STARTUP.
     fn startup_aggregation(&self, shared: &BoundedParams) -> u64 {
         shared.extra_acked_window
     }
 
-    /// §4.6.3.
+    /// §4.6.3: one segment below 1.2 Mbit/s, two from there on.
     fn least_quantum(&self, pacing_rate: Rate) -> u64 {
         if pacing_rate < SMALL_RATE { 1 } else { 2 }
     }
@@ -116,7 +116,7 @@ impl Version for Version2 {
         (!bbr.full_bw.is_reached()).then(|| bbr.max_bw.get())
     }
 
-    /// None (§4.3.1.3).
+    /// §4.3.1.3: losses that end STARTUP set no bound.
     fn bound_after_startup(_bbr: &Bbr2) -> Bytes {
         Bytes::MAX
     }

@@ -36,12 +36,12 @@ use crate::window::MAX_WINDOW;
 /// 1/δ grows no further.
 const MOST_INVERSE_DELTA: f64 = (1u64 << 20) as f64;
 
-/// Round-trip times in nanoseconds, the clock of the filters.
+/// Filters of the round-trip time; values and the time of the filters are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Rtts {
-    /// RTTmin.
+    /// RTTmin: the least of the latest `min_rtt_window`.
     min: WindowedMin<u64>,
-    /// RTTstanding.
+    /// RTTstanding: the least of the latest `standing_window` smoothed round-trip times.
     standing: WindowedMin<u64>,
     /// RTTmax, of the oscillation.
     max: WindowedMax<u64>,
@@ -112,12 +112,12 @@ struct Saved {
     inverse_delta: f64,
 }
 
-/// Copa.
+/// Copa: a window that moves towards the target rate 1/(δ d_q), with pacing.
 #[derive(Clone, Debug)]
 pub struct Copa {
     params: CopaParams,
     mss: f64,
-    /// In bytes.
+    /// Congestion window in bytes, with fractions.
     cwnd: f64,
     slow_start: bool,
     rtts: Option<Rtts>,
@@ -150,7 +150,7 @@ impl Copa {
         }
     }
 
-    /// 1/δ.
+    /// The current 1/δ: that of competitive mode, otherwise that of the parameter `delta`.
     fn inverse_delta(&self) -> f64 {
         self.competitive.unwrap_or(1.0 / self.params.delta)
     }

@@ -83,15 +83,17 @@ pub const ALGORITHM: Algorithm = Algorithm {
 struct Curve {
     /// t_epoch; `None` until the first acknowledgement of the stage.
     epoch: Option<Instant>,
-    /// K.
+    /// K: time from the start of the epoch to the plateau of the curve (equation 2).
     k: f64,
     /// The plateau: W_max unless the stage starts above it.
     plateau: f64,
-    /// W_max.
+    /// W_max: the window before the latest reduction, lowered by fast convergence (§4.7); in a fresh stage its first
+    /// window.
     w_max: f64,
-    /// W_est.
+    /// W_est: the window that Reno would have in this stage (§4.3).
     w_est: f64,
-    /// cwnd_prior.
+    /// cwnd_prior: the window before the latest reduction. From W_est >= cwnd_prior on, α_cubic is 1 for each
+    /// connection (§4.3).
     cwnd_prior: f64,
     /// The next stage starts without a W_max: the first one, and the one after a timeout (§4.8,
     /// §4.10).
@@ -100,7 +102,7 @@ struct Curve {
     frozen_since: Option<Instant>,
 }
 
-/// CUBIC.
+/// The policy of CUBIC: a cubic window curve, and the Reno-friendly region.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     params: CubicParams,

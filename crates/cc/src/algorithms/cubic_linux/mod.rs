@@ -42,7 +42,7 @@ choices! {
         Train = "train",
         /// A rise of the round-trip time.
         Delay = "delay",
-        /// Both.
+        /// Both searches; the first to succeed ends slow start.
         Both = "both",
     }
 }

@@ -76,7 +76,7 @@ const DOWN: [f64; 2] = [1.25, 12.5];
 #[derive(Clone, Debug)]
 pub struct Fast {
     params: FastParams,
-    /// baseRTT.
+    /// baseRTT: the least round-trip time; [`Duration::MAX`] before the first sample.
     base: Duration,
     /// Average round-trip time in seconds; zero before the first sample.
     average: f64,
@@ -99,7 +99,7 @@ impl Fast {
         WindowBased::new(policy, params.window, init)
     }
 
-    /// baseRTT/RTT.
+    /// baseRTT/RTT with the average round-trip time, at most 1; 1 before the first sample.
     fn ratio(&self) -> f64 {
         if self.average > 0.0 {
             (self.base.as_secs_f64() / self.average).min(1.0)

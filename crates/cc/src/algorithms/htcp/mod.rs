@@ -102,7 +102,7 @@ impl Throughput {
     }
 }
 
-/// H-TCP.
+/// The policy of H-TCP: an increase that grows with the time since the latest congestion event, adaptive backoff.
 #[derive(Clone, Debug)]
 pub struct HTcp {
     params: HTcpParams,

@@ -44,7 +44,7 @@ params! {
             in Duration::from_millis(1)..=Duration::from_secs(10);
         /// Round-trip time that determines rho: the least or the smoothed one.
         rho_from: RhoFrom = RhoFrom::Least;
-        /// Greatest rho.
+        /// Upper limit of rho, which is RTT/RTT0 and at least 1.
         rho_max: f64 = 16.0, in 1.0..=64.0;
         /// Multiply the initial window by rho when the first round-trip time is known.
         scale_initial_window: bool = true;
@@ -80,7 +80,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     },
 };
 
-/// TCP Hybla.
+/// The policy of TCP Hybla: growth that depends on rho, the round-trip time divided by RTT0.
 #[derive(Clone, Debug)]
 pub struct Hybla {
     params: HyblaParams,

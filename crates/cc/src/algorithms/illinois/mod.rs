@@ -89,7 +89,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     },
 };
 
-/// TCP-Illinois.
+/// The policy of TCP-Illinois: increase α and decrease β set by the queueing delay.
 #[derive(Clone, Debug)]
 pub struct Illinois {
     params: IllinoisParams,

@@ -61,7 +61,7 @@ impl Delays {
         self.current.iter().copied().min()
     }
 
-    /// MIN(base_delays).
+    /// MIN(base_delays): the least delay in the history; `None` before the first sample.
     pub fn base(&self) -> Option<Duration> {
         self.base.iter().copied().min()
     }

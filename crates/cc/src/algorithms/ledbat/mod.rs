@@ -102,7 +102,8 @@ impl Ledbat {
         (gain + cwnd * off_target).max(-cwnd / 2.0)
     }
 
-    /// Congestion avoidance.
+    /// Congestion avoidance: moves the window by `change` times the acknowledged share of it, to at least MIN_CWND and
+    /// at most ALLOWED_INCREASE segments more than were in flight.
     fn steer(&mut self, window: &mut Window, ack: &Acked, queueing: Duration) {
         let cwnd = window.segments();
         let mss = window.mss().as_f64();

@@ -24,7 +24,7 @@ pub(super) enum Slowdown {
 /// The action for the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Step {
-    /// None.
+    /// The window is left unchanged.
     None,
     /// Save the window and reduce it to two segments.
     Enter,

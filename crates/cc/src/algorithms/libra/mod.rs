@@ -82,7 +82,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     },
 };
 
-/// TCP Libra.
+/// The policy of TCP Libra: increase and decrease depend on the round-trip time so that the rate does not.
 #[derive(Clone, Debug)]
 pub struct Libra {
     params: LibraParams,

@@ -40,7 +40,7 @@ choices! {
     pub enum Best {
         /// l/rtt²: the square of a TCP's rate on that path.
         Rate = "rate",
-        /// l²/rtt.
+        /// l²/rtt, as in other implementations that cite the draft.
         SquaredBytes = "squared-bytes",
     }
 }

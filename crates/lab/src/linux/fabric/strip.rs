@@ -7,7 +7,7 @@ use gargalo_wire::mptcp::KIND;
 use crate::linux::header::transport;
 
 const SYN: u8 = 0x02;
-/// No-operation.
+/// Kind of the option No-Operation (RFC 9293 §3.2).
 const NOP: u8 = 1;
 
 /// Passes a datagram through a middlebox that replaces the options by no-operations.

@@ -9,7 +9,7 @@ use nix::libc;
 
 use gargalo_flow::{Known, Totals};
 
-/// `TCP_INFINITE_SSTHRESH`.
+/// The kernel's `TCP_INFINITE_SSTHRESH`: there is no slow-start threshold.
 const INFINITE: u32 = 0x7fff_ffff;
 
 const ESTABLISHED: u8 = 1;

@@ -20,7 +20,7 @@ const DATA: usize = 16;
 const MOST: usize = 16;
 /// Offset of `mptcpi_flags` in `struct mptcp_info`.
 const FLAGS: usize = 8;
-/// `MPTCP_INFO_FLAG_FALLBACK`.
+/// Bit `MPTCP_INFO_FLAG_FALLBACK` of the flags: the connection has fallen back to TCP.
 const FALLBACK: u32 = 1;
 
 /// Reads a socket option; returns how much of `buffer` was filled, `None` if the kernel refuses.

@@ -67,7 +67,7 @@ pub struct DirectionSample {
     pub capacity: Option<Rate>,
     /// Queueing delay of a packet that would arrive now.
     pub queue_delay: Duration,
-    /// Packets waiting.
+    /// Packets in the queue, without the one in transmission.
     pub queue_packets: u64,
     /// Packets dropped since the start.
     pub dropped_packets: u64,
@@ -78,7 +78,7 @@ pub struct DirectionSample {
 pub struct ShellSample {
     /// Time of the sample.
     pub time: Instant,
-    /// Uplink, downlink.
+    /// The uplink (packets from the program), then the downlink.
     pub directions: [DirectionSample; 2],
     /// The exit code of the line at the outer end, once it has ended.
     pub outside_exit_code: Option<i32>,

@@ -26,10 +26,10 @@ const TURN: u64 = 1 << 20;
 /// Number and time at the start of a datagram, if it is long enough.
 const STAMP: usize = 16;
 
-/// A flow.
+/// A flow of a run: its configuration and its state.
 #[derive(Debug)]
 pub struct Flow {
-    /// Its configuration.
+    /// The flow's hosts, transport and workload.
     pub spec: FlowSpec,
     /// Last instant at which its application acts.
     pub stop: Instant,

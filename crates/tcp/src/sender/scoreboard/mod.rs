@@ -17,7 +17,7 @@ pub(crate) const DUP_THRESH: u32 = 3;
 /// A sent segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    /// First offset.
+    /// Offset of its first byte in our stream.
     pub start: u64,
     /// Offsets it covers: payload plus one for a FIN.
     pub len: u32,

@@ -1,11 +1,8 @@
 """Whether algorithms do what their specifications say: cases of BBR, Reno, CUBIC and HighSpeed."""
 
-from gargalo.evaluation.criteria.conformance import bbr_paths, bbr_probe, bbr_startup
+from gargalo.evaluation.criteria.conformance.cases import BBR
 from gargalo.evaluation.criteria.conformance.classic import CUBIC, HSTCP, RENO
-from gargalo.evaluation.criteria.conformance.model import Case, criterion
-
-BBR = (*bbr_startup.CASES, *bbr_probe.CASES, *bbr_paths.CASES)
-CASES: tuple[Case, ...] = (*BBR, *RENO, *CUBIC, *HSTCP)
+from gargalo.evaluation.criteria.conformance.model import criterion
 
 CRITERIA = (
     criterion(

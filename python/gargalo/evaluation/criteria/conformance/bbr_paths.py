@@ -13,6 +13,7 @@ from gargalo.evaluation.criteria.conformance.bbr_probe import NO_PROBE_RTT, ende
 from gargalo.evaluation.criteria.conformance.bbr_startup import SECOND, SECTION, bounding
 from gargalo.evaluation.criteria.conformance.model import Case, Finding, off, partly
 from gargalo.evaluation.criteria.conformance.networks import (
+    MSS,
     RTT_S,
     bps_text,
     counted,
@@ -22,7 +23,6 @@ from gargalo.evaluation.criteria.conformance.networks import (
     steps,
     time_text,
 )
-from gargalo.evaluation.criteria.conformance.seen import MSS
 
 if TYPE_CHECKING:
     from gargalo.evaluation.criteria.conformance.model import Figures, Json

@@ -24,6 +24,7 @@ from gargalo.evaluation.criteria.conformance.model import (
 )
 from gargalo.evaluation.criteria.conformance.networks import (
     BDP_PACKETS,
+    MSS,
     RATE_BPS,
     RTT_S,
     counted,
@@ -34,7 +35,7 @@ from gargalo.evaluation.criteria.conformance.networks import (
     steps,
     time_text,
 )
-from gargalo.evaluation.criteria.conformance.seen import MSS, watch
+from gargalo.evaluation.criteria.conformance.seen import watch
 from gargalo.evaluation.networks import in_seconds
 from gargalo.evaluation.stacks import Own
 

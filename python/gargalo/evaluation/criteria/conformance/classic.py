@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gargalo.evaluation.criteria.conformance.model import Case, Finding
-from gargalo.evaluation.criteria.conformance.networks import lost_from, one_flow, time_text
-from gargalo.evaluation.criteria.conformance.seen import MSS, watch
+from gargalo.evaluation.criteria.conformance.networks import MSS, lost_from, one_flow, time_text
+from gargalo.evaluation.criteria.conformance.seen import watch
 
 if TYPE_CHECKING:
     from gargalo.evaluation.criteria.conformance.model import Figures, Json

@@ -6,12 +6,13 @@ Conformance does not compare: a case says what a specification asks, runs it, an
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from gargalo.evaluation.criteria.conformance.networks import DELAYED_PACKETS
 from gargalo.evaluation.criteria.conformance.seen import labelled
 from gargalo.evaluation.model import CaseResult, Cell, Conformance, Criterion
 from gargalo.evaluation.stacks import Own, not_said
@@ -30,8 +31,6 @@ PREFIX = "conformance "
 COLUMN = "seen."
 """Prefix of the columns of their figures."""
 NOT_TOLD = "the stack does not tell its phase"
-DELAYED_PACKETS = 3
-"""Of which an acknowledgement may be on its way when bytes in flight are inferred."""
 
 
 @dataclass(frozen=True)
@@ -120,14 +119,6 @@ def name_of(algorithm: Any) -> str:
     return algorithm if isinstance(algorithm, str) else next(iter(algorithm))
 
 
-@cache
-def registry() -> dict[str, Case]:
-    """Return all cases by identifier."""
-    from gargalo.evaluation.criteria.conformance import CASES
-
-    return {c.id: c for c in CASES}
-
-
 def is_case(run: Run) -> bool:
     """Whether a run is one of a case."""
     return label(run).startswith(PREFIX)
@@ -136,14 +127,6 @@ def is_case(run: Run) -> bool:
 def label(run: Run) -> str:
     """Return the label of the first flow."""
     return next((f.label for f in run.setup.flows), "")
-
-
-def measure(run: Run) -> dict[str, float]:
-    """Return what a run shows of its case; what has no value (a bound that is not set) is left out."""
-    from gargalo.evaluation.criteria.conformance.seen import Seen
-
-    case = registry()[label(run).removeprefix(PREFIX)]
-    return figures_of(case, Seen.of(run))
 
 
 def figures_of(case: Case, seen: Seen) -> dict[str, float]:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from gargalo.evaluation.criteria.conformance.model import Json
 
 RATE_BPS = 20e6
+MSS = 1448
+"""Payload of a full packet of 1500 bytes with IPv4, TCP and timestamps."""
+DELAYED_PACKETS = 3
+"""Of which an acknowledgement may be on its way when bytes in flight are inferred."""
 RTT_S = 0.05
 BDP_PACKETS = RATE_BPS * RTT_S / 8 / PACKET_BYTES
 
@@ -110,6 +114,4 @@ def counted(value: float, what: str) -> str:
 
 def packets_text(value: float) -> str:
     """Write bytes as full packets."""
-    from gargalo.evaluation.criteria.conformance.seen import MSS
-
     return f"{value / MSS:.0f} packets" if value >= 10 * MSS else f"{value / MSS:.3g} packets"

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gargalo.evaluation.criteria.conformance.model import DELAYED_PACKETS
-from gargalo.evaluation.criteria.conformance.networks import RTT_S
+from gargalo.evaluation.criteria.conformance.networks import DELAYED_PACKETS, RTT_S
 from gargalo.interop.stacks import specification
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from gargalo.evaluation.criteria.conformance.networks import MSS
 from gargalo.evaluation.networks import seconds
 from gargalo.evaluation.stacks import carried
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from gargalo.evaluation.criteria.conformance.model import Json
     from gargalo.results import Run
 
-MSS = 1448
-"""Payload of a full packet of 1500 bytes with IPv4, TCP and timestamps."""
 SHARE = MSS / 1500
 """Most of a rate that can be payload."""
 

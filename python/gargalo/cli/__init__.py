@@ -1,0 +1,1 @@
+"""The command: one file for each subcommand, loaded when it is called."""

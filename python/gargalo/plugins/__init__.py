@@ -1,0 +1,1 @@
+"""What users add: congestion controls, schedulers and stacks, in Python or as shared libraries."""

@@ -1,0 +1,1 @@
+"""Scenarios as Python values: builders, their schema, and what the engine makes of them."""

@@ -1,0 +1,1 @@
+"""What the terminal shows: plain text, tables and progress by Rich."""
