@@ -7,6 +7,8 @@ import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import quick
+
 ROOT = Path(__file__).parent.parent
 PYTHON = ROOT / "python"
 
@@ -55,7 +57,7 @@ class Imports(ast.NodeVisitor):
 
 def python_imports() -> dict[str, set[str]]:
     files = {
-        ".".join(path.relative_to(PYTHON).with_suffix("").parts).removesuffix(".__init__"): path
+        quick.module_of(path.relative_to(ROOT)): path
         for path in sorted((PYTHON / "gargalo").rglob("*.py"))
         if "examples" not in path.parts
     }

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
 import subprocess
 import sys
 import time
@@ -109,7 +108,7 @@ def main() -> int:
         if options.dry_run:
             continue
         start = time.monotonic()
-        code = subprocess.run(step, cwd=ROOT, env=os.environ, check=False).returncode
+        code = subprocess.run(step, cwd=ROOT, check=False).returncode
         print(f"quick: {time.monotonic() - start:.0f} s", flush=True)
         if code:
             return code

@@ -33,9 +33,7 @@ WORDS = ((0.75, "very good"), (0.5, "good"), (0.25, "regular"), (-math.inf, "bad
 def rate(values: Mapping[str, float], *, more_is_better: bool) -> dict[str, str]:
     """Rate protocols by a metric; a dash where it is unknown, bad where it is infinite."""
     known = {k: v for k, v in values.items() if math.isfinite(v)}
-    if not known:
-        return {k: "-" if math.isnan(v) else "bad" for k, v in values.items()}
-    low, high = min(known.values()), max(known.values())
+    low, high = min(known.values(), default=0.0), max(known.values(), default=0.0)
     span = high - low
     rated = {}
     for name, value in values.items():
