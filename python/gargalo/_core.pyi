@@ -324,11 +324,11 @@ class QuicHost:
         text: str | None = None,
         resent: bool = False,
     ) -> None:
-        """Tell of an event.
+        """Report an event.
 
         It is "early" (client: early data may be written), "connected" (the handshake is complete), "closed" (the
         connection has ended in order) or "failed" (`text` says why, and has "timed out" if that is why). `early_data`,
-        of "connected": whether early data was accepted; None if there was none. The stack has forgotten rejected data
+        of "connected": whether early data was accepted; None if there was none. The stack has discarded rejected data
         and its streams, and the host writes them again, unless it is `resent` by the stack itself.
 
         Raises:

@@ -28,10 +28,10 @@ extern "C" {
 
 #define GARGALO_STACK_ABI 1
 
-/* No timer; and for sizes, rates and counters: the library does not tell. */
+/* No timer; and for sizes, rates and counters: the library does not report it. */
 #define GARGALO_NONE UINT64_MAX
 
-/* Features: what a scenario may ask of the library. Without the bit, the request is an error before the run. */
+/* Features: what a scenario may request of the library. Without the bit, the request is an error before the run. */
 #define GARGALO_STACK_ZERO_RTT (1u << 0)  /* early data with a session of an earlier connection (RFC 9001 §4.6) */
 #define GARGALO_STACK_RETRY (1u << 1)     /* as a server: address validation by Retry (RFC 9000 §8.1.2) */
 #define GARGALO_STACK_MIGRATION (1u << 2) /* as a client: a new local address (RFC 9000 §9) */
@@ -50,7 +50,7 @@ extern "C" {
 /* Early data of a connection; the value of a GARGALO_STACK_CONNECTED. */
 #define GARGALO_STACK_NO_EARLY_DATA 0
 #define GARGALO_STACK_EARLY_DATA_ACCEPTED 1
-#define GARGALO_STACK_EARLY_DATA_REJECTED 2 /* the library has forgotten the streams: the host opens them again, in the
+#define GARGALO_STACK_EARLY_DATA_REJECTED 2 /* the library has discarded the streams: the host opens them again, in the
                                              * same order and with the same numbers, and writes all data again */
 #define GARGALO_STACK_EARLY_DATA_RESENT 3   /* rejected, and the library sends the stream data again by itself */
 
@@ -75,7 +75,7 @@ struct gargalo_bytes {
     size_t length;
 };
 
-/* What a scenario asks of one end. Valid during `create` only. */
+/* What a scenario requests of one end. Valid during `create` only. */
 struct gargalo_stack_config {
     uint64_t size; /* of this structure: later versions add fields at the end */
     struct gargalo_address local;
@@ -113,13 +113,13 @@ struct gargalo_stack_host {
     void *context;
     /* Writes `length` random bytes of this object's own stream. */
     void (*random)(void *context, uint8_t *out, size_t length);
-    /* Tells of an event; once told, it is ignored when told again. `value`: early data, for GARGALO_STACK_CONNECTED.
+    /* Reports an event; repetitions are ignored. `value`: early data, for GARGALO_STACK_CONNECTED.
      * `text`: UTF-8, or NULL. */
     void (*event)(void *context, uint32_t kind, uint32_t value, const char *text);
     /* Stream data has arrived, in order, each byte once; `fin`: the stream ends after it. It counts as read. */
     void (*received)(void *context, uint64_t stream, const uint8_t *data, size_t length, int fin);
     /* Client: a session to resume from later, as bytes of the library's own choice (ticket, transport parameters). The
-     * same one may be told again. */
+     * same one may be reported again. */
     void (*session)(void *context, const uint8_t *data, size_t length);
     /* A line for an SSLKEYLOGFILE, without the end of line. */
     void (*secret)(void *context, const char *line);
@@ -133,7 +133,7 @@ struct gargalo_stack_host {
     void (*send)(void *context, const struct gargalo_path *path, const uint8_t *data, size_t length);
 };
 
-/* Counters and state of the sender; GARGALO_NONE where the library does not tell. */
+/* Counters and state of the sender; GARGALO_NONE where the library does not report it. */
 struct gargalo_stack_stats {
     uint64_t size;                  /* of this structure, set by the host */
     uint64_t sent_packets;          /* ack-eliciting packets sent */
@@ -181,7 +181,7 @@ struct gargalo_stack {
      * all before it is taken. */
     size_t (*write)(void *stack, uint64_t now, uint64_t stream, const uint8_t *data, size_t length, int fin);
     /* Stream data and ends of streams that are written and not acknowledged: not 0 while there are any. NULL: the
-     * library does not tell. */
+     * library does not report it. */
     uint64_t (*unacknowledged)(void *stack);
 
     /* The local address has changed. NULL without GARGALO_STACK_MIGRATION. */
@@ -195,7 +195,7 @@ struct gargalo_stack {
 
     /* What each name of `congestion` follows, in the same order and as many: of BBR "bbr"
      * (draft-cardwell-iccrg-bbr-congestion-control-00, version 1), "bbr2" (the same draft, -02) or "bbr3"
-     * (draft-ietf-ccwg-bbr); "" where the library does not say. NULL: it says it of none. Missing in tables that are smaller. */
+     * (draft-ietf-ccwg-bbr); "" where the library does not say. NULL: for none. Missing in tables that are smaller. */
     const char *const *specifications;
 };
 

@@ -1,4 +1,4 @@
-//! A QUIC stack written in Python as one of [`Verbs`].
+//! The [`Callbacks`] of a QUIC stack written in Python.
 //!
 //! As for other classes the first exception is kept in [`Faults`]; from then on the stack does nothing, until the run is
 //! stopped and raises it.
@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
-use gargalo_quic::foreign::{About, Asked, Foreign, Outgoing, Path, Sender, Told, Verbs};
+use gargalo_quic::foreign::{About, Callbacks, Foreign, Outgoing, Path, Pending, Request, Sender};
 use gargalo_quic::{
     ALPN, Config, Error, Event, Features, INITIAL_RTT, Implementation, Init, MAX_STREAMS, Realm,
     SERVER_NAME, Stack, StreamId,
@@ -47,7 +47,7 @@ pub struct PyStack {
 }
 
 impl PyStack {
-    /// Checks what the class says of itself.
+    /// Checks the attributes and methods of the class.
     ///
     /// # Errors
     /// When it is not derived from `gargalo.QuicStack`, lacks a method, or lists no congestion control.
@@ -156,27 +156,27 @@ impl Implementation for PyStack {
             congestion: &self.congestion,
             features: self.features,
         };
-        let (asked, told) = Asked::of(about, realm, config, init, is_client);
-        let made = Python::attach(|py| End::new(self, py, &asked, told));
+        let (request, pending) = Request::of(about, realm, config, init, is_client);
+        let made = Python::attach(|py| End::new(self, py, &request, pending));
         let end = made.map_err(|e| {
             let text = e.to_string();
             // The exception is kept too: it contains more than its text.
             self.faults.put(e);
             Error::Option(text)
         })?;
-        Ok(Box::new(Foreign::new(end, about, &asked)))
+        Ok(Box::new(Foreign::new(end, about, &request)))
     }
 }
 
-/// What a stack tells of, and takes random bytes from.
+/// The object to which a stack reports, and from which it takes random bytes.
 #[pyclass(frozen, module = "gargalo")]
 pub struct QuicHost {
-    told: Mutex<Told>,
+    pending: Mutex<Pending>,
 }
 
 impl QuicHost {
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -185,14 +185,14 @@ impl QuicHost {
     /// Returns random bytes of this object's own stream.
     fn random<'py>(&self, py: Python<'py>, length: usize) -> PyResult<Bound<'py, PyBytes>> {
         PyBytes::new_with(py, length, |out| {
-            self.told().rng.fill_bytes(out);
+            self.pending().rng.fill_bytes(out);
             Ok(())
         })
     }
 
-    /// Tells of an event: "early" (client: early data may be written), "connected" (the handshake is complete), "closed"
+    /// Reports an event: "early" (client: early data may be written), "connected" (the handshake is complete), "closed"
     /// (the connection has ended in order) or "failed" (`text` says why, and has "timed out" if that is why).
-    /// `early_data`, of "connected": whether early data was accepted; None if there was none. The stack has forgotten
+    /// `early_data`, of "connected": whether early data was accepted; None if there was none. The stack has discarded
     /// rejected data and its streams, and the host writes them again, unless it is `resent` by the stack itself.
     #[pyo3(signature = (kind, early_data=None, text=None, resent=false))]
     fn event(
@@ -202,14 +202,14 @@ impl QuicHost {
         text: Option<&str>,
         resent: bool,
     ) -> PyResult<()> {
-        let mut told = self.told();
+        let mut pending = self.pending();
         match kind {
-            "early" => told.early(),
-            "connected" => told.handshake(early_data, resent),
-            "closed" => told.end(Event::Closed),
+            "early" => pending.early(),
+            "connected" => pending.handshake(early_data, resent),
+            "closed" => pending.end(Event::Closed),
             "failed" => {
                 let why = text.unwrap_or("the stack does not say why").to_owned();
-                told.end(Event::Failed(why));
+                pending.end(Event::Failed(why));
             }
             _ => {
                 return Err(PyValueError::new_err(format!(
@@ -223,28 +223,28 @@ impl QuicHost {
     /// Stream data has arrived, in order, each byte once; `fin`: the stream ends after it. It counts as read.
     #[pyo3(signature = (stream, data, fin=false))]
     fn received(&self, stream: u64, data: &[u8], fin: bool) {
-        self.told().received(stream, data, fin);
+        self.pending().received(stream, data, fin);
     }
 
     /// Client: a session to resume from later, as bytes of the stack's own choice.
     fn session(&self, data: &[u8]) {
-        self.told().keep_session(data);
+        self.pending().keep_session(data);
     }
 
     /// A line for an SSLKEYLOGFILE.
     fn secret(&self, line: &str) {
-        self.told().secret(line);
+        self.pending().secret(line);
     }
 
     /// Bytes of a qlog file.
     fn qlog(&self, data: &[u8]) {
-        self.told().qlog(data);
+        self.pending().qlog(data);
     }
 
     /// Something worth a row in the table of events: a word such as "loss", and details.
     #[pyo3(signature = (kind, detail=""))]
     fn notice(&self, kind: &str, detail: &str) {
-        self.told().notice(kind, || detail.to_owned());
+        self.pending().notice(kind, || detail.to_owned());
     }
 
     /// A round-trip sample in seconds.
@@ -254,7 +254,7 @@ impl QuicHost {
                 "rtt_sample({rtt}): it must be a finite number of 0 or more"
             )));
         }
-        self.told().rtt_sample(Duration::from_secs_f64(rtt));
+        self.pending().rtt_sample(Duration::from_secs_f64(rtt));
         Ok(())
     }
 
@@ -263,7 +263,7 @@ impl QuicHost {
         let made = outgoing(datagram).ok_or_else(|| {
             PyValueError::new_err("send() takes a gargalo.QuicDatagram of 1 to 65507 bytes")
         })?;
-        self.told().send(made);
+        self.pending().send(made);
         Ok(())
     }
 }
@@ -284,12 +284,22 @@ impl fmt::Debug for End {
 }
 
 impl End {
-    fn new(of: &PyStack, py: Python<'_>, asked: &Asked<'_>, told: Told) -> PyResult<Self> {
+    fn new(
+        of: &PyStack,
+        py: Python<'_>,
+        request: &Request<'_>,
+        pending: Pending,
+    ) -> PyResult<Self> {
         let module = py.import("gargalo.plugins.stack")?;
         let config = module.getattr("QuicConfig")?;
-        let config = config.call((), Some(&wanted(py, asked)?))?;
-        let host = Py::new(py, QuicHost { told: told.into() })?;
-        let given = (config, host.clone_ref(py), asked.now.as_secs_f64());
+        let config = config.call((), Some(&keywords(py, request)?))?;
+        let host = Py::new(
+            py,
+            QuicHost {
+                pending: pending.into(),
+            },
+        )?;
+        let given = (config, host.clone_ref(py), request.now.as_secs_f64());
         let object = of.class.bind(py).call1(given)?;
         Ok(Self {
             object: object.unbind(),
@@ -326,7 +336,7 @@ where
         .map_err(|_| wrong(object, method, given, expected))
 }
 
-impl Verbs for End {
+impl Callbacks for End {
     fn datagram_in(&mut self, now: Instant, payload: &mut [u8], path: &Path) {
         self.ask(|object| {
             let py = object.py();
@@ -428,16 +438,16 @@ impl Verbs for End {
     fn stats(&mut self) -> Sender {
         self.ask(|object| {
             let given = object.call_method0(intern!(object.py(), "stats"))?;
-            let word = |text: &str| self.host.get().told().word(text);
-            stats(&given, word).map_err(|_| {
+            let label = |text: &str| self.host.get().pending().label(text);
+            stats(&given, label).map_err(|_| {
                 let expected = "a gargalo.QuicStats with numbers of 0 or more, or None";
                 wrong(object, "stats", &given, expected)
             })
         })
     }
 
-    fn told<R>(&self, look: impl FnOnce(&mut Told) -> R) -> R {
-        look(&mut self.host.get().told())
+    fn pending<R>(&self, access: impl FnOnce(&mut Pending) -> R) -> R {
+        access(&mut self.host.get().pending())
     }
 }
 
@@ -455,20 +465,20 @@ fn outgoing(given: &Bound<'_, PyAny>) -> Option<Outgoing> {
     })
 }
 
-/// What a scenario asks for, as keyword arguments of `gargalo.QuicConfig`.
-fn wanted<'py>(py: Python<'py>, asked: &Asked<'_>) -> PyResult<Bound<'py, PyDict>> {
-    let config = asked.config;
+/// What a scenario requests, as keyword arguments of `gargalo.QuicConfig`.
+fn keywords<'py>(py: Python<'py>, request: &Request<'_>) -> PyResult<Bound<'py, PyDict>> {
+    let config = request.config;
     let fields = PyDict::new(py);
-    fields.set_item("is_server", !asked.is_client)?;
-    fields.set_item("local", address(asked.local))?;
-    fields.set_item("remote", address(asked.remote))?;
-    fields.set_item("congestion", asked.congestion)?;
+    fields.set_item("is_server", !request.is_client)?;
+    fields.set_item("local", address(request.local))?;
+    fields.set_item("remote", address(request.remote))?;
+    fields.set_item("congestion", request.congestion)?;
     fields.set_item("server_name", SERVER_NAME)?;
     fields.set_item("alpn", ALPN)?;
-    fields.set_item("certificate", PyBytes::new(py, asked.certificate))?;
-    fields.set_item("private_key", PyBytes::new(py, asked.private_key))?;
-    fields.set_item("ticket_key", PyBytes::new(py, &asked.ticket_key))?;
-    fields.set_item("session", PyBytes::new(py, &asked.session))?;
+    fields.set_item("certificate", PyBytes::new(py, request.certificate))?;
+    fields.set_item("private_key", PyBytes::new(py, request.private_key))?;
+    fields.set_item("ticket_key", PyBytes::new(py, &request.ticket_key))?;
+    fields.set_item("session", PyBytes::new(py, &request.session))?;
     fields.set_item("initial_window", config.initial_window().get())?;
     fields.set_item("stream_window", config.stream_window)?;
     fields.set_item("connection_window", config.connection_window)?;
@@ -477,18 +487,18 @@ fn wanted<'py>(py: Python<'py>, asked: &Asked<'_>) -> PyResult<Bound<'py, PyDict
     fields.set_item("initial_rtt", INITIAL_RTT.as_secs_f64())?;
     fields.set_item("max_streams", MAX_STREAMS)?;
     fields.set_item("datagram_size", config.datagram_size)?;
-    fields.set_item("max_datagram_size", asked.max_datagram_size)?;
-    fields.set_item("early_data", asked.early_data)?;
+    fields.set_item("max_datagram_size", request.max_datagram_size)?;
+    fields.set_item("early_data", request.early_data)?;
     fields.set_item("retry", config.retry)?;
     fields.set_item("ecn", config.ecn)?;
     fields.set_item("pacing", config.pacing)?;
-    fields.set_item("qlog", asked.qlog)?;
-    fields.set_item("secrets", asked.secrets)?;
+    fields.set_item("qlog", request.qlog)?;
+    fields.set_item("secrets", request.secrets)?;
     fields.set_item("notices", true)?;
     Ok(fields)
 }
 
-fn stats(given: &Bound<'_, PyAny>, word: impl Fn(&str) -> &'static str) -> PyResult<Sender> {
+fn stats(given: &Bound<'_, PyAny>, label: impl Fn(&str) -> &'static str) -> PyResult<Sender> {
     let count = |name: &str| -> PyResult<Option<u64>> { given.getattr(name)?.extract() };
     let number = |name: &str| -> PyResult<Option<f64>> {
         let number: Option<f64> = given.getattr(name)?.extract()?;
@@ -516,7 +526,7 @@ fn stats(given: &Bound<'_, PyAny>, word: impl Fn(&str) -> &'static str) -> PyRes
         srtt: number("srtt")?.map(Duration::from_secs_f64),
         pacing_rate: rate("pacing_rate")?,
         delivery_rate: rate("delivery_rate")?,
-        phase: phase.map_or("", |p| word(&p)),
+        phase: phase.map_or("", |p| label(&p)),
     })
 }
 

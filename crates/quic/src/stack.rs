@@ -44,8 +44,8 @@ pub trait Stack: Debug + Send {
     fn finish(&mut self, now: Instant, stream: StreamId);
     /// Ends the connection now.
     fn close(&mut self, now: Instant);
-    /// All data written has been acknowledged, on streams that have been finished. An implementation that does not tell
-    /// says yes.
+    /// All data written has been acknowledged, on streams that have been finished. An implementation that does not report
+    /// it returns true.
     fn all_acknowledged(&mut self) -> bool;
     /// Whether the connection has ended and nothing is pending.
     fn is_over(&self) -> bool;

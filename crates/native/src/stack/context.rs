@@ -1,20 +1,20 @@
-//! The functions by which a stack tells the host something during a call.
+//! The functions by which a stack reports to the host during a call.
 
 use std::ffi::{c_char, c_int, c_void};
 
 use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
 use gargalo_quic::Event;
-use gargalo_quic::foreign::{Outgoing, Told};
+use gargalo_quic::foreign::{Outgoing, Pending};
 use gargalo_units::{Duration, Ecn};
 use rand::Rng;
 
 use super::text;
 
 /// The functions that a stack may call.
-pub(super) fn host(told: *mut Told) -> abi::Host {
+pub(super) fn host(pending: *mut Pending) -> abi::Host {
     abi::Host {
-        context: told.cast(),
+        context: pending.cast(),
         random,
         event,
         received,
@@ -27,13 +27,13 @@ pub(super) fn host(told: *mut Told) -> abi::Host {
     }
 }
 
-/// What the stack of a call has told.
+/// What the stack has reported.
 ///
 /// # Safety
 /// `at` must be what [`host`] was given, and no other reference to it may exist: calls of a stack hold none.
-unsafe fn told<'a>(at: *mut c_void) -> &'a mut Told {
+unsafe fn pending<'a>(at: *mut c_void) -> &'a mut Pending {
     // SAFETY: the caller answers for it.
-    unsafe { &mut *at.cast::<Told>() }
+    unsafe { &mut *at.cast::<Pending>() }
 }
 
 /// The bytes of a stack.
@@ -53,27 +53,27 @@ unsafe extern "C" fn random(at: *mut c_void, out: *mut u8, length: usize) {
         return;
     }
     // SAFETY: a stack passes its context on, and room for `length` bytes.
-    let (told, out) = unsafe { (told(at), std::slice::from_raw_parts_mut(out, length)) };
-    told.rng.fill_bytes(out);
+    let (pending, out) = unsafe { (pending(at), std::slice::from_raw_parts_mut(out, length)) };
+    pending.rng.fill_bytes(out);
 }
 
 unsafe extern "C" fn event(at: *mut c_void, kind: u32, value: u32, why: *const c_char) {
     // SAFETY: a stack passes its context on.
-    let told = unsafe { told(at) };
+    let pending = unsafe { pending(at) };
     match kind {
-        abi::event::EARLY => told.early(),
+        abi::event::EARLY => pending.early(),
         abi::event::CONNECTED => {
             let zero_rtt = match value {
                 abi::early::ACCEPTED => Some(true),
                 abi::early::REJECTED | abi::early::RESENT => Some(false),
                 _ => None,
             };
-            told.handshake(zero_rtt, value == abi::early::RESENT);
+            pending.handshake(zero_rtt, value == abi::early::RESENT);
         }
-        abi::event::CLOSED => told.end(Event::Closed),
+        abi::event::CLOSED => pending.end(Event::Closed),
         abi::event::FAILED => {
             let why = text(why).unwrap_or_else(|| "the stack does not say why".to_owned());
-            told.end(Event::Failed(why));
+            pending.end(Event::Failed(why));
         }
         // A later version of the interface may have more.
         _ => {}
@@ -88,48 +88,48 @@ unsafe extern "C" fn received(
     fin: c_int,
 ) {
     // SAFETY: a stack passes its context on, and `length` bytes.
-    let (told, data) = unsafe { (told(at), slice(data, length)) };
-    told.received(stream, data, fin != 0);
+    let (pending, data) = unsafe { (pending(at), slice(data, length)) };
+    pending.received(stream, data, fin != 0);
 }
 
 unsafe extern "C" fn session(at: *mut c_void, data: *const u8, length: usize) {
     // SAFETY: a stack passes its context on, and `length` bytes.
-    let (told, data) = unsafe { (told(at), slice(data, length)) };
-    told.keep_session(data);
+    let (pending, data) = unsafe { (pending(at), slice(data, length)) };
+    pending.keep_session(data);
 }
 
 unsafe extern "C" fn secret(at: *mut c_void, line: *const c_char) {
     // SAFETY: a stack passes its context on.
-    let told = unsafe { told(at) };
+    let pending = unsafe { pending(at) };
     if let Some(line) = text(line) {
-        told.secret(&line);
+        pending.secret(&line);
     }
 }
 
 unsafe extern "C" fn qlog(at: *mut c_void, data: *const u8, length: usize) {
     // SAFETY: a stack passes its context on, and `length` bytes.
-    let (told, data) = unsafe { (told(at), slice(data, length)) };
-    told.qlog(data);
+    let (pending, data) = unsafe { (pending(at), slice(data, length)) };
+    pending.qlog(data);
 }
 
 unsafe extern "C" fn notice(at: *mut c_void, kind: *const c_char, detail: *const c_char) {
     // SAFETY: a stack passes its context on.
-    let told = unsafe { told(at) };
+    let pending = unsafe { pending(at) };
     if let Some(kind) = text(kind) {
-        told.notice(&kind, || text(detail).unwrap_or_default());
+        pending.notice(&kind, || text(detail).unwrap_or_default());
     }
 }
 
 unsafe extern "C" fn rtt_sample(at: *mut c_void, rtt: u64) {
     // SAFETY: a stack passes its context on.
-    unsafe { told(at) }.rtt_sample(Duration::from_nanos(rtt));
+    unsafe { pending(at) }.rtt_sample(Duration::from_nanos(rtt));
 }
 
 unsafe extern "C" fn send(at: *mut c_void, path: *const abi::Path, data: *const u8, length: usize) {
     // SAFETY: a stack passes its context on, a path or null, and `length` bytes.
-    let (told, path, data) = unsafe { (told(at), path.as_ref(), slice(data, length)) };
+    let (pending, path, data) = unsafe { (pending(at), path.as_ref(), slice(data, length)) };
     if let Some((path, remote)) = path.and_then(|p| Some((p, p.remote.socket()?))) {
-        told.send(Outgoing {
+        pending.send(Outgoing {
             payload: BytesMut::from(data),
             remote,
             ecn: Ecn::from_bits(path.ecn & 3),

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
-use gargalo_quic::foreign::{Asked, Outgoing, Path, Sender, Told, Verbs};
+use gargalo_quic::foreign::{Callbacks, Outgoing, Path, Pending, Request, Sender};
 use gargalo_quic::{ALPN, Error, INITIAL_RTT, MAX_STREAMS, SERVER_NAME, StreamId};
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
 
@@ -28,8 +28,8 @@ pub(super) struct End {
     run: u64,
     /// The library's object; not null.
     stack: *mut c_void,
-    /// What the stack tells; from a box, and freed with this. It is used between calls only.
-    told: *mut Told,
+    /// What the stack has reported; from a box, and freed with this. It is used between calls only.
+    pending: *mut Pending,
     /// The stack may keep a pointer to it.
     _host: Box<abi::Host>,
     scratch: Box<[u8]>,
@@ -43,25 +43,25 @@ impl End {
     pub(super) fn new(
         of: &NativeStack,
         faults: &Faults,
-        asked: &Asked<'_>,
-        told: Told,
+        request: &Request<'_>,
+        pending: Pending,
     ) -> Result<Self, Error> {
-        let config = asked.config;
-        let strings = [asked.congestion, SERVER_NAME, ALPN].map(CString::new);
+        let config = request.config;
+        let strings = [request.congestion, SERVER_NAME, ALPN].map(CString::new);
         let [Ok(congestion), Ok(server_name), Ok(alpn)] = strings else {
             return Err(Error::Option("a name has a zero byte".to_owned()));
         };
         let wanted = abi::Config {
             size: size_of::<abi::Config>() as u64,
-            local: asked.local.into(),
-            remote: asked.remote.into(),
+            local: request.local.into(),
+            remote: request.remote.into(),
             congestion: congestion.as_ptr(),
             server_name: server_name.as_ptr(),
             alpn: alpn.as_ptr(),
-            certificate: bytes(asked.certificate),
-            private_key: bytes(asked.private_key),
-            ticket_key: bytes(&asked.ticket_key),
-            session: bytes(&asked.session),
+            certificate: bytes(request.certificate),
+            private_key: bytes(request.private_key),
+            ticket_key: bytes(&request.ticket_key),
+            session: bytes(&request.session),
             initial_window: config.initial_window().get(),
             stream_window: config.stream_window,
             connection_window: config.connection_window,
@@ -70,18 +70,18 @@ impl End {
             initial_rtt: INITIAL_RTT.as_nanos(),
             max_streams: MAX_STREAMS.into(),
             datagram_size: config.datagram_size.into(),
-            max_datagram_size: asked.max_datagram_size.into(),
-            is_server: (!asked.is_client).into(),
-            early_data: asked.early_data.into(),
+            max_datagram_size: request.max_datagram_size.into(),
+            is_server: (!request.is_client).into(),
+            early_data: request.early_data.into(),
             retry: config.retry.into(),
             ecn: config.ecn.into(),
             pacing: config.pacing.into(),
-            qlog: asked.qlog.into(),
-            secrets: asked.secrets.into(),
+            qlog: request.qlog.into(),
+            secrets: request.secrets.into(),
             notices: true.into(),
         };
-        let told = Box::into_raw(Box::new(told));
-        let host = Box::new(host(told));
+        let pending = Box::into_raw(Box::new(pending));
+        let host = Box::new(host(pending));
         let mut why = [0_u8; ERROR_ROOM];
         let (callee, run) = (of.callee, faults.id());
         // SAFETY: everything that the structures point to is alive, and the library follows the header.
@@ -89,14 +89,14 @@ impl End {
             (of.functions.create)(
                 &raw const wanted,
                 &raw const *host,
-                asked.now.as_nanos(),
+                request.now.as_nanos(),
                 why.as_mut_ptr().cast(),
                 why.len() - 1,
             )
         });
         if stack.is_null() {
             // SAFETY: it is from the box above, and the library has no object that could use it.
-            drop(unsafe { Box::from_raw(told) });
+            drop(unsafe { Box::from_raw(pending) });
             let length = why.iter().position(|b| *b == 0).unwrap_or(why.len());
             let why = String::from_utf8_lossy(&why[..length]).into_owned();
             let name = of.name();
@@ -107,7 +107,7 @@ impl End {
             callee,
             run,
             stack,
-            told,
+            pending,
             _host: host,
             scratch: vec![0; LARGEST_DATAGRAM].into(),
         })
@@ -121,7 +121,7 @@ impl End {
     }
 }
 
-impl Verbs for End {
+impl Callbacks for End {
     fn datagram_in(&mut self, now: Instant, payload: &mut [u8], path: &Path) {
         let path = abi::Path {
             local: path.local.into(),
@@ -244,14 +244,14 @@ impl Verbs for End {
             srtt: known(s.srtt).map(Duration::from_nanos),
             pacing_rate: known(s.pacing_rate).map(Rate::from_bps),
             delivery_rate: known(s.delivery_rate).map(Rate::from_bps),
-            phase: super::text(s.phase).map_or("", |p| self.told(|t| t.word(&p))),
+            phase: super::text(s.phase).map_or("", |p| self.pending(|all| all.label(&p))),
         }
     }
 
-    fn told<R>(&self, look: impl FnOnce(&mut Told) -> R) -> R {
-        // SAFETY: it is from a box that lives as long as this, and no call of the stack is under way: `look` has no
+    fn pending<R>(&self, access: impl FnOnce(&mut Pending) -> R) -> R {
+        // SAFETY: it is from a box that lives as long as this, and no call of the stack is under way: `access` has no
         // way to this object.
-        look(unsafe { &mut *self.told })
+        access(unsafe { &mut *self.pending })
     }
 }
 
@@ -260,7 +260,7 @@ impl Drop for End {
         // SAFETY: the object is alive, and nobody uses it after this.
         self.call(function::DESTROY, |f, stack| unsafe { (f.destroy)(stack) });
         // SAFETY: it is from a box, and the object that used it is gone.
-        drop(unsafe { Box::from_raw(self.told) });
+        drop(unsafe { Box::from_raw(self.pending) });
     }
 }
 
@@ -272,7 +272,7 @@ impl fmt::Debug for End {
     }
 }
 
-/// A number that the library tells.
+/// A number that the library reports.
 fn known(n: u64) -> Option<u64> {
     (n != abi::NONE).then_some(n)
 }

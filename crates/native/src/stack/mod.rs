@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use gargalo_plugin::stack::abi::{self, feature};
-use gargalo_quic::foreign::{About, Asked, Foreign};
+use gargalo_quic::foreign::{About, Foreign, Request};
 use gargalo_quic::{Config, Error, Features, Implementation, Init, Realm, Stack};
 
 use crate::calls::Callee;
@@ -303,7 +303,7 @@ pub struct NativeImplementation {
 }
 
 impl NativeImplementation {
-    /// `faults` are told of calls that do not return.
+    /// `faults` records calls that do not return.
     pub fn new(of: &'static NativeStack, faults: Arc<Faults>) -> Self {
         Self { of, faults }
     }
@@ -328,8 +328,8 @@ impl Implementation for NativeImplementation {
         is_client: bool,
     ) -> Result<Box<dyn Stack>, Error> {
         let about = self.of.about();
-        let (asked, told) = Asked::of(about, realm, config, init, is_client);
-        let end = End::new(self.of, &self.faults, &asked, told)?;
-        Ok(Box::new(Foreign::new(end, about, &asked)))
+        let (request, pending) = Request::of(about, realm, config, init, is_client);
+        let end = End::new(self.of, &self.faults, &request, pending)?;
+        Ok(Box::new(Foreign::new(end, about, &request)))
     }
 }

@@ -1,0 +1,371 @@
+//! The callbacks of a foreign stack as a [`Stack`].
+
+use std::net::SocketAddr;
+
+use bytes::{Bytes, BytesMut};
+use gargalo_units::{Bytes as Size, Duration, Ecn, Instant};
+
+use super::{About, Callbacks, Outgoing, Path, Request, Sender};
+use crate::unsent::Unsent;
+use crate::{Chunk, Datagram, Event, Known, Notice, Snapshot, Stack, Stats, StreamId};
+
+/// Datagrams in one instant, and timers in a row that are not later than the present, before a stack counts as one that
+/// never ends.
+const MAX_AT_ONCE: u32 = 100_000;
+
+/// One end of a foreign stack as a [`Stack`]: calls its [`Callbacks`], and enforces the rules of the interface.
+#[derive(Debug)]
+pub struct Foreign<C> {
+    callbacks: C,
+    name: String,
+    now: Instant,
+    local: SocketAddr,
+    /// The local address as the stack knows it.
+    known_local: SocketAddr,
+    can_migrate: bool,
+    unsent: Unsent,
+    /// It violated the interface, and is not called any more.
+    is_broken: bool,
+    sent_datagrams: u64,
+    sent_datagram_bytes: u64,
+    ce_marks: u64,
+    /// The last counters and state that the sender reported for this connection.
+    last: Sender,
+    /// The next timer is not the stack's: it makes the host take what is pending.
+    timer_is_ours: bool,
+    /// Datagrams since the time advanced, and timers in a row that were due at once.
+    at_once: u32,
+    due_at_once: u32,
+}
+
+impl<C: Callbacks> Foreign<C> {
+    /// Wraps the end of a stack that was made for this request.
+    pub fn new(callbacks: C, about: About<'_>, request: &Request<'_>) -> Self {
+        let (local, now) = (request.local, request.now);
+        // Notices of its creation are kept for a host that wants notices; others only after `record_notices`.
+        callbacks.pending(|p| p.records = false);
+        Self {
+            callbacks,
+            name: about.name.to_owned(),
+            now,
+            local,
+            known_local: local,
+            can_migrate: about.features.migration,
+            unsent: Unsent::new(request.config.send_window),
+            is_broken: false,
+            sent_datagrams: 0,
+            sent_datagram_bytes: 0,
+            ce_marks: 0,
+            last: Sender::default(),
+            timer_is_ours: false,
+            at_once: 0,
+            due_at_once: 0,
+        }
+    }
+
+    fn advance(&mut self, now: Instant) -> Instant {
+        if now > self.now {
+            self.now = now;
+            self.at_once = 0;
+        }
+        self.now
+    }
+
+    /// Ends the connection because the stack violated the interface; the reason names the stack.
+    fn fault(&mut self, what: &str) {
+        self.is_broken = true;
+        let why = format!("stack {}: {what}", self.name);
+        self.callbacks.pending(|p| p.end(Event::Failed(why)));
+    }
+
+    /// Counters and state of the sender; after the end the last that it reported, if it has discarded them since.
+    fn sender(&mut self) -> Sender {
+        if self.is_broken {
+            return self.last;
+        }
+        let now = self.callbacks.stats();
+        let ended = self.callbacks.pending(|p| p.ended);
+        if ended && self.has_discarded(&now) {
+            return self.last;
+        }
+        self.last = now;
+        now
+    }
+
+    /// Whether counters after the end are not those of the connection: they are missing or less than before, or 0 although
+    /// packets were sent.
+    fn has_discarded(&self, now: &Sender) -> bool {
+        let counters = |s: &Sender| {
+            [
+                s.sent_packets,
+                s.sent_bytes,
+                s.retransmitted_packets,
+                s.lost_packets,
+                s.timeouts,
+                s.spurious,
+            ]
+        };
+        // A missing one is less than any.
+        let before = counters(&self.last).into_iter();
+        before.zip(counters(now)).any(|(was, is)| is < was)
+            || (self.sent_datagrams > 0 && now.sent_packets == Some(0))
+    }
+
+    fn can_write(&self) -> bool {
+        self.callbacks.pending(|p| p.can_write())
+    }
+
+    fn is_early(&self) -> bool {
+        self.callbacks.pending(|p| p.is_early())
+    }
+
+    /// Offers the stack the data that waits, after a call that may have made room.
+    fn offer(&mut self) {
+        let rejected = self.callbacks.pending(|p| std::mem::take(&mut p.rejected));
+        if !self.can_write() {
+            return;
+        }
+        let (now, early) = (self.now, self.is_early());
+        let callbacks = &mut self.callbacks;
+        let again = match rejected {
+            true => self.unsent.again(|| callbacks.open_stream(now)),
+            false => Ok(()),
+        };
+        let done = again.and_then(|()| {
+            self.unsent.offer(now, early, |stream, data, fin| {
+                callbacks.write(now, stream, data, fin)
+            })
+        });
+        if let Err(what) = done {
+            self.fault(&what);
+        }
+    }
+
+    /// A pending datagram, else the next of [`Callbacks::datagram_out`].
+    fn next_datagram(&mut self, now: Instant) -> Result<Option<Outgoing>, String> {
+        let pending = |c: &C| c.pending(|p| p.datagrams.pop_front());
+        if let Some(first) = pending(&self.callbacks) {
+            return Ok(Some(first));
+        }
+        let own = self.callbacks.datagram_out(now)?;
+        Ok(own.or_else(|| pending(&self.callbacks)))
+    }
+}
+
+impl<C: Callbacks> Stack for Foreign<C> {
+    fn handle(
+        &mut self,
+        now: Instant,
+        mut payload: BytesMut,
+        ecn: Ecn,
+        _local: SocketAddr,
+        remote: SocketAddr,
+    ) {
+        self.ce_marks += u64::from(ecn == Ecn::Ce);
+        if self.is_broken {
+            return;
+        }
+        let now = self.advance(now);
+        let path = Path {
+            // Datagrams to the old address of a migrated client still arrive, but are no reason to move back.
+            local: self.known_local,
+            remote,
+            ecn,
+        };
+        self.callbacks.datagram_in(now, &mut payload, &path);
+        self.offer();
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        let now = self.advance(now);
+        let timer_is_ours = std::mem::take(&mut self.timer_is_ours);
+        if !self.is_broken && !timer_is_ours {
+            self.callbacks.timeout(now);
+            self.offer();
+        }
+    }
+
+    fn poll_timeout(&mut self) -> Option<Instant> {
+        let soon = self.now + Duration::from_nanos(1);
+        if self.is_over() {
+            return None;
+        }
+        // What it reported in `datagram_out` came after the host had polled.
+        self.timer_is_ours = self.callbacks.pending(|p| p.for_application());
+        let at = match self.timer_is_ours {
+            true => self.now,
+            false => self.callbacks.next_timer()?,
+        };
+        if at > self.now {
+            self.due_at_once = 0;
+            return Some(at);
+        }
+        self.due_at_once += 1;
+        if self.due_at_once > MAX_AT_ONCE && !self.is_broken {
+            self.fault("next_timer is never later than the present");
+        }
+        Some(soon)
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        if self.is_broken {
+            return None;
+        }
+        let now = self.advance(now);
+        let sent = match self.next_datagram(now) {
+            Ok(sent) => sent?,
+            Err(what) => {
+                self.fault(&format!("datagram_out {what}"));
+                return None;
+            }
+        };
+        self.at_once += 1;
+        if self.at_once > MAX_AT_ONCE {
+            self.fault("datagram_out always has another datagram");
+            return None;
+        }
+        self.sent_datagrams += 1;
+        self.sent_datagram_bytes += sent.payload.len() as u64;
+        Some(Datagram {
+            payload: sent.payload,
+            ecn: sent.ecn,
+            // Of a single path; a client does not notice a NAT rebinding.
+            local: self.local,
+            remote: sent.remote,
+        })
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.callbacks.pending(|p| p.events.pop_front())
+    }
+
+    fn poll_read(&mut self) -> Option<Chunk> {
+        self.callbacks.pending(|p| p.chunks.pop_front())
+    }
+
+    fn open(&mut self, now: Instant) -> Option<StreamId> {
+        if !self.can_write() {
+            return None;
+        }
+        let now = self.advance(now);
+        let opened = self.callbacks.open_stream(now)?;
+        self.unsent.open(opened);
+        Some(opened)
+    }
+
+    fn write(&mut self, now: Instant, stream: StreamId, data: Bytes) -> usize {
+        if !self.can_write() {
+            return 0;
+        }
+        self.advance(now);
+        let taken = self.unsent.write(stream, data, self.is_early());
+        self.offer();
+        taken
+    }
+
+    fn write_room(&mut self, stream: StreamId) -> u64 {
+        if !self.can_write() {
+            return 0;
+        }
+        self.unsent.room(stream)
+    }
+
+    fn finish(&mut self, now: Instant, stream: StreamId) {
+        if self.can_write() {
+            self.advance(now);
+            self.unsent.finish(stream);
+            self.offer();
+        }
+    }
+
+    fn close(&mut self, now: Instant) {
+        if self.callbacks.pending(|p| p.ended) {
+            return;
+        }
+        let now = self.advance(now);
+        // Its counters may be gone with the connection.
+        self.sender();
+        self.callbacks.close(now);
+        self.callbacks.pending(|p| p.end(Event::Closed));
+    }
+
+    fn all_acknowledged(&mut self) -> bool {
+        self.unsent.is_empty() && self.callbacks.unacknowledged().unwrap_or(0) == 0
+    }
+
+    fn is_over(&self) -> bool {
+        if self.callbacks.pending(|p| p.for_application()) {
+            return false;
+        }
+        self.is_broken || {
+            let done = self
+                .callbacks
+                .pending(|p| p.ended && p.datagrams.is_empty());
+            done && self.callbacks.is_over()
+        }
+    }
+
+    fn migrate(&mut self, now: Instant, local: SocketAddr) {
+        let rebound = self.local.ip() == local.ip();
+        self.local = local;
+        if self.can_migrate && !rebound {
+            let now = self.advance(now);
+            self.known_local = local;
+            self.callbacks.migrate(now, local);
+            let moved = || format!("moved to {local}");
+            self.callbacks.pending(|p| p.add_notice("path", moved));
+        }
+    }
+
+    fn stats(&mut self) -> Stats {
+        let s = self.sender();
+        Stats {
+            sent_packets: s.sent_packets.unwrap_or(0),
+            sent_bytes: s.sent_bytes.unwrap_or(0),
+            retransmitted_packets: s.retransmitted_packets.unwrap_or(0),
+            lost_packets: s.lost_packets.unwrap_or(0),
+            timeouts: s.timeouts.unwrap_or(0),
+            spurious: s.spurious.unwrap_or(0),
+            ce_marks: self.ce_marks,
+            sent_datagrams: self.sent_datagrams,
+            sent_datagram_bytes: self.sent_datagram_bytes,
+            known: Known {
+                sent_packets: s.sent_packets.is_some(),
+                sent_bytes: s.sent_bytes.is_some(),
+                retransmitted_packets: s.retransmitted_packets.is_some(),
+                lost_packets: s.lost_packets.is_some(),
+                timeouts: s.timeouts.is_some(),
+                spurious: s.spurious.is_some(),
+            },
+        }
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let s = self.sender();
+        Snapshot {
+            cwnd: s.cwnd.unwrap_or(Size::ZERO),
+            ssthresh: s.ssthresh,
+            in_flight: s.in_flight,
+            srtt: s.srtt,
+            pacing_rate: s.pacing_rate,
+            delivery_rate: s.delivery_rate,
+            phase: s.phase,
+        }
+    }
+
+    fn take_rtt_sample(&mut self) -> Option<Duration> {
+        self.callbacks.pending(|p| p.rtt.take())
+    }
+
+    fn record_notices(&mut self) {
+        self.callbacks.pending(|p| p.records = true);
+    }
+
+    fn poll_notice(&mut self) -> Option<Notice> {
+        self.callbacks.pending(|p| p.notices.pop_front())
+    }
+
+    fn poll_secret(&mut self) -> Option<String> {
+        self.callbacks.pending(|p| p.secrets.pop_front())
+    }
+}

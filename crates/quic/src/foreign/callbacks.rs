@@ -1,0 +1,72 @@
+//! The functions that a foreign stack provides, and their arguments.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use bytes::BytesMut;
+use gargalo_units::{Ecn, Instant};
+
+use super::{Pending, Sender};
+use crate::{Features, StreamId};
+
+/// The functions of one end of a foreign stack, as in `gargalo_stack.h`. Times never decrease.
+pub trait Callbacks: fmt::Debug + Send {
+    /// A datagram has arrived; it may be changed in place.
+    fn datagram_in(&mut self, now: Instant, payload: &mut [u8], path: &Path);
+    /// The next datagram that may be sent now; an error says what is wrong with it. Others may be
+    /// reported ([`Pending::send`]).
+    fn datagram_out(&mut self, now: Instant) -> Result<Option<Outgoing>, String>;
+    /// When to call [`Callbacks::timeout`].
+    fn next_timer(&mut self) -> Option<Instant>;
+    /// Runs the timers that are due.
+    fn timeout(&mut self, now: Instant);
+    /// Opens a bidirectional stream; `None` if the peer's limit is reached.
+    fn open_stream(&mut self, now: Instant) -> Option<StreamId>;
+    /// Takes stream data; returns how many bytes. With `fin`, which comes without data, the stream ends.
+    fn write(&mut self, now: Instant, stream: StreamId, data: &[u8], fin: bool) -> usize;
+    /// Data and ends of streams that are not acknowledged; `None`: the stack does not report it.
+    fn unacknowledged(&mut self) -> Option<u64>;
+    /// The local address has changed.
+    fn migrate(&mut self, now: Instant, local: SocketAddr);
+    /// Closes the connection in order.
+    fn close(&mut self, now: Instant);
+    /// Whether nothing more will be sent.
+    fn is_over(&self) -> bool;
+    /// Counters and state of the sender.
+    fn stats(&mut self) -> Sender;
+    /// Gives access to what the stack has reported, between its calls.
+    fn pending<R>(&self, access: impl FnOnce(&mut Pending) -> R) -> R;
+}
+
+/// A stack's description of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// Its name in scenarios.
+    pub name: &'a str,
+    /// Names of its congestion controls, the default first.
+    pub congestion: &'a [String],
+    /// What it can do.
+    pub features: Features,
+}
+
+/// Where a datagram comes from and goes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// The address of this end.
+    pub local: SocketAddr,
+    /// Address and port of the peer.
+    pub remote: SocketAddr,
+    /// ECN field of the IP packet that carries it.
+    pub ecn: Ecn,
+}
+
+/// A datagram that a stack sends.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// UDP payload of the datagram.
+    pub payload: BytesMut,
+    /// Destination address and port.
+    pub remote: SocketAddr,
+    /// ECN field of the IP packet that carries it.
+    pub ecn: Ecn,
+}

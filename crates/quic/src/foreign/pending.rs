@@ -1,0 +1,242 @@
+//! What a foreign stack has reported and the host has not yet taken.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use gargalo_units::Duration;
+use rand_pcg::Pcg64;
+
+use super::Outgoing;
+use crate::{Chunk, Event, Notice, Realm, Session, StreamId};
+
+/// Different labels that a connection may use for kinds of notices and phases, and the greatest length of one in bytes.
+const MAX_LABELS: usize = 64;
+const MAX_LABEL_LENGTH: usize = 32;
+/// The largest session that is kept, in bytes.
+const MAX_SESSION: usize = 1 << 16;
+
+/// What a stack has reported and the host has not yet taken; and the stack's random stream.
+pub struct Pending {
+    /// The stack's random stream.
+    pub rng: Pcg64,
+    realm: Realm,
+    /// Whose session it is; `None` for a server.
+    session: Option<Session>,
+    pub(super) events: VecDeque<Event>,
+    pub(super) chunks: VecDeque<Chunk>,
+    pub(super) secrets: VecDeque<String>,
+    wants_secrets: bool,
+    pub(super) notices: VecDeque<Notice>,
+    pub(super) records: bool,
+    pub(super) rtt: Option<Duration>,
+    qlog: Option<Box<dyn Write + Send + Sync>>,
+    /// Datagrams to send before those of [`Callbacks::datagram_out`](super::Callbacks::datagram_out).
+    pub(super) datagrams: VecDeque<Outgoing>,
+    /// The last session that was kept.
+    kept: Vec<u8>,
+    /// Data may be written.
+    connected: bool,
+    /// The handshake is complete.
+    complete: bool,
+    /// The stack has discarded rejected early data.
+    pub(super) rejected: bool,
+    /// The connection has ended.
+    pub(super) ended: bool,
+    /// Kinds and phases that the connection has used.
+    labels: BTreeSet<&'static str>,
+}
+
+impl Pending {
+    /// Nothing reported yet. `session` is `None` for a server; `secrets` says whether they are collected.
+    pub(super) fn new(
+        rng: Pcg64,
+        realm: Realm,
+        session: Option<Session>,
+        secrets: bool,
+        qlog: Option<Box<dyn Write + Send + Sync>>,
+    ) -> Self {
+        Self {
+            rng,
+            realm,
+            session,
+            events: VecDeque::new(),
+            chunks: VecDeque::new(),
+            secrets: VecDeque::new(),
+            wants_secrets: secrets,
+            notices: VecDeque::new(),
+            records: true,
+            rtt: None,
+            qlog,
+            datagrams: VecDeque::new(),
+            kept: Vec::new(),
+            connected: false,
+            complete: false,
+            rejected: false,
+            ended: false,
+            labels: BTreeSet::new(),
+        }
+    }
+
+    /// Whether the application has events or data to take.
+    pub(super) fn for_application(&self) -> bool {
+        !self.events.is_empty() || !self.chunks.is_empty()
+    }
+
+    /// Whether the application may write.
+    pub(super) fn can_write(&self) -> bool {
+        self.connected && !self.ended
+    }
+
+    /// Whether what a client writes now is early data.
+    pub(super) fn is_early(&self) -> bool {
+        self.session.is_some() && !self.complete
+    }
+
+    /// A kind of notice or a phase as a label for results; "other" if the connection has too many labels or this one is
+    /// too long.
+    pub fn label(&mut self, text: &str) -> &'static str {
+        if let Some(known) = self.labels.get(text) {
+            return known;
+        }
+        if self.labels.len() >= MAX_LABELS || text.len() > MAX_LABEL_LENGTH {
+            return "other";
+        }
+        let label = interned(text);
+        self.labels.insert(label);
+        label
+    }
+
+    /// Reports that early data may be written; only the first call counts.
+    pub fn early(&mut self) {
+        if !self.ended && !self.connected {
+            self.connect(true);
+            self.add_notice("zero-rtt", || "keys".to_owned());
+        }
+    }
+
+    /// Reports that the handshake is complete; only the first call counts. `zero_rtt`: whether early data was accepted, if
+    /// there was any. The stack has discarded rejected data and its streams, unless it sends them again by itself
+    /// (`resent`).
+    pub fn handshake(&mut self, zero_rtt: Option<bool>, resent: bool) {
+        if self.ended || self.complete {
+            return;
+        }
+        self.complete = true;
+        self.rejected = zero_rtt == Some(false) && !resent;
+        self.connect(false);
+        self.events.push_back(Event::HandshakeComplete { zero_rtt });
+        self.add_notice("handshake", || "complete".to_owned());
+        if let Some(accepted) = zero_rtt {
+            let outcome = if accepted { "accepted" } else { "rejected" };
+            self.add_notice("zero-rtt", || outcome.to_owned());
+        }
+    }
+
+    /// Ends the connection; only the first call counts.
+    pub fn end(&mut self, event: Event) {
+        if self.ended {
+            return;
+        }
+        self.ended = true;
+        self.add_notice("close", || match &event {
+            Event::Failed(why) => why.clone(),
+            _ => String::new(),
+        });
+        self.events.push_back(event);
+    }
+
+    /// Reports stream data that has arrived.
+    pub fn received(&mut self, stream: StreamId, data: &[u8], end: bool) {
+        // A server answers early data before the handshake is complete (RFC 9001 §5.7 allows it).
+        if self.session.is_none() && !self.ended {
+            self.connect(true);
+        }
+        self.chunks.push_back(Chunk {
+            stream,
+            data: Bytes::copy_from_slice(data),
+            end,
+        });
+    }
+
+    /// Keeps a session to resume from; a server's, a very long one, or a repetition of the last one is ignored.
+    pub fn keep_session(&mut self, data: &[u8]) {
+        if let Some(of) = &self.session
+            && data.len() <= MAX_SESSION
+            && data != self.kept
+        {
+            self.kept = data.to_vec();
+            self.realm.keep_session(of.clone(), data.to_vec());
+        }
+    }
+
+    /// Adds a datagram to send now, before those of [`Callbacks::datagram_out`](super::Callbacks::datagram_out).
+    pub fn send(&mut self, datagram: Outgoing) {
+        self.datagrams.push_back(datagram);
+    }
+
+    /// Adds a line for an `SSLKEYLOGFILE`.
+    pub fn secret(&mut self, line: &str) {
+        if self.wants_secrets {
+            self.secrets.push_back(line.trim_end().to_owned());
+        }
+    }
+
+    /// Writes bytes of the qlog file.
+    pub fn qlog(&mut self, data: &[u8]) {
+        if let Some(file) = &mut self.qlog
+            && let Err(e) = file.write_all(data)
+        {
+            self.qlog = None;
+            self.add_notice("qlog", || format!("not written further: {e}"));
+        }
+    }
+
+    /// Adds a row for the table of events.
+    pub fn notice(&mut self, kind: &str, detail: impl FnOnce() -> String) {
+        let kind = self.label(kind);
+        self.add_notice(kind, detail);
+    }
+
+    /// Reports a round-trip sample, which replaces one that was not taken.
+    pub fn rtt_sample(&mut self, rtt: Duration) {
+        self.rtt = Some(rtt);
+    }
+
+    fn connect(&mut self, early: bool) {
+        if !self.connected {
+            self.connected = true;
+            self.events.push_back(Event::Connected { early });
+        }
+    }
+
+    pub(super) fn add_notice(&mut self, kind: &'static str, detail: impl FnOnce() -> String) {
+        if self.records {
+            let detail = detail();
+            self.notices.push_back(Notice { kind, detail });
+        }
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending")
+            .field("connected", &self.connected)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The text with the lifetime of the process.
+fn interned(text: &str) -> &'static str {
+    static LABELS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut labels = LABELS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = labels.get(text) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    labels.insert(kept);
+    kept
+}

@@ -1,0 +1,34 @@
+//! What a foreign stack reports of its sender.
+
+use gargalo_units::{Bytes as Size, Duration, Rate};
+
+/// Counters and state of a sender; `None` where the stack does not report it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sender {
+    /// Ack-eliciting packets sent.
+    pub sent_packets: Option<u64>,
+    /// Stream data sent, retransmissions included, in bytes.
+    pub sent_bytes: Option<u64>,
+    /// Packets with stream data that was sent before.
+    pub retransmitted_packets: Option<u64>,
+    /// Packets declared lost.
+    pub lost_packets: Option<u64>,
+    /// Probe timeouts (RFC 9002 §6.2).
+    pub timeouts: Option<u64>,
+    /// Losses found to be spurious.
+    pub spurious: Option<u64>,
+    /// Congestion window, in bytes.
+    pub cwnd: Option<Size>,
+    /// Slow-start threshold; `None` also while it is infinite.
+    pub ssthresh: Option<Size>,
+    /// Bytes in flight.
+    pub in_flight: Option<Size>,
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub srtt: Option<Duration>,
+    /// Pacing rate at present.
+    pub pacing_rate: Option<Rate>,
+    /// Latest estimate of the delivery rate.
+    pub delivery_rate: Option<Rate>,
+    /// State of the congestion control in one word.
+    pub phase: &'static str,
+}
