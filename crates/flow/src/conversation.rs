@@ -7,9 +7,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use gargalo_quic::Known;
 use gargalo_trace::Quantiles;
-use gargalo_units::{Bytes, Ecn, Instant};
+use gargalo_units::{Bytes, Count, Ecn, Instant, SenderCounters};
 use gargalo_workload::wire::WireBytes;
 use gargalo_workload::{Action, App, Datagram};
 use rand_pcg::Pcg64;
@@ -99,44 +98,6 @@ pub struct Outgoing {
     pub ecn: Ecn,
 }
 
-/// Counters of a sender's stack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Data packets sent, retransmissions included.
-    pub sent_packets: u64,
-    /// Payload bytes sent, retransmissions included.
-    pub sent_bytes: u64,
-    /// Those of the packets that were retransmissions.
-    pub retransmitted_packets: u64,
-    /// Packets marked lost.
-    pub lost_packets: u64,
-    /// Retransmission timeouts; of QUIC, probe timeouts.
-    pub timeouts: u64,
-    /// Congestion events undone as spurious.
-    pub spurious: u64,
-    /// Which of them the stack reports; the others are 0.
-    pub known: Known,
-}
-
-macro_rules! totals_of {
-    ($($stats:ty: $known:expr),*) => { $(
-        impl From<$stats> for Totals {
-            fn from(s: $stats) -> Self {
-                Self {
-                    sent_packets: s.sent_packets,
-                    sent_bytes: s.sent_bytes,
-                    retransmitted_packets: s.retransmitted_packets,
-                    lost_packets: s.lost_packets,
-                    timeouts: s.timeouts,
-                    spurious: s.spurious,
-                    known: $known(&s),
-                }
-            }
-        }
-    )* };
-}
-totals_of!(gargalo_tcp::Stats: |_| Known::default(), gargalo_quic::Stats: |s: &gargalo_quic::Stats| s.known);
-
 /// What a world adds to the result of a flow that has ended.
 #[derive(Debug)]
 pub struct Ending {
@@ -148,8 +109,8 @@ pub struct Ending {
     pub end: Instant,
     /// The time for which the application is asked for its result.
     pub now: Instant,
-    /// Counters of the sender's stack.
-    pub totals: Totals,
+    /// What the sender's stack counted.
+    pub counters: SenderCounters,
     /// Bytes that both hosts put on the wire, if they were counted.
     pub wire: WireBytes,
     /// Results of several paths.
@@ -497,36 +458,46 @@ impl Conversation {
     // --- results
 
     /// The counts from which rates are computed.
-    pub fn counts(&self, totals: &Totals, wire: WireBytes) -> Counts {
-        let udp = self.over == Carrier::Datagrams;
-        let pick = |datagrams: u64, other: u64| if udp { datagrams } else { other };
-        let own = &self.rare.datagrams[0];
+    pub fn counts(&self, of_stack: SenderCounters, wire: WireBytes) -> Counts {
+        let sender = match self.over {
+            Carrier::Datagrams => self.of_datagrams(),
+            Carrier::Stream | Carrier::Streams => of_stack,
+        };
         Counts {
             delivered: self.delivered,
-            sent: pick(own.sent_bytes, totals.sent_bytes),
-            sent_packets: pick(own.sent, totals.sent_packets),
-            retransmitted_packets: totals.retransmitted_packets,
-            lost_packets: pick(self.lost_datagrams, totals.lost_packets),
+            sender,
             wire,
         }
     }
 
+    /// The counters of a sender of datagrams, which repeats nothing and has no timeouts.
+    fn of_datagrams(&self) -> SenderCounters {
+        let own = &self.rare.datagrams[0];
+        SenderCounters {
+            sent_packets: own.sent.into(),
+            sent_bytes: own.sent_bytes.into(),
+            lost_packets: self.lost_datagrams.into(),
+            duplicate_acks: Count::UNKNOWN,
+            ..SenderCounters::default()
+        }
+    }
+
     /// Takes the counts at an edge of the measured window.
-    pub fn mark(&mut self, edge: Edge, totals: &Totals, wire: WireBytes) {
-        let counts = self.counts(totals, wire);
+    pub fn mark(&mut self, edge: Edge, of_stack: SenderCounters, wire: WireBytes) {
+        let counts = self.counts(of_stack, wire);
         self.rare.marks.mark(edge, counts, &mut self.rtt);
     }
 
     /// Sets what had been sent at an edge that has passed, once it is known.
-    pub fn sent_at(&mut self, edge: Edge, totals: &Totals, wire: WireBytes) {
-        let counts = self.counts(totals, wire);
+    pub fn sent_at(&mut self, edge: Edge, of_stack: SenderCounters, wire: WireBytes) {
+        let counts = self.counts(of_stack, wire);
         self.rare.marks.sent_at(edge, counts);
     }
 
     /// Builds the result of the flow; `window` is the measured window as far as the run covered it.
     pub fn result(&mut self, spec: &FlowSpec, window: &Window, ending: Ending) -> FlowResult {
-        let Ending { start, totals, .. } = ending;
-        let counts = self.counts(&totals, ending.wire);
+        let start = ending.start;
+        let counts = self.counts(ending.counters, ending.wire);
         let mut rtt = std::mem::take(&mut self.rtt);
         let inside = self.rare.marks.inside(window, start, counts, &mut rtt);
         FlowResult {
@@ -542,13 +513,7 @@ impl Conversation {
             first_byte: self.first_byte,
             completion: self.completed.map(|t| t.saturating_since(start)),
             delivered: Bytes::new(counts.delivered),
-            sent_packets: counts.sent_packets,
-            sent: Bytes::new(counts.sent),
-            retransmitted_packets: counts.retransmitted_packets,
-            lost_packets: counts.lost_packets,
-            timeouts: totals.timeouts,
-            spurious_losses: totals.spurious,
-            known: totals.known,
+            counters: counts.sender,
             ce_marks: self.ce_marks,
             rtt,
             inside,

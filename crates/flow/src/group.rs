@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gargalo_trace::Quantiles;
-use gargalo_units::{Duration, Instant, Rate};
+use gargalo_units::{Count, Duration, Instant, Rate, SenderCounters};
 
 use crate::result::FlowResult;
 use crate::window::Edge;
@@ -35,22 +35,15 @@ pub struct Group {
     /// The part of these counts inside the measured window.
     pub inside: Inside,
     /// Payload that applications asked to send; an unlimited transfer counts with what it sent.
-    pub offered: u64,
+    pub offered: Count,
     /// Wire bytes that a source's transfers need by calculation, without retransmissions.
     pub planned: WireBytes,
     /// Bytes that hosts put on the wire, retransmissions included.
     pub sent: WireBytes,
     /// Payload that receivers read.
     pub delivered: u64,
-    /// Data packets sent, retransmissions included. This and the next three are `None` as soon as the stack of one of
-    /// the flows does not report them: a sum without it would be too small.
-    pub sent_packets: Option<u64>,
-    /// Those of them that were retransmissions.
-    pub retransmitted_packets: Option<u64>,
-    /// Marked lost by the sender (UDP: dropped by the network).
-    pub lost_packets: Option<u64>,
-    /// Retransmission timeouts, of QUIC probe timeouts.
-    pub timeouts: Option<u64>,
+    /// What the senders counted; a count is unknown as soon as the stack of one of the flows does not report it.
+    pub counters: SenderCounters,
     /// Congestion Experienced marks received.
     pub ce_marks: u64,
     /// Flows whose delivered content differed from what was sent.
@@ -117,14 +110,11 @@ impl Group {
             alive: 0,
             marks: Default::default(),
             inside: Inside::default(),
-            offered: 0,
+            offered: Count::default(),
             planned: WireBytes::default(),
             sent: WireBytes::default(),
             delivered: 0,
-            sent_packets: Some(0),
-            retransmitted_packets: Some(0),
-            lost_packets: Some(0),
-            timeouts: Some(0),
+            counters: SenderCounters::default(),
             ce_marks: 0,
             corrupted: 0,
             completion: Quantiles::new(),
@@ -160,14 +150,14 @@ impl Group {
         self.flows += 1;
         self.alive += 1;
         self.peak = self.peak.max(self.alive);
-        self.offered = self.offered.saturating_add(total.unwrap_or(0));
+        self.offered += total.unwrap_or(0);
     }
 
     /// Adds the result of a flow that has ended.
     pub fn fold(&mut self, flow: &FlowResult, had_total: bool) {
         self.alive -= 1;
         if !had_total {
-            self.offered = self.offered.saturating_add(flow.sent.get());
+            self.offered += flow.counters.sent_bytes;
         }
         if let Some(time) = flow.completion {
             self.completed += 1;
@@ -178,23 +168,7 @@ impl Group {
         self.inside.sent.add(flow.inside.wire);
         self.inside.delivered += flow.inside.delivered;
         self.delivered = self.delivered.saturating_add(flow.delivered.get());
-        let known = &flow.known;
-        add(
-            &mut self.sent_packets,
-            known.sent_packets,
-            flow.sent_packets,
-        );
-        add(
-            &mut self.retransmitted_packets,
-            known.retransmitted_packets,
-            flow.retransmitted_packets,
-        );
-        add(
-            &mut self.lost_packets,
-            known.lost_packets,
-            flow.lost_packets,
-        );
-        add(&mut self.timeouts, known.timeouts, flow.timeouts);
+        self.counters += flow.counters;
         self.ce_marks += flow.ce_marks;
         self.corrupted += u64::from(flow.corrupted);
         self.rtt.merge(&flow.rtt);
@@ -219,16 +193,8 @@ impl Group {
     }
 }
 
-/// Adds a counter of a flow to a sum, which is not known once a part of it is not.
-fn add(sum: &mut Option<u64>, known: bool, part: u64) {
-    *sum = sum
-        .filter(|_| known)
-        .map(|so_far| so_far.saturating_add(part));
-}
-
 #[cfg(test)]
 mod tests {
-    use gargalo_quic::Known;
     use gargalo_units::Bytes;
 
     use super::*;
@@ -249,13 +215,14 @@ mod tests {
             first_byte: None,
             completion,
             delivered: Bytes::new(700),
-            sent_packets: 10,
-            sent: Bytes::new(1000),
-            retransmitted_packets: 3,
-            lost_packets: 2,
-            timeouts: 1,
-            spurious_losses: 0,
-            known: Known::default(),
+            counters: SenderCounters {
+                sent_packets: 10.into(),
+                sent_bytes: 1000.into(),
+                retransmitted_packets: 3.into(),
+                lost_packets: 2.into(),
+                timeouts: 1.into(),
+                ..SenderCounters::default()
+            },
             ce_marks: 4,
             rtt: Quantiles::new(),
             inside: Counts::default(),
@@ -280,11 +247,24 @@ mod tests {
         assert_eq!((group.flows, group.peak, group.alive), (3, 2, 0));
         // An unlimited flow offers what it sent.
         assert_eq!(group.offered, 700 + 1000 + 700);
-        assert_eq!(
-            (group.sent_packets, group.retransmitted_packets),
-            (Some(30), Some(9))
-        );
-        assert_eq!((group.lost_packets, group.timeouts), (Some(6), Some(3)));
+        let sums: Vec<_> = group.counters.counts().map(Count::get).collect();
+        assert_eq!(sums[..5], [30, 3000, 9, 6, 3].map(Some));
         assert_eq!((group.ce_marks, group.delivered), (12, 2100));
+    }
+
+    #[test]
+    fn a_sum_without_what_a_stack_does_not_report_is_unknown() {
+        let mut group = Group::new("g".into(), (Instant::ZERO, Instant::MAX));
+        let mut silent = result(None);
+        silent.counters.lost_packets = Count::UNKNOWN;
+        silent.counters.sent_bytes = Count::UNKNOWN;
+        for flow in [&silent, &result(None)] {
+            group.start(None);
+            group.fold(flow, false);
+        }
+        assert_eq!(group.counters.lost_packets, Count::UNKNOWN);
+        assert_eq!(group.counters.sent_packets, 20);
+        // What an unlimited flow offers is what it sent.
+        assert_eq!(group.offered, Count::UNKNOWN);
     }
 }

@@ -24,9 +24,8 @@ mod topology;
 mod window;
 
 pub use capture::{CaptureEnds, CaptureInterfaces, CaptureSpec};
-pub use conversation::{Conversation, Ending, Outgoing, Totals};
+pub use conversation::{Conversation, Ending, Outgoing};
 pub use gargalo_cc::{ControllerFactory, Registered};
-pub use gargalo_quic::Known;
 pub use gauges::{causes, gauges, gauges_of};
 pub use group::{Group, GroupId, Inside, Players};
 pub use misbehaviour::{MisbehavingReceiver, Misbehaviour};

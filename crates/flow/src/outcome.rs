@@ -127,9 +127,10 @@ impl Outcome {
         Some(Bytes::new(flow.inside.delivered) / active)
     }
 
-    /// Sent payload, likewise.
+    /// Sent payload, likewise; `None` also if the sender does not report it.
     pub fn throughput(&self, flow: &FlowResult) -> Option<Rate> {
         let active = self.active(flow.start, flow.end)?;
-        Some(Bytes::new(flow.inside.sent) / active)
+        let sent = flow.inside.sender.sent_bytes.get()?;
+        Some(Bytes::new(sent) / active)
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use gargalo_quic::{PathSnapshot, Stack};
-use gargalo_tcp as tcp;
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Instant};
 
@@ -72,7 +71,7 @@ pub fn sample(
             in_flight: sender.in_flight.unwrap_or_default(),
             srtt: sender.srtt,
             delivery_rate: sender.delivery_rate,
-            sent: Bytes::new(s.path.sent_bytes),
+            sent: s.path.counters.sent_bytes,
             delivered: s.delivered,
             phase: sender.phase,
         };
@@ -107,14 +106,7 @@ impl QuicPaths {
             closed: p.closed,
             backup: Some(false),
             delivered,
-            stats: tcp::Stats {
-                sent_packets: p.sent_packets,
-                sent_bytes: p.sent_bytes,
-                retransmitted_packets: p.retransmitted_packets,
-                lost_packets: p.lost_packets,
-                timeouts: p.timeouts,
-                ..tcp::Stats::default()
-            },
+            counters: p.counters,
             rtt: self.rtt.remove(&p.id).unwrap_or_default(),
             marks: self.marks.remove(&p.id).unwrap_or_default(),
             inside: Counts::default(),

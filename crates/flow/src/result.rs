@@ -4,10 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use gargalo_mptcp as mptcp;
-use gargalo_quic::Known;
-use gargalo_tcp as tcp;
 use gargalo_trace::Quantiles;
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_units::{Bytes, Duration, Instant, SenderCounters};
 use gargalo_workload::AppResult;
 use gargalo_workload::wire::WireBytes;
 
@@ -34,8 +32,8 @@ pub struct SubflowResult {
     /// Bytes that reached the peer on it. TCP: in order, including data that other subflows delivered too. QUIC: bytes
     /// that this path delivered first.
     pub delivered: Bytes,
-    /// Counters of its sender.
-    pub stats: tcp::Stats,
+    /// What its sender counted.
+    pub counters: SenderCounters,
     /// Round-trip samples of its sender inside the measured window.
     pub rtt: Quantiles,
     /// Counts at the edges of the measured window, while it is open.
@@ -57,7 +55,7 @@ impl SubflowResult {
             closed: None,
             backup: Some(false),
             delivered: Bytes::ZERO,
-            stats: tcp::Stats::default(),
+            counters: SenderCounters::default(),
             rtt: Quantiles::default(),
             marks: Marks::default(),
             inside: Counts::default(),
@@ -66,7 +64,7 @@ impl SubflowResult {
 
     /// Records the state of a subflow of Multipath TCP.
     pub fn record(&mut self, s: &mptcp::SubflowSnapshot) {
-        self.stats = s.stats;
+        self.counters = s.stats.sender;
         self.backup = Some(s.backup);
         self.delivered = s.sender.delivered;
     }
@@ -74,10 +72,7 @@ impl SubflowResult {
     fn counts(&self) -> Counts {
         Counts {
             delivered: self.delivered.get(),
-            sent: self.stats.sent_bytes,
-            sent_packets: self.stats.sent_packets,
-            retransmitted_packets: self.stats.retransmitted_packets,
-            lost_packets: self.stats.lost_packets,
+            sender: self.counters,
             wire: WireBytes::default(),
         }
     }
@@ -144,20 +139,8 @@ pub struct FlowResult {
     pub completion: Option<Duration>,
     /// Bytes that the receiver's application read.
     pub delivered: Bytes,
-    /// Data packets sent by the sending side, retransmissions included.
-    pub sent_packets: u64,
-    /// Payload bytes sent by the sending side, retransmissions included.
-    pub sent: Bytes,
-    /// Those of the packets that were retransmissions.
-    pub retransmitted_packets: u64,
-    /// Marked lost by the sender (UDP: dropped by the network).
-    pub lost_packets: u64,
-    /// Retransmission timeouts; of QUIC, probe timeouts.
-    pub timeouts: u64,
-    /// Congestion events undone as spurious.
-    pub spurious_losses: u64,
-    /// Which of the counters above the sender's stack reports; the others are 0.
-    pub known: Known,
+    /// What the sending side counted.
+    pub counters: SenderCounters,
     /// Congestion Experienced marks seen by the receiver.
     pub ce_marks: u64,
     /// Round-trip samples of the sender (UDP: one-way delays) inside the measured window.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gargalo_link::{Carried, DelayHistogram, DropReason, Link};
 use gargalo_mptcp::SubflowSnapshot;
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Bytes, Count, Duration, Instant, Rate};
 
 use crate::window::Edge;
 
@@ -124,7 +124,7 @@ pub struct SubflowSample {
     /// Latest delivery-rate sample.
     pub delivery_rate: Option<Rate>,
     /// Payload bytes sent, retransmissions included.
-    pub sent: Bytes,
+    pub sent: Count,
     /// Bytes that reached the peer (TCP: in order).
     pub delivered: Bytes,
     /// State of the congestion control in one word.
@@ -145,7 +145,7 @@ impl SubflowSample {
             in_flight: q.in_flight,
             srtt: q.srtt,
             delivery_rate: q.delivery_rate,
-            sent: Bytes::new(s.stats.sent_bytes),
+            sent: s.stats.sender.sent_bytes,
             delivered: q.delivered,
             phase: q.phase,
         }

@@ -4,7 +4,7 @@ use std::mem::take;
 use std::ops::Sub;
 
 use gargalo_trace::Quantiles;
-use gargalo_units::Instant;
+use gargalo_units::{Instant, SenderCounters};
 
 use gargalo_workload::wire::WireBytes;
 
@@ -13,14 +13,8 @@ use gargalo_workload::wire::WireBytes;
 pub struct Counts {
     /// Bytes that the receiving application read; for a subflow, bytes that reached the peer.
     pub delivered: u64,
-    /// Payload bytes sent, retransmissions included.
-    pub sent: u64,
-    /// Data packets sent, retransmissions included.
-    pub sent_packets: u64,
-    /// Those of the packets that were retransmissions.
-    pub retransmitted_packets: u64,
-    /// Marked lost by the sender (UDP: dropped by the network).
-    pub lost_packets: u64,
+    /// What the sender counted.
+    pub sender: SenderCounters,
     /// Bytes on the wire, IP headers included.
     pub wire: WireBytes,
 }
@@ -29,13 +23,9 @@ impl Sub for Counts {
     type Output = Self;
     /// The difference to the counts `before`. It saturates: a receiver may have counted before its sender.
     fn sub(self, before: Self) -> Self {
-        let less = |a: u64, b: u64| a.saturating_sub(b);
         Self {
-            delivered: less(self.delivered, before.delivered),
-            sent: less(self.sent, before.sent),
-            sent_packets: less(self.sent_packets, before.sent_packets),
-            retransmitted_packets: less(self.retransmitted_packets, before.retransmitted_packets),
-            lost_packets: less(self.lost_packets, before.lost_packets),
+            delivered: self.delivered.saturating_sub(before.delivered),
+            sender: self.sender - before.sender,
             wire: self.wire - before.wire,
         }
     }

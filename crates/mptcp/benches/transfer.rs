@@ -14,7 +14,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gargalo_cc::{ControllerFactory, Init as ControllerInit, Params, Registered};
 use gargalo_mptcp::{Addresses, Config, Connection, Init, scheduler};
 use gargalo_tcp::Endpoint;
-use gargalo_units::{Bytes, Duration, Ecn, Instant, Rate, Seq};
+use gargalo_units::{Bytes, Count, Duration, Ecn, Instant, Rate, Seq};
 use gargalo_wire::tcp::Segment;
 use rand_pcg::Pcg64;
 
@@ -28,7 +28,7 @@ trait End {
     fn timeout(&self) -> Instant;
     fn on_timeout(&mut self, now: Instant);
     fn read(&mut self);
-    fn sent(&self) -> u64;
+    fn sent(&self) -> Count;
 }
 
 fn address(side: usize, path: usize) -> IpAddr {
@@ -69,8 +69,8 @@ impl End for Multi {
         }
         while self.connection.poll_event().is_some() {}
     }
-    fn sent(&self) -> u64 {
-        self.connection.stats().tcp.sent_packets
+    fn sent(&self) -> Count {
+        self.connection.stats().tcp.sender.sent_packets
     }
 }
 
@@ -95,8 +95,8 @@ impl End for Plain {
         }
         while self.0.poll_event().is_some() {}
     }
-    fn sent(&self) -> u64 {
-        self.0.stats().sent_packets
+    fn sent(&self) -> Count {
+        self.0.stats().sender.sent_packets
     }
 }
 
@@ -192,7 +192,7 @@ impl<E: End> Bench<E> {
 
     /// Sends so many data packets.
     fn run(&mut self, packets: u64) {
-        let until = self.ends[0].sent() + packets;
+        let until = self.ends[0].sent() + Count::new(packets);
         loop {
             for _ in 0..256 {
                 self.step();

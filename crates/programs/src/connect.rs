@@ -192,7 +192,7 @@ impl Connect {
             rate(delivered, seconds),
             self.received,
             rate(self.received, seconds),
-            stats.retransmitted_packets,
+            stats.sender.retransmitted_packets,
         ));
     }
 }

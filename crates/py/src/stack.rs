@@ -13,7 +13,7 @@ use gargalo_quic::{
     ALPN, Config, Error, Event, Features, INITIAL_RTT, Implementation, Init, MAX_STREAMS, Realm,
     SERVER_NAME, Stack, StreamId,
 };
-use gargalo_units::{Bytes, Duration, Ecn, Instant, Rate};
+use gargalo_units::{Bytes, Duration, Ecn, Instant, Rate, SenderCounters};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -514,12 +514,15 @@ fn stats(given: &Bound<'_, PyAny>, label: impl Fn(&str) -> &'static str) -> PyRe
     };
     let phase: Option<String> = given.getattr("phase")?.extract()?;
     Ok(Sender {
-        sent_packets: count("sent_packets")?,
-        sent_bytes: count("sent_bytes")?,
-        retransmitted_packets: count("retransmitted_packets")?,
-        lost_packets: count("lost_packets")?,
-        timeouts: count("timeouts")?,
-        spurious: count("spurious")?,
+        counters: SenderCounters {
+            sent_packets: count("sent_packets")?.into(),
+            sent_bytes: count("sent_bytes")?.into(),
+            retransmitted_packets: count("retransmitted_packets")?.into(),
+            lost_packets: count("lost_packets")?.into(),
+            timeouts: count("timeouts")?.into(),
+            spurious_losses: count("spurious")?.into(),
+            ..SenderCounters::UNKNOWN
+        },
         cwnd: bytes("cwnd")?,
         ssthresh: bytes("ssthresh")?,
         in_flight: bytes("in_flight")?,

@@ -31,12 +31,13 @@ fn run(name: &str, crypto: Crypto, pacing: bool, congestion: &Congestion, total:
     p.run_until(Duration::from_secs(100), Pair::is_settled);
     let seconds = start.elapsed().as_secs_f64();
     let stats = p.ends[CLIENT].stats();
+    let sent = stats.sender.sent_packets.get().unwrap_or(0);
     println!(
         "{name:12} {:8.0} data packets/s, {:.2} s wall, {:.0} Mbit/s virtual, {} lost",
-        stats.sent_packets as f64 / seconds,
+        sent as f64 / seconds,
         seconds,
         total as f64 * 8.0 / (p.now - gargalo_units::Instant::ZERO).as_secs_f64() / 1e6,
-        stats.lost_packets
+        stats.sender.lost_packets
     );
 }
 

@@ -31,9 +31,7 @@ pub use realm::{Realm, Session};
 pub use stack::{Features, Implementation, Stack, own_name};
 pub use stacks::{NOQ, Stacks};
 pub use tls::{ALPN, SERVER_NAME};
-pub use types::{
-    Chunk, Datagram, Event, Init, Known, Notice, PathSnapshot, Snapshot, Stats, StreamId,
-};
+pub use types::{Chunk, Datagram, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId};
 
 /// Why an endpoint cannot be created.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
-use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
+use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate, SenderCounters};
 use rand_pcg::Pcg64;
 
 /// Length of connection IDs, including the one that a client chooses for its server.
@@ -75,57 +75,14 @@ pub enum Event {
 /// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Packets with data or other ack-eliciting content sent (first flights included).
-    pub sent_packets: u64,
-    /// Bytes of stream data sent, retransmissions included.
-    pub sent_bytes: u64,
-    /// Of the packets sent, those with retransmitted stream data.
-    pub retransmitted_packets: u64,
-    /// Packets declared lost.
-    pub lost_packets: u64,
-    /// Probe timeouts that fired (RFC 9002 §6.2).
-    pub timeouts: u64,
-    /// Congestion events undone as spurious.
-    pub spurious: u64,
+    /// What the sender counted.
+    pub sender: SenderCounters,
     /// Congestion Experienced marks on received packets.
     pub ce_marks: u64,
     /// UDP datagrams sent, of any kind.
     pub sent_datagrams: u64,
     /// UDP payload bytes sent.
     pub sent_datagram_bytes: u64,
-    /// Which of them the stack reports; the others are 0.
-    pub known: Known,
-}
-
-/// Which counters a stack reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Whether [`Stats::sent_packets`] is counted.
-    pub sent_packets: bool,
-    /// Payload bytes sent.
-    pub sent_bytes: bool,
-    /// Whether [`Stats::retransmitted_packets`] is counted.
-    pub retransmitted_packets: bool,
-    /// Packets declared lost.
-    pub lost_packets: bool,
-    /// Retransmission or probe timeouts.
-    pub timeouts: bool,
-    /// Congestion events undone as spurious.
-    pub spurious: bool,
-}
-
-impl Default for Known {
-    /// All of them.
-    fn default() -> Self {
-        Self {
-            sent_packets: true,
-            sent_bytes: true,
-            retransmitted_packets: true,
-            lost_packets: true,
-            timeouts: true,
-            spurious: true,
-        }
-    }
 }
 
 /// The state of a path's sender.
@@ -160,16 +117,8 @@ pub struct PathSnapshot {
     pub opened: Instant,
     /// When it was abandoned; `None`: not before the end of the connection.
     pub closed: Option<Instant>,
-    /// Packets with stream data sent.
-    pub sent_packets: u64,
-    /// Bytes of stream data sent, retransmissions included.
-    pub sent_bytes: u64,
-    /// Of those packets, retransmissions, whatever path the data was first sent on.
-    pub retransmitted_packets: u64,
-    /// Packets declared lost, of any content.
-    pub lost_packets: u64,
-    /// Probe timeouts that fired (RFC 9002 §6.2).
-    pub timeouts: u64,
+    /// What its sender counted.
+    pub counters: SenderCounters,
     /// Bytes of stream data received first on this path.
     pub received_bytes: u64,
     /// State of the path's sender.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use gargalo_flow::{Group as Totals, Outcome};
 use gargalo_trace::Quantiles;
-use gargalo_units::Duration;
+use gargalo_units::{Duration, SenderCounters};
 use serde_json::{Map, Value as Json, json};
 
 use crate::resolved::{Group, Loaded, Rest, Scenario};
@@ -178,15 +178,14 @@ fn group(scenario: &Scenario, c: &Counted<'_>) -> Json {
         "sent_bps": c.per_second(t.inside.sent.forward as f64),
         "returned_bps": c.per_second(t.inside.sent.reverse as f64),
         "goodput_bps": c.per_second(t.inside.delivered as f64),
-        "offered_bytes": t.offered,
+        "offered_bytes": t.offered.get(),
         "delivered_bytes": t.delivered,
-        "sent_packets": t.sent_packets,
-        "retransmitted_packets": t.retransmitted_packets,
-        "lost_packets": t.lost_packets,
-        "timeouts": t.timeouts,
         "ce_marks": t.ce_marks,
     });
     if let Some(map) = out.as_object_mut() {
+        for (counter, count) in SenderCounters::DECLARED.iter().zip(t.counters.counts()) {
+            map.insert(counter.name.to_owned(), json!(count.get()));
+        }
         let udp = c.spec.congestion.is_empty();
         quantiles(if udp { "delay" } else { "rtt" }, &t.rtt, map);
         quantiles("completion", &t.completion, map);

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gargalo_flow::{Counts, FlowResult, Known, LinkResult, Outcome};
+use gargalo_flow::{FlowResult, LinkResult, Outcome};
 use gargalo_trace::stats;
+use gargalo_units::{Count, SenderCounters};
 use gargalo_workload::AppResult;
 use serde_json::{Value as Json, json};
 
@@ -12,9 +13,10 @@ use crate::objects::{self, Completion};
 use crate::resolved::{Scenario, Transport};
 
 /// A share of packets; null if it is not known, or nothing was sent.
-fn share(part: Option<u64>, sent: Option<u64>) -> Json {
-    let sent = sent.filter(|n| *n > 0);
-    let share = part.zip(sent).map(|(part, sent)| part as f64 / sent as f64);
+fn share(part: Count, sent: Count) -> Json {
+    let sent = sent.get().filter(|n| *n > 0);
+    let both = part.get().zip(sent);
+    let share = both.map(|(part, sent)| part as f64 / sent as f64);
     share.map_or(Json::Null, Json::from)
 }
 
@@ -161,15 +163,9 @@ fn summary(out: &Outcome) -> Json {
             _ => Some(l),
         },
     );
-    // A sum without the packets of a stack that does not tell would be wrong.
-    let sum = |known: fn(&Known) -> bool, packets: fn(&Counts) -> u64| -> Option<u64> {
-        let all = out.flows.iter();
-        all.map(|f| known(&f.known).then(|| packets(&f.inside)))
-            .sum()
-    };
-    let sent = sum(|k| k.sent_packets, |c| c.sent_packets);
-    let lost = sum(|k| k.lost_packets, |c| c.lost_packets);
-    let again = sum(|k| k.retransmitted_packets, |c| c.retransmitted_packets);
+    let mut sums = SenderCounters::default();
+    out.flows.iter().for_each(|f| sums += f.inside.sender);
+    let sent = sums.sent_packets;
     let mut times: Vec<f64> = out
         .flows
         .iter()
@@ -191,8 +187,8 @@ fn summary(out: &Outcome) -> Json {
         "queue_delay_p50_s": bottleneck.map(|l| l.queue_delay.percentile(50.0).decimal_secs()),
         "queue_delay_p95_s": bottleneck.map(|l| l.queue_delay.percentile(95.0).decimal_secs()),
         "queue_delay_p99_s": bottleneck.map(|l| l.queue_delay.percentile(99.0).decimal_secs()),
-        "loss_rate": share(lost, sent),
-        "retransmission_rate": share(again, sent),
+        "loss_rate": share(sums.lost_packets, sent),
+        "retransmission_rate": share(sums.retransmitted_packets, sent),
         "completed_flows": completed,
         "completion_p50_s": p50,
         "completion_p95_s": p95,

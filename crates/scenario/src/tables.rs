@@ -49,7 +49,6 @@ fn flow_row<'a>(
         Some(t) if t.workload.is_asked_for() => (f.hosts.1, f.hosts.0),
         _ => f.hosts,
     };
-    let known = f.known;
     let mut row = FlowRow {
         id: f.id,
         label: &f.label,
@@ -66,14 +65,8 @@ fn flow_row<'a>(
         delivered: f.delivered,
         measured: Bytes::new(f.inside.delivered),
         goodput: out.goodput(f),
-        throughput: out.throughput(f).filter(|_| known.sent_bytes),
-        sent_packets: known.sent_packets.then_some(f.sent_packets),
-        retransmitted_packets: known
-            .retransmitted_packets
-            .then_some(f.retransmitted_packets),
-        lost_packets: known.lost_packets.then_some(f.lost_packets),
-        timeouts: known.timeouts.then_some(f.timeouts),
-        spurious_losses: known.spurious.then_some(f.spurious_losses),
+        throughput: out.throughput(f),
+        counters: f.counters,
         ce_marks: f.ce_marks,
         verified: scenario.record.verify.then_some(!f.corrupted),
         failure: f.failure.as_deref(),

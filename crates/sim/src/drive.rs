@@ -508,7 +508,7 @@ fn result(mut flow: Flow, now: Instant, window: &Window) -> FlowResult {
         start: flow.start,
         end: now,
         now,
-        totals: flow.totals(),
+        counters: flow.counters(),
         wire: flow.wire(),
         multipath,
     };

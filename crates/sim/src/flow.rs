@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use gargalo_flow::{Conversation, FlowSample, FlowSpec, MisbehavingReceiver, Totals};
+use gargalo_flow::{Conversation, FlowSample, FlowSpec, MisbehavingReceiver};
 use gargalo_tcp::{self as tcp, State};
-use gargalo_units::{Bytes, Ecn, Instant};
+use gargalo_units::{Bytes, Ecn, Instant, SenderCounters};
 
 use crate::mptcp::MptcpSide;
 use crate::net::Net;
@@ -109,12 +109,12 @@ impl End {
         }
     }
 
-    /// Counters of its stack as a sender.
-    pub(crate) fn totals(&mut self) -> Totals {
+    /// What its stack has counted as a sender.
+    pub(crate) fn counters(&mut self) -> SenderCounters {
         match self {
-            Self::Tcp(e) => e.stats().into(),
-            Self::Mptcp(m) => m.connection.stats().tcp.into(),
-            Self::Quic(q) => q.end.endpoint.stats().into(),
+            Self::Tcp(e) => e.stats().sender,
+            Self::Mptcp(m) => m.connection.stats().tcp.sender,
+            Self::Quic(q) => q.end.endpoint.stats().sender,
         }
     }
 }
@@ -215,13 +215,10 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Counters of its sender's stack; none over UDP.
-    pub(crate) fn totals(&mut self) -> Totals {
+    /// What its sender's stack has counted; nothing over UDP.
+    pub(crate) fn counters(&mut self) -> SenderCounters {
         let sender = &mut self.sides[self.talk.sender()];
-        sender
-            .end
-            .as_mut()
-            .map_or_else(Totals::default, End::totals)
+        sender.end.as_mut().map(End::counters).unwrap_or_default()
     }
 
     /// Bytes that both hosts have put on the wire: in the direction of the data, and in the opposite direction.

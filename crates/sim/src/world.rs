@@ -419,8 +419,8 @@ impl World {
         self.count_lost_datagrams();
         for (_, flow) in self.flows.iter_mut() {
             paths::mark(flow, at, edge);
-            let (totals, wire) = (flow.totals(), flow.wire());
-            flow.talk.mark(edge, &totals, wire);
+            let (counters, wire) = (flow.counters(), flow.wire());
+            flow.talk.mark(edge, counters, wire);
         }
         self.groups.iter_mut().for_each(|g| g.mark(edge));
         self.recorder.mark(edge, at, &mut self.net);

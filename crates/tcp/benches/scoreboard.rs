@@ -243,7 +243,7 @@ fn acknowledgements(c: &mut Criterion) {
         let stats = bench.end.stats();
         println!(
             "  lost {} resent {} timeouts {}",
-            stats.lost_packets, stats.retransmitted_packets, stats.timeouts
+            stats.sender.lost_packets, stats.sender.retransmitted_packets, stats.sender.timeouts
         );
     }
     group.finish();

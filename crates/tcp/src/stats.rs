@@ -1,24 +1,10 @@
-use gargalo_units::{Bytes, Duration, Rate};
+use gargalo_units::{Bytes, Duration, Rate, SenderCounters};
 
 /// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Data packets sent, retransmissions included.
-    pub sent_packets: u64,
-    /// Payload bytes sent, retransmissions included.
-    pub sent_bytes: u64,
-    /// Data packets that were retransmissions.
-    pub retransmitted_packets: u64,
-    /// Transmissions marked lost, each counted once even if the mark was undone and set again: never more than were
-    /// sent.
-    pub lost_packets: u64,
-    /// Expirations of the retransmission timer (RFC 6298 §5) with data in flight.
-    pub timeouts: u64,
-    /// Congestion events undone as spurious.
-    pub spurious: u64,
-    /// Duplicate acknowledgements received: without data, for a segment that is acknowledged already, while others are in
-    /// flight (RFC 5681 §2), whether they report SACK blocks or not.
-    pub duplicate_acks: u64,
+    /// What its sender counted.
+    pub sender: SenderCounters,
     /// Segments of any kind sent.
     pub sent_segments: u64,
     /// Segments of any kind received.

@@ -3,7 +3,7 @@
 //! The macro below generates from each definition a row type, the [`Schema`] for files and the reference page, and
 //! the code that appends a row. Columns use SI units; the unit is in the name.
 
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Bytes, Count, Counter, Duration, Instant, Rate, SenderCounters};
 
 use crate::table::{Buffer, Cell, Kind};
 pub use crate::table::{Column, Schema, Type};
@@ -14,28 +14,101 @@ macro_rules! row {
     ($row:ident, $lifetime:lifetime, $text:lifetime) => { $row<$lifetime> };
 }
 
+/// The columns of a field: one, or those of the counters that are named.
+macro_rules! columns {
+    ($ty:ty, $doc:expr, each [$($counter:ident),+]) => {
+        &[$( Column::of(<$ty>::DECLARED, stringify!($counter)) ),+]
+    };
+    ($ty:ty, $doc:expr, $column:literal [$unit:literal]) => {
+        &[Column {
+            name: $column,
+            ty: <$ty as Cell>::TYPE,
+            nullable: <$ty as Cell>::NULLABLE,
+            unit: $unit,
+            doc: $doc,
+        }]
+    };
+}
+
+/// Appends the value of a field, or those of the counters that are named.
+macro_rules! push {
+    ($columns:ident, $value:expr, each [$($counter:ident),+]) => {
+        $( if let Some(c) = $columns.next() { $value.$counter.push(c); } )+
+    };
+    ($columns:ident, $value:expr, $column:literal $unit:tt) => {
+        if let Some(c) = $columns.next() { $value.push(c); }
+    };
+}
+
+impl Column {
+    /// The column of the counter with this name.
+    const fn of(declared: &[Counter], name: &str) -> Self {
+        let mut i = 0;
+        while !is_same(declared[i].name, name) {
+            i += 1;
+        }
+        Self {
+            name: declared[i].name,
+            ty: <Count as Cell>::TYPE,
+            nullable: <Count as Cell>::NULLABLE,
+            unit: declared[i].unit,
+            doc: declared[i].doc,
+        }
+    }
+}
+
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+const fn number_of(fields: &[&[Column]]) -> usize {
+    let (mut n, mut i) = (0, 0);
+    while i < fields.len() {
+        n += fields[i].len();
+        i += 1;
+    }
+    n
+}
+
+/// The columns of all fields in one array.
+const fn joined<const N: usize>(fields: &[&[Column]]) -> [Column; N] {
+    let mut all = [fields[0][0]; N];
+    let (mut n, mut i) = (0, 0);
+    while i < fields.len() {
+        let mut j = 0;
+        while j < fields[i].len() {
+            all[n] = fields[i][j];
+            (n, j) = (n + 1, j + 1);
+        }
+        i += 1;
+    }
+    all
+}
+
 macro_rules! tables {
     ($(
         $(#[doc = $doc:literal])+
         $kind:ident($name:literal): $row:ident$(<$text:lifetime>)? {
-            $( $(#[doc = $column_doc:literal])+ $field:ident: $ty:ty => $column:literal [$unit:literal], )+
+            $( $(#[doc = $field_doc:literal])+ $field:ident: $ty:ty => $column:tt $unit:tt, )+
         }
     )+) => {
         $(
             $(#[doc = $doc])+
             #[derive(Clone, Copy, Debug, Default, PartialEq)]
             pub struct $row$(<$text>)? {
-                $( $(#[doc = $column_doc])+ pub $field: $ty, )+
+                $( $(#[doc = $field_doc])+ pub $field: $ty, )+
             }
 
             impl$(<$text>)? $row$(<$text>)? {
-                const COLUMNS: &'static [Column] = &[$( Column {
-                    name: $column,
-                    ty: <$ty as Cell>::TYPE,
-                    nullable: <$ty as Cell>::NULLABLE,
-                    unit: $unit,
-                    doc: concat!($($column_doc),+),
-                } ),+];
+                const FIELDS: &'static [&'static [Column]] =
+                    &[$( columns!($ty, concat!($($field_doc),+), $column $unit) ),+];
+                const COLUMNS: &'static [Column] =
+                    &joined::<{ number_of($row::FIELDS) }>(Self::FIELDS);
             }
 
             #[doc = concat!("The table `", $name, "`, for [`Table`](crate::Table).")]
@@ -52,7 +125,7 @@ macro_rules! tables {
                 #[inline]
                 fn push(row: &Self::Row<'_>, columns: &mut [Buffer]) {
                     let mut columns = columns.iter_mut();
-                    $( if let Some(c) = columns.next() { row.$field.push(c); } )+
+                    $( push!(columns, row.$field, $column $unit); )+
                 }
             }
         )+
@@ -100,18 +173,8 @@ tables! {
         goodput: Option<Rate> => "goodput_bps" ["bit/s"],
         /// Payload sent in the measured window, with retransmissions and without headers.
         throughput: Option<Rate> => "throughput_bps" ["bit/s"],
-        /// Data packets sent, retransmissions included; over QUIC all ack-eliciting packets, those of the handshake
-        /// too. This and the next four columns are missing where the sender's stack does not report them.
-        sent_packets: Option<u64> => "sent_packets" ["packet"],
-        /// Of those, retransmissions of data.
-        retransmitted_packets: Option<u64> => "retransmitted_packets" ["packet"],
-        /// Packets that the sender declared lost; UDP: packets that the network dropped or, in the lab, that did
-        /// not arrive.
-        lost_packets: Option<u64> => "lost_packets" ["packet"],
-        /// Retransmission timeouts; QUIC: probe timeouts.
-        timeouts: Option<u64> => "timeouts" ["1"],
-        /// Congestion events that turned out to be spurious.
-        spurious_losses: Option<u64> => "spurious_losses" ["1"],
+        /// What its sender counted.
+        counters: SenderCounters => each [sent_packets, retransmitted_packets, lost_packets, timeouts, spurious_losses],
         /// Packets received with a Congestion Experienced mark, at either end; in the lab only data packets.
         ce_marks: u64 => "ce_marks" ["packet"],
         /// Smallest round-trip time that the sender measured in the measured window; missing over UDP. The kernel's
@@ -319,19 +382,10 @@ tables! {
         measured: Bytes => "measured_bytes" ["byte"],
         /// `measured_bytes` over the time that the subflow was open in the measured window; missing if it was not.
         goodput: Option<Rate> => "goodput_bps" ["bit/s"],
-        /// Data packets sent.
-        sent_packets: u64 => "sent_packets" ["packet"],
-        /// Payload of these packets, retransmissions included.
-        sent: Bytes => "sent_bytes" ["byte"],
-        /// Of those packets, retransmissions (MPTCP: on the same subflow).
-        retransmitted_packets: u64 => "retransmitted_packets" ["packet"],
-        /// Packets that the sender declared lost.
-        lost_packets: u64 => "lost_packets" ["packet"],
-        /// Retransmission timeouts; QUIC: probe timeouts.
-        timeouts: u64 => "timeouts" ["1"],
-        /// Duplicate acknowledgements that the sender received (RFC 5681 §2); 0 for QUIC and the kernel's stack, which have no
-        /// such count.
-        duplicate_acks: u64 => "duplicate_acks" ["1"],
+        /// What its sender counted.
+        counters: SenderCounters => each [
+            sent_packets, sent_bytes, retransmitted_packets, lost_packets, timeouts, duplicate_acks
+        ],
         /// Smallest round-trip time that the sender measured in the measured window; for the kernel's stack the
         /// last smoothed one only.
         rtt_min: Option<Duration> => "rtt_min_s" ["s"],
@@ -362,7 +416,7 @@ tables! {
         /// Latest delivery-rate sample.
         delivery_rate: Option<Rate> => "delivery_rate_bps" ["bit/s"],
         /// Payload sent since the start, retransmissions included.
-        sent: Bytes => "sent_bytes" ["byte"],
+        sent: Count => "sent_bytes" ["byte"],
         /// Data received on it since the start.
         delivered: Bytes => "delivered_bytes" ["byte"],
         /// Phase of the congestion control.

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use arrow_array::builder::{
     ArrayBuilder, BooleanBuilder, Float64Builder, LargeStringBuilder, UInt32Builder, UInt64Builder,
 };
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Bytes, Count, Duration, Instant, Rate};
 use serde_json::Value as Json;
 
 /// The type of a column.
@@ -227,6 +227,15 @@ impl<T: Cell> Cell for Option<T> {
             Some(x) => x.push(column),
             None => column.push_null(),
         }
+    }
+}
+
+impl Cell for Count {
+    const TYPE: Type = Type::U64;
+    const NULLABLE: bool = true;
+    #[inline]
+    fn push(self, column: &mut Buffer) {
+        self.get().push(column);
     }
 }
 

@@ -9,6 +9,7 @@
 #[macro_use]
 mod amount;
 mod bytes;
+mod counters;
 mod ecn;
 mod foreign;
 mod nearest;
@@ -19,6 +20,7 @@ mod system;
 mod time;
 
 pub use bytes::Bytes;
+pub use counters::{Count, Counter, SenderCounters};
 pub use ecn::Ecn;
 pub use nearest::nearest;
 pub use parse::ParseError;

@@ -120,7 +120,7 @@ fn a_narrow_path_that_tells_is_found_at_once() {
             assert_eq!(e.mss(), 1400 - if v6 { 72 } else { 52 });
             assert_eq!(w.hosts[from].path_mtu(ids[from]), Some(1400));
             let stats = e.stats();
-            assert_eq!((stats.timeouts, stats.lost_packets), (0, 0));
+            assert_eq!(stats.sender.timeouts + stats.sender.lost_packets, 0);
             assert_eq!(w.hosts[from].stats().too_big, 1);
         }
         assert!(

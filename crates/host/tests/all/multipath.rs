@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::common::multi::*;
 use crate::common::*;
 use gargalo_host::{HostEvent, SocketError, SocketOptions};
-use gargalo_units::{Duration, Instant};
+use gargalo_units::{Count, Duration, Instant};
 
 #[test]
 fn subflows_find_their_connection_and_carry_both_directions() {
@@ -27,12 +27,12 @@ fn subflows_find_their_connection_and_carry_both_directions() {
         assert_eq!(all.len(), usize::from(PATHS));
         for s in &all {
             assert!(
-                s.received_bytes > 100_000 && s.stats.sent_packets > 100,
+                s.received_bytes > 100_000 && s.stats.sender.sent_packets > 100,
                 "{s:?}"
             );
         }
-        let sum: u64 = all.iter().map(|s| s.stats.sent_packets).sum();
-        assert_eq!(host.tcp_stats(id).unwrap().sent_packets, sum);
+        let sum: Count = all.iter().map(|s| s.stats.sender.sent_packets).sum();
+        assert_eq!(host.tcp_stats(id).unwrap().sender.sent_packets, sum);
         assert!(host.endpoint(id).is_none());
         // A join may need a second attempt on a path with losses, nothing else is refused.
         assert_eq!(host.stats().joins_refused, 0);

@@ -11,7 +11,9 @@ use gargalo_flow::{
     AddressChange, CaptureEnds, CaptureSpec, FlowResult, FlowSample, FlowSpec, LinkSpec, MptcpSpec,
     Node, TcpSpec, Topology, TransportSpec,
 };
-use gargalo_lab::multipath::{HostCounters, KernelMptcp, MultipathReport, MultipathSpec};
+use gargalo_lab::multipath::{
+    HostCounters, KernelMptcp, MultipathReport, MultipathSpec, SubflowReport,
+};
 use gargalo_lab::{LabOutcome, LabSpec, Stack};
 use gargalo_link::Strip;
 use gargalo_link::{Delay, LinkConfig, QueueConfig, QueueLimit, RateModel};
@@ -331,8 +333,8 @@ impl Done {
     /// Addresses of `side` that carried data to the peer, with how much.
     pub fn carried(&self, side: usize) -> Vec<(IpAddr, u64)> {
         let all = self.report(side).subflows.iter();
-        all.map(|s| (s.local.ip(), s.result.stats.sent_bytes))
-            .collect()
+        let sent = |s: &SubflowReport| s.result.counters.sent_bytes.get().unwrap();
+        all.map(|s| (s.local.ip(), sent(s))).collect()
     }
 
     fn show(&self, case: &Case) {
@@ -347,7 +349,7 @@ impl Done {
             f.completion.map(Duration::as_secs_f64),
             f.completion
                 .map_or(0.0, |t| self.bytes as f64 * 8e-6 / t.as_secs_f64()),
-            f.retransmitted_packets,
+            f.counters.retransmitted_packets,
             f.failure,
         );
         for r in &self.outcome.multipath {
@@ -357,9 +359,9 @@ impl Done {
                     "    {} > {} sent {} received {} retransmitted {} srtt {:?}",
                     s.local,
                     s.remote,
-                    s.result.stats.sent_bytes,
+                    s.result.counters.sent_bytes,
                     s.received_bytes,
-                    s.result.stats.retransmitted_packets,
+                    s.result.counters.retransmitted_packets,
                     s.result.rtt.summary().map(|r| r.mean)
                 );
             }

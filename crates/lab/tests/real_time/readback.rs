@@ -118,7 +118,7 @@ fn times() {
         assert!((0.8..1.5).contains(&closed), "{report:?}");
         assert_eq!(report.subflows[1 - link].result.closed, None, "{report:?}");
         for s in &report.subflows {
-            assert!(s.result.stats.sent_bytes > 500_000, "{report:?}");
+            assert!(s.result.counters.sent_bytes > 500_000, "{report:?}");
             assert!(s.result.delivered.get() > 300_000, "{report:?}");
         }
     }

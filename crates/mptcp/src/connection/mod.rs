@@ -568,13 +568,7 @@ fn ip(address: SocketAddr) -> IpAddr {
 }
 
 fn add(total: &mut gargalo_tcp::Stats, s: &gargalo_tcp::Stats) {
-    total.sent_packets += s.sent_packets;
-    total.sent_bytes += s.sent_bytes;
-    total.retransmitted_packets += s.retransmitted_packets;
-    total.lost_packets += s.lost_packets;
-    total.timeouts += s.timeouts;
-    total.spurious += s.spurious;
-    total.duplicate_acks += s.duplicate_acks;
+    total.sender += s.sender;
     total.sent_segments += s.sent_segments;
     total.received_segments += s.received_segments;
     total.duplicate_segments += s.duplicate_segments;

@@ -361,8 +361,8 @@ impl Net {
                         s.sender.cwnd,
                         s.sender.in_flight,
                         s.sender.srtt.map(|d| d.as_millis()),
-                        s.stats.lost_packets,
-                        s.stats.timeouts
+                        s.stats.sender.lost_packets,
+                        s.stats.sender.timeouts
                     )
                 })
                 .collect();

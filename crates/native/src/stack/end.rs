@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
 use gargalo_quic::foreign::{Callbacks, Outgoing, Path, Pending, Request, Sender};
 use gargalo_quic::{ALPN, Error, INITIAL_RTT, MAX_STREAMS, SERVER_NAME, StreamId};
-use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
+use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate, SenderCounters};
 
 use super::context::host;
 use super::{Functions, NativeStack, function};
@@ -232,12 +232,15 @@ impl Callbacks for End {
             (f.stats)(stack, &raw mut s);
         });
         Sender {
-            sent_packets: known(s.sent_packets),
-            sent_bytes: known(s.sent_bytes),
-            retransmitted_packets: known(s.retransmitted_packets),
-            lost_packets: known(s.lost_packets),
-            timeouts: known(s.timeouts),
-            spurious: known(s.spurious),
+            counters: SenderCounters {
+                sent_packets: known(s.sent_packets).into(),
+                sent_bytes: known(s.sent_bytes).into(),
+                retransmitted_packets: known(s.retransmitted_packets).into(),
+                lost_packets: known(s.lost_packets).into(),
+                timeouts: known(s.timeouts).into(),
+                spurious_losses: known(s.spurious).into(),
+                ..SenderCounters::UNKNOWN
+            },
             cwnd: known(s.cwnd).map(Size::new),
             ssthresh: known(s.ssthresh).map(Size::new),
             in_flight: known(s.in_flight).map(Size::new),

@@ -170,7 +170,8 @@ impl Stream {
         self.total = self
             .total
             .max(self.written.saturating_sub(endpoint.unsent()));
-        self.retransmitted = endpoint.stats().retransmitted_packets;
+        let counters = endpoint.stats().sender;
+        self.retransmitted = counters.retransmitted_packets.get().unwrap_or(0);
         let s = endpoint.snapshot(now);
         let micros = |d: Option<Duration>| d.map_or(0, Duration::as_micros);
         let headers = if self.remote.is_ipv4() { 40 } else { 60 };

@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use gargalo_units::{Duration, Ecn, Instant};
+use gargalo_units::{Duration, Ecn, Instant, SenderCounters};
 use noq_proto::{Connection, ConnectionHandle, FourTuple, PathId, Side, VarInt};
 use rand_pcg::Pcg64;
 
@@ -23,9 +23,7 @@ use crate::crypto::Meter;
 use crate::qlog::Trace;
 use crate::realm::Timeline;
 use crate::tls::{Clock, SERVER_NAME, Secrets, random};
-use crate::types::{
-    Chunk, Datagram, Event, Init, Known, Notice, PathSnapshot, Snapshot, Stats, StreamId,
-};
+use crate::types::{Chunk, Datagram, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId};
 use crate::{Config, Congestion, Error, Realm, Stack};
 use probes::Probes;
 use setup::Parts;
@@ -380,16 +378,18 @@ impl Stack for Endpoint {
             .map_or(0, |(_, connection)| connection.stats().lost_packets);
         let data = self.meter.total();
         Stats {
-            sent_packets: self.report.sent_packets(),
-            sent_bytes: data.bytes,
-            retransmitted_packets: data.repeating_packets,
-            lost_packets: lost,
-            timeouts: self.probes.timeouts(),
-            spurious: self.report.spurious(),
+            sender: SenderCounters {
+                sent_packets: self.report.sent_packets().into(),
+                sent_bytes: data.bytes.into(),
+                retransmitted_packets: data.repeating_packets.into(),
+                lost_packets: lost.into(),
+                timeouts: self.probes.timeouts().into(),
+                spurious_losses: self.report.spurious().into(),
+                ..SenderCounters::UNKNOWN
+            },
             ce_marks: self.ce_marks,
             sent_datagrams: self.sent_datagrams,
             sent_datagram_bytes: self.sent_datagram_bytes,
-            known: Known::default(),
         }
     }
 

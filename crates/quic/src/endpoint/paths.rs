@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gargalo_units::Instant;
+use gargalo_units::{Instant, SenderCounters};
 use noq_proto::{Connection, FourTuple, PathError, PathEvent, PathId, PathStatus};
 
 use super::Endpoint;
@@ -84,11 +84,14 @@ impl Endpoint {
                 remote: k.addresses.remote(),
                 opened: k.opened,
                 closed: k.closed,
-                sent_packets: data.packets,
-                sent_bytes: data.bytes,
-                retransmitted_packets: data.repeating_packets,
-                lost_packets: k.lost.or(lost).unwrap_or(0),
-                timeouts: probes.timeouts_of(k.id),
+                counters: SenderCounters {
+                    sent_packets: data.packets.into(),
+                    sent_bytes: data.bytes.into(),
+                    retransmitted_packets: data.repeating_packets.into(),
+                    lost_packets: k.lost.or(lost).into(),
+                    timeouts: probes.timeouts_of(k.id).into(),
+                    ..SenderCounters::UNKNOWN
+                },
                 received_bytes: data.received_bytes,
                 sender: k.report.snapshot(),
             }

@@ -7,7 +7,7 @@ use gargalo_units::{Bytes as Size, Duration, Ecn, Instant};
 
 use super::{About, Callbacks, Outgoing, Path, Request, Sender};
 use crate::unsent::Unsent;
-use crate::{Chunk, Datagram, Event, Known, Notice, Snapshot, Stack, Stats, StreamId};
+use crate::{Chunk, Datagram, Event, Notice, Snapshot, Stack, Stats, StreamId};
 
 /// Datagrams in one instant, and timers in a row that are not later than the present, before a stack counts as one that
 /// never ends.
@@ -95,20 +95,11 @@ impl<C: Callbacks> Foreign<C> {
     /// Whether counters after the end are not those of the connection: they are missing or less than before, or 0 although
     /// packets were sent.
     fn has_discarded(&self, now: &Sender) -> bool {
-        let counters = |s: &Sender| {
-            [
-                s.sent_packets,
-                s.sent_bytes,
-                s.retransmitted_packets,
-                s.lost_packets,
-                s.timeouts,
-                s.spurious,
-            ]
-        };
+        let before = self.last.counters.counts();
         // A missing one is less than any.
-        let before = counters(&self.last).into_iter();
-        before.zip(counters(now)).any(|(was, is)| is < was)
-            || (self.sent_datagrams > 0 && now.sent_packets == Some(0))
+        let mut both = before.zip(now.counters.counts());
+        both.any(|(was, is)| is.get() < was.get())
+            || (self.sent_datagrams > 0 && now.counters.sent_packets == 0)
     }
 
     fn can_write(&self) -> bool {
@@ -318,25 +309,11 @@ impl<C: Callbacks> Stack for Foreign<C> {
     }
 
     fn stats(&mut self) -> Stats {
-        let s = self.sender();
         Stats {
-            sent_packets: s.sent_packets.unwrap_or(0),
-            sent_bytes: s.sent_bytes.unwrap_or(0),
-            retransmitted_packets: s.retransmitted_packets.unwrap_or(0),
-            lost_packets: s.lost_packets.unwrap_or(0),
-            timeouts: s.timeouts.unwrap_or(0),
-            spurious: s.spurious.unwrap_or(0),
+            sender: self.sender().counters,
             ce_marks: self.ce_marks,
             sent_datagrams: self.sent_datagrams,
             sent_datagram_bytes: self.sent_datagram_bytes,
-            known: Known {
-                sent_packets: s.sent_packets.is_some(),
-                sent_bytes: s.sent_bytes.is_some(),
-                retransmitted_packets: s.retransmitted_packets.is_some(),
-                lost_packets: s.lost_packets.is_some(),
-                timeouts: s.timeouts.is_some(),
-                spurious: s.spurious.is_some(),
-            },
         }
     }
 

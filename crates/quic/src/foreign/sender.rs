@@ -1,22 +1,12 @@
 //! What a foreign stack reports of its sender.
 
-use gargalo_units::{Bytes as Size, Duration, Rate};
+use gargalo_units::{Bytes as Size, Duration, Rate, SenderCounters};
 
 /// Counters and state of a sender; `None` where the stack does not report it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sender {
-    /// Ack-eliciting packets sent.
-    pub sent_packets: Option<u64>,
-    /// Stream data sent, retransmissions included, in bytes.
-    pub sent_bytes: Option<u64>,
-    /// Packets with stream data that was sent before.
-    pub retransmitted_packets: Option<u64>,
-    /// Packets declared lost.
-    pub lost_packets: Option<u64>,
-    /// Probe timeouts (RFC 9002 §6.2).
-    pub timeouts: Option<u64>,
-    /// Losses found to be spurious.
-    pub spurious: Option<u64>,
+    /// What it counted.
+    pub counters: SenderCounters,
     /// Congestion window, in bytes.
     pub cwnd: Option<Size>,
     /// Slow-start threshold; `None` also while it is infinite.

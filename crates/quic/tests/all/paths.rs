@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use crate::pair::{CLIENT, Link, Pair, SERVER, addr, ours, pair};
-use gargalo_quic::{Config, Crypto, Event, PathSnapshot, Stack};
+use gargalo_quic::{Config, Crypto, Event, Stack};
 use gargalo_settings::Switch;
-use gargalo_units::{Duration, Instant};
+use gargalo_units::{Duration, Instant, SenderCounters};
 
 fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
@@ -118,10 +118,15 @@ fn paths_that_differ_fill_the_window_and_no_more() {
         p.poke();
         let mut most = 0;
         p.run_until(Duration::from_secs(120), |p| {
-            let sent = p.ends[CLIENT].stats();
-            let repeated: u64 = sent.retransmitted_packets * 1500;
+            let sent = p.ends[CLIENT].stats().sender;
+            let repeated = sent.retransmitted_packets.get().unwrap() * 1500;
             let read: u64 = p.apps[SERVER].read.values().sum();
-            most = most.max(sent.sent_bytes.saturating_sub(read + repeated));
+            most = most.max(
+                sent.sent_bytes
+                    .get()
+                    .unwrap()
+                    .saturating_sub(read + repeated),
+            );
             p.is_settled()
         });
         assert_eq!(p.apps[SERVER].read.values().sum::<u64>(), size);
@@ -143,18 +148,19 @@ fn check_paths(p: &mut Pair) {
         assert_eq!((a.id, b.id), (i as u32, i as u32));
         assert_eq!(a.local, b.remote.ip());
         assert_eq!(a.remote.ip(), b.local);
-        assert!(a.sent_bytes >= b.received_bytes && b.received_bytes > 1_000_000);
+        assert!(a.counters.sent_bytes >= b.received_bytes && b.received_bytes > 1_000_000);
         assert!(a.sender.cwnd.get() > 12_000 && a.sender.srtt.is_some());
         assert_eq!(a.closed, None);
     }
     assert!(near[0].opened < near[1].opened);
     assert_ne!(near[0].sender, near[1].sender);
-    let sum = |of: &dyn Fn(&PathSnapshot) -> u64| near.iter().map(of).sum::<u64>();
-    assert_eq!(sum(&|p| p.sent_bytes), stats.sent_bytes);
-    assert_eq!(sum(&|p| p.lost_packets), stats.lost_packets);
-    assert_eq!(sum(&|p| p.timeouts), stats.timeouts);
+    let mut sum = SenderCounters::default();
+    near.iter().for_each(|p| sum += p.counters);
+    assert_eq!(sum.sent_bytes, stats.sender.sent_bytes);
+    assert_eq!(sum.lost_packets, stats.sender.lost_packets);
+    assert_eq!(sum.timeouts, stats.sender.timeouts);
     assert_eq!(
-        sum(&|p| p.retransmitted_packets),
-        stats.retransmitted_packets
+        sum.retransmitted_packets,
+        stats.sender.retransmitted_packets
     );
 }

@@ -216,7 +216,7 @@ fn traces_have_the_form_that_qvis_reads() {
             assert!(side == SERVER || names.contains("recovery:packet_lost"));
             let stats = p.ends[side].stats();
             assert_eq!(sent, stats.sent_datagram_bytes);
-            assert_eq!(stream_bytes, stats.sent_bytes);
+            assert_eq!(stats.sender.sent_bytes, stream_bytes);
         }
         let (again, _) = traced(crypto, &congestion);
         assert_eq!(texts, again);

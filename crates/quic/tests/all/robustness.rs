@@ -3,7 +3,7 @@
 use crate::pair::{CLIENT, Link, Pair, SERVER, addr, ours, pair};
 use bytes::BytesMut;
 use gargalo_quic::{Config, Crypto, Event, Stack};
-use gargalo_units::{Duration, Ecn, Instant};
+use gargalo_units::{Count, Duration, Ecn, Instant};
 use proptest::prelude::*;
 use rand::{Rng, RngExt};
 
@@ -107,7 +107,7 @@ fn handshakes_survive_heavy_loss() {
         idle_timeout: Duration::from_secs(86_400),
         ..Config::default()
     };
-    let mut timeouts = 0;
+    let mut timeouts = Count::default();
     for seed in 0..40 {
         let mut link = Link::new(20, 10);
         link.loss = 0.3;
@@ -115,7 +115,7 @@ fn handshakes_survive_heavy_loss() {
         p.apps[CLIENT].to_send = vec![5_000];
         p.run_until(Duration::from_secs(300), Pair::is_settled);
         assert_eq!(p.apps[SERVER].read.values().sum::<u64>(), 5_000);
-        timeouts += p.ends[CLIENT].stats().timeouts;
+        timeouts += p.ends[CLIENT].stats().sender.timeouts;
     }
     assert!(timeouts > 20, "{timeouts}");
 }
@@ -127,7 +127,7 @@ fn probe_timeouts_are_counted() {
     let mut p = pair(1, &config, &ours("cubic"), Link::new(20, 10));
     p.run_until(Duration::from_secs(1), |p| !p.events[CLIENT].is_empty());
     p.apps[CLIENT].to_send = vec![8_000];
-    assert_eq!(p.ends[CLIENT].stats().timeouts, 0);
+    assert_eq!(p.ends[CLIENT].stats().sender.timeouts, 0);
     let blind = p.now + Duration::from_millis(40);
     let now = std::rc::Rc::new(std::cell::Cell::new(p.now));
     let seen = now.clone();
@@ -137,11 +137,12 @@ fn probe_timeouts_are_counted() {
         p.is_settled()
     });
     let stats = p.ends[CLIENT].stats();
-    assert!((1..=3).contains(&stats.timeouts), "{stats:?}");
+    let timeouts = stats.sender.timeouts.get().unwrap();
+    assert!((1..=3).contains(&timeouts), "{stats:?}");
     let notices: Vec<_> = std::iter::from_fn(|| p.ends[CLIENT].poll_notice())
         .filter(|n| n.kind == "timeout")
         .collect();
-    assert_eq!(notices.len() as u64, stats.timeouts);
+    assert_eq!(notices.len() as u64, timeouts);
 }
 
 #[test]

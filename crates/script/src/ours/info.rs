@@ -21,9 +21,9 @@ impl Ours {
                 (bytes as i64 + mss - 1) / mss
             }
             "notsent_bytes" => endpoint.unsent() as i64,
-            "total_retrans" => stats.retransmitted_packets as i64,
-            "bytes_sent" => stats.sent_bytes as i64,
-            "data_segs_out" => stats.sent_packets as i64,
+            "total_retrans" => stats.sender.retransmitted_packets.get()? as i64,
+            "bytes_sent" => stats.sender.sent_bytes.get()? as i64,
+            "data_segs_out" => stats.sender.sent_packets.get()? as i64,
             "segs_out" => stats.sent_segments as i64,
             "segs_in" => stats.received_segments as i64,
             "snd_wnd" => endpoint.peer_window() as i64,

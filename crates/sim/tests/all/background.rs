@@ -257,7 +257,7 @@ fn what_is_planned_is_sent(tls: Option<Tls>) {
         assert!(out.flows.is_empty());
         let ratio = |a: u64, b: u64| a as f64 / b as f64;
         let (planned, sent) = (g.planned, g.sent);
-        if g.retransmitted_packets == Some(0) {
+        if g.counters.retransmitted_packets == 0 {
             assert!(
                 (ratio(sent.forward, planned.forward) - 1.0).abs() < 0.005,
                 "{model:?}: {sent:?} {planned:?}"
@@ -269,7 +269,7 @@ fn what_is_planned_is_sent(tls: Option<Tls>) {
         );
         let asked = g.offer.asked.unwrap();
         assert!((planned.forward as f64 / asked - 1.0).abs() < 0.005);
-        assert_eq!(g.delivered, g.offered, "{model:?}");
+        assert_eq!(g.offered, g.delivered, "{model:?}");
         if let Model::Web(_) = model {
             assert_eq!(g.page_time.count(), g.pages);
         }

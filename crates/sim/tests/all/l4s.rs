@@ -91,7 +91,7 @@ fn prague_and_cubic_share_and_each_has_its_delay() {
             assert!(prague + cubic > 0.9 * mbps as f64, "{place}");
             assert!(low < 1.7, "{place}");
             assert!((8.0..20.0).contains(&high), "{place}");
-            assert_eq!(out.flows[0].retransmitted_packets, 0, "{place}");
+            assert_eq!(out.flows[0].counters.retransmitted_packets, 0, "{place}");
         }
     }
 }

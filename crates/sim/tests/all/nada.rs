@@ -81,7 +81,7 @@ fn alone_it_uses_the_link_and_keeps_the_queue_short() {
     eprintln!("{got:.0} kbit/s, queue {median:.1} and {high:.1} ms");
     assert!((800.0..1000.0).contains(&got), "{got} kbit/s");
     assert!(median < 60.0 && high < 100.0, "{median} and {high} ms");
-    assert_eq!(out.flows[0].lost_packets, 0);
+    assert_eq!(out.flows[0].counters.lost_packets, 0);
     let Some(AppResult::Media(m)) = &out.flows[0].application else {
         panic!("no media");
     };
@@ -142,5 +142,8 @@ fn lost_reports_are_survived_and_none_at_all_halves_the_rate() {
     assert!(rate(&out, 0, 20.0, 40.0) > 700.0);
     let silent = rate(&out, 0, 50.0, 60.0);
     assert!((130.0..170.0).contains(&silent), "{silent}");
-    assert_eq!(out.flows[0].lost_packets, 0, "reports are no media");
+    assert_eq!(
+        out.flows[0].counters.lost_packets, 0,
+        "reports are no media"
+    );
 }

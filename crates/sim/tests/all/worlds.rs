@@ -195,5 +195,5 @@ fn constant_bit_rate_arrives_at_its_rate() {
     let out = run(simple(link.clone(), link), settings(1, 10.0), flows);
     let rate = out.flows[0].delivered.get() as f64 * 8.0 / 10.0;
     assert!((rate / 4e6 - 1.0).abs() < 0.005, "{rate}");
-    assert_eq!(out.flows[0].lost_packets, 0);
+    assert_eq!(out.flows[0].counters.lost_packets, 0);
 }

@@ -409,16 +409,15 @@ impl Endpoint {
 
     /// Counters since the connection was created.
     pub fn stats(&self) -> Stats {
-        let mut stats = self
-            .sender
-            .as_ref()
-            .map_or_else(Stats::default, |s| s.stats());
-        stats.sent_segments = self.counts.segments_sent;
-        stats.received_segments = self.counts.segments_received;
-        stats.duplicate_segments = self.counts.duplicates;
-        stats.ce_marks = self.ecn.marks();
-        stats.challenges = u64::from(self.counts.challenges);
-        stats
+        let sender = self.sender.as_ref();
+        Stats {
+            sender: sender.map(|s| *s.counters()).unwrap_or_default(),
+            sent_segments: self.counts.segments_sent,
+            received_segments: self.counts.segments_received,
+            duplicate_segments: self.counts.duplicates,
+            ce_marks: self.ecn.marks(),
+            challenges: u64::from(self.counts.challenges),
+        }
     }
 
     /// The state of the sender at `now`; zero or unknown before the connection is open.

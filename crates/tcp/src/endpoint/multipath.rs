@@ -145,13 +145,19 @@ impl Endpoint {
     /// Segments with data that were sent, as in [`Endpoint::stats`].
     #[inline]
     pub fn sent_packets(&self) -> u64 {
-        self.sender.as_ref().map_or(0, |s| s.sent_packets())
+        let sender = self.sender.as_ref();
+        sender
+            .and_then(|s| s.counters().sent_packets.get())
+            .unwrap_or(0)
     }
 
     /// Segments marked lost, as in [`Endpoint::stats`].
     #[inline]
     pub fn lost_packets(&self) -> u64 {
-        self.sender.as_ref().map_or(0, |s| s.lost_packets())
+        let sender = self.sender.as_ref();
+        sender
+            .and_then(|s| s.counters().lost_packets.get())
+            .unwrap_or(0)
     }
 
     /// Whether new data could be sent at `now`, regardless of the peer's window.

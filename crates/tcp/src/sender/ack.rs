@@ -129,7 +129,7 @@ impl Sender {
             delivery.rtt = None; // it was delayed on its way
         }
         if outstanding && facts.pure && facts.ack == before {
-            self.counts.duplicate_acks += 1;
+            self.counters.duplicate_acks += 1;
         }
         self.una = facts.ack.max(self.una);
         self.on_window(facts.window);
@@ -453,7 +453,7 @@ impl Sender {
             bytes += u64::from(s.len);
             self.counts.marks += 1;
             // A transmission is counted as lost once, even if the mark was undone and set again.
-            self.counts.lost_packets += u64::from(!s.was_lost);
+            self.counters.lost_packets += u64::from(!s.was_lost);
             self.sampler.on_lost(len);
             let (controller, path) = self.parts();
             let lost = Lost {

@@ -68,7 +68,7 @@ impl Sender {
             _ => Cause::Loss,
         };
         self.board.unmark_lost();
-        self.counts.spurious += 1;
+        self.counters.spurious_losses += 1;
         let (controller, path) = self.parts();
         controller.on_spurious(&Spurious { now, cause }, &path);
         self.phase = Phase::Open;

@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use gargalo_cc::pacer::{Pacer, rate_of_window};
 use gargalo_cc::rate::RateSampler;
 use gargalo_cc::{Controller, Established, Path, Sibling};
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Bytes, Duration, Instant, Rate, SenderCounters};
 
 use crate::config::{Config, Pacing, Recovery};
 use crate::rtt::RttEstimator;
@@ -171,6 +171,7 @@ pub(crate) struct Sender {
     /// Bytes delivered at the latest congestion event, and between the latest two.
     loss_marks: (u64, u64),
     settings: Settings,
+    counters: SenderCounters,
     counts: Counts,
     notices: VecDeque<Notice>,
     siblings: Vec<Sibling>,
@@ -274,15 +275,8 @@ struct Timers {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    sent_packets: u64,
-    sent_bytes: u64,
-    retransmitted_packets: u64,
-    lost_packets: u64,
     /// Loss marks, including repeated marks of one transmission.
     marks: u64,
-    timeouts: u64,
-    spurious: u64,
-    duplicate_acks: u64,
     retransmitted_bytes: u64,
     delivered_packets: u64,
     delivered_ce_packets: u64,
@@ -345,6 +339,7 @@ impl Sender {
             delivery_app_limited: false,
             loss_marks: (0, 0),
             settings: Settings::new(config),
+            counters: SenderCounters::default(),
             counts: Counts::default(),
             notices: VecDeque::new(),
             siblings: Vec::new(),

@@ -1,12 +1,12 @@
 //! Reports of the sender: counters, its current state, and its view for sibling subflows.
 
 use gargalo_cc::Sibling;
-use gargalo_units::{Bytes, Instant, Rate};
+use gargalo_units::{Bytes, Instant, Rate, SenderCounters};
 
 use super::chrono::Work;
 use super::{Phase, Sender};
 use crate::Activity;
-use crate::stats::{Detail, Snapshot, Stats};
+use crate::stats::{Detail, Snapshot};
 
 impl Sender {
     /// The view of this path for sibling subflows.
@@ -29,30 +29,10 @@ impl Sender {
         }
     }
 
-    /// As in [`Sender::stats`].
+    /// What was counted so far.
     #[inline]
-    pub(crate) fn sent_packets(&self) -> u64 {
-        self.counts.sent_packets
-    }
-
-    /// As in [`Sender::stats`].
-    #[inline]
-    pub(crate) fn lost_packets(&self) -> u64 {
-        self.counts.lost_packets
-    }
-
-    pub(crate) fn stats(&self) -> Stats {
-        let c = &self.counts;
-        Stats {
-            sent_packets: c.sent_packets,
-            sent_bytes: c.sent_bytes,
-            retransmitted_packets: c.retransmitted_packets,
-            lost_packets: c.lost_packets,
-            timeouts: c.timeouts,
-            spurious: c.spurious,
-            duplicate_acks: c.duplicate_acks,
-            ..Stats::default()
-        }
+    pub(crate) fn counters(&self) -> &SenderCounters {
+        &self.counters
     }
 
     pub(crate) fn snapshot(&self, _now: Instant) -> Snapshot {

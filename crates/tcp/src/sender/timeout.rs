@@ -170,7 +170,7 @@ impl Sender {
             self.timers.rto = Instant::MAX;
             return;
         }
-        self.counts.timeouts += 1;
+        self.counters.timeouts += 1;
         self.consecutive_timeouts += 1;
         if self.consecutive_timeouts == 1 {
             self.first_timeout = now;

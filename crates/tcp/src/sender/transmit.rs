@@ -324,7 +324,7 @@ impl Sender {
         let state = self.on_send_again(now, sent.len, pipe, true);
         self.board.resent(index, state);
         self.undo.on_resent(now);
-        self.counts.retransmitted_packets += 1;
+        self.counters.retransmitted_packets += 1;
         self.counts.retransmitted_bytes += u64::from(sent.len - u32::from(sent.fin));
         self.arm_after_send(now, false);
         if sent.start == self.una {
@@ -382,12 +382,12 @@ impl Sender {
         if let Some(rate) = rate {
             self.pacer.set_quantum(self.burst(rate));
         }
-        self.counts.sent_packets += 1;
-        let rate = rate.filter(|_| self.counts.sent_packets >= self.settings.unpaced);
+        self.counters.sent_packets += 1;
+        let rate = rate.filter(|_| self.counters.sent_packets >= self.settings.unpaced);
         self.pacer.on_send(now, bytes, rate);
         self.last_sent = now;
         self.was_app_limited = app_limited;
-        self.counts.sent_bytes += u64::from(len);
+        self.counters.sent_bytes += u64::from(len);
         state
     }
 

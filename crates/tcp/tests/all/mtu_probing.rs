@@ -114,13 +114,16 @@ fn a_lost_probe_is_no_sign_of_congestion() {
         let notes = notes.take();
         assert!(notes.iter().all(|n| n.starts_with("mss")), "{notes:?}");
         let stats = pair.ends[0].stats();
-        assert_eq!((stats.timeouts, stats.lost_packets), (0, 0));
+        assert_eq!(stats.sender.timeouts + stats.sender.lost_packets, 0);
         // What the probes carried was sent again in two segments.
         let probes = pair
             .log
             .iter()
             .filter(|l| l.2.segment.payload.len() > narrow);
-        assert_eq!(stats.retransmitted_packets, 2 * probes.count() as u64);
+        assert_eq!(
+            stats.sender.retransmitted_packets,
+            2 * probes.count() as u64
+        );
     }
 }
 
@@ -156,7 +159,7 @@ fn a_black_hole_is_left_by_smaller_segments_and_searched_upward() {
     transfer(&mut pair, 3_000_000, Duration::from_secs(60));
     let found = pair.ends[0].mss();
     assert!((1192..=1200).contains(&found), "{found}");
-    assert_eq!(pair.ends[0].stats().timeouts, 3);
+    assert_eq!(pair.ends[0].stats().sender.timeouts, 3);
     let (mut pair, _notes) = self::pair(MtuProbing::Off, longer(1200));
     pair.ends[0].write_synthetic(100_000);
     pair.run_for(Duration::from_secs(60));

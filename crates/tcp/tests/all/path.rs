@@ -54,7 +54,7 @@ fn a_resumed_connection_is_like_any_other() {
     pair.run_for(Duration::from_secs(5));
     assert_eq!(pair.content[1], b"from the client");
     assert_eq!(pair.read[0], 300_000);
-    assert_eq!(pair.ends[1].stats().retransmitted_packets, 0);
+    assert_eq!(pair.ends[1].stats().sender.retransmitted_packets, 0);
     for side in [1, 0] {
         pair.ends[side].close(pair.now);
         pair.run_for(ms(50));
@@ -113,7 +113,7 @@ fn a_narrower_path_cuts_what_was_sent_and_what_follows() {
     assert_eq!(pair.ends[0].mss(), 500);
     assert_eq!(pair.read[1], 20_000);
     let stats = pair.ends[0].stats();
-    assert_eq!((stats.timeouts, stats.lost_packets), (0, 0));
+    assert_eq!(stats.sender.timeouts + stats.sender.lost_packets, 0);
     assert!(!pair.ends[0].is_outstanding(first) && !pair.ends[0].is_outstanding(first + 20_000));
     // The MSS may grow again up to the negotiated one, and never falls below the room that options need.
     pair.ends[0].set_mss(now, 9000);

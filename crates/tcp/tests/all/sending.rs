@@ -113,7 +113,7 @@ fn an_overtaken_acknowledgement_reports_blocks() {
     let earlier = acknowledges(&lone, 1, &[(3, 4), (6, 8)]);
     let sent = lone.give(earlier.clone());
     assert_eq!(sent[0], ". 2000:3000 ack 0", "{sent:?}");
-    assert_eq!(lone.end.stats().lost_packets, 2);
+    assert_eq!(lone.end.stats().sender.lost_packets, 2);
     // The same again has no news.
     assert_eq!(lone.give(earlier), [""; 0]);
 }
@@ -143,7 +143,7 @@ fn blocks_of_an_acknowledgement_that_is_too_old_are_not_used() {
     };
     let absurd = at_distance(&lone, 60_001);
     assert_eq!(lone.give(absurd), [". ack 0"], "a challenge");
-    assert_eq!(lone.end.stats().lost_packets, 0);
+    assert_eq!(lone.end.stats().sender.lost_packets, 0);
     let oldest = at_distance(&lone, 60_000);
     assert_eq!(lone.give(oldest)[0], ". 2000:3000 ack 0");
 }

@@ -4,10 +4,8 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use gargalo_flow::FlowSample;
-use gargalo_units::{Bytes, Duration, Instant, Rate};
+use gargalo_units::{Bytes, Duration, Instant, Rate, SenderCounters};
 use nix::libc;
-
-use gargalo_flow::{Known, Totals};
 
 /// The kernel's `TCP_INFINITE_SSTHRESH`: there is no slow-start threshold.
 const INFINITE: u32 = 0x7fff_ffff;
@@ -83,22 +81,17 @@ impl TcpInfo {
         (self.0.tcpi_rtt > 0).then(|| micros(self.0.tcpi_rtt))
     }
 
-    /// The counters of the sender.
-    pub(crate) fn totals(&self) -> Totals {
+    /// What the sender counted.
+    pub(crate) fn counters(&self) -> SenderCounters {
         let i = &self.0;
-        Totals {
-            sent_packets: u64::from(i.tcpi_data_segs_out),
-            sent_bytes: i.tcpi_bytes_sent,
-            retransmitted_packets: u64::from(i.tcpi_total_retrans),
+        let retransmitted = u64::from(i.tcpi_total_retrans).into();
+        SenderCounters {
+            sent_packets: u64::from(i.tcpi_data_segs_out).into(),
+            sent_bytes: i.tcpi_bytes_sent.into(),
+            retransmitted_packets: retransmitted,
             // The kernel does not count loss marks; retransmitted segments are counted as lost.
-            lost_packets: u64::from(i.tcpi_total_retrans),
-            timeouts: 0,
-            spurious: 0,
-            known: Known {
-                timeouts: false,
-                spurious: false,
-                ..Known::default()
-            },
+            lost_packets: retransmitted,
+            ..SenderCounters::UNKNOWN
         }
     }
 

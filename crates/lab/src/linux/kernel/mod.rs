@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use gargalo_flow::{Edge, Totals, Window};
-use gargalo_units::{Duration, Instant};
+use gargalo_flow::{Edge, Window};
+use gargalo_units::{Duration, Instant, SenderCounters};
 use nix::sys::epoll::EpollFlags;
 use socket2::Socket;
 
@@ -450,15 +450,15 @@ impl Driven {
             self.subflows.mark(edge, recorder);
         }
         if let Phase::Open(stream) = &self.phase
-            && let Some((totals, _)) = self.counters(stream)
+            && let Some((counters, _)) = self.counters(stream)
         {
-            flow.count_at(edge, totals);
+            flow.count_at(edge, counters);
         }
         Ok(())
     }
 
     /// The counters of all subflows together, or of the only connection, and the Congestion Experienced marks.
-    fn counters(&self, stream: &KernelStream) -> Option<(Totals, u64)> {
+    fn counters(&self, stream: &KernelStream) -> Option<(SenderCounters, u64)> {
         let own: Vec<&TcpInfo> = self.subflows.infos().collect();
         let only = match own.is_empty() {
             true => TcpInfo::of(stream.socket.as_fd()),
@@ -466,9 +466,9 @@ impl Driven {
         };
         let all = || own.iter().copied().chain(&only);
         all().next()?;
-        let totals = all().map(TcpInfo::totals);
-        let totals = totals.fold(Totals::default(), multipath::add);
-        Some((totals, all().map(TcpInfo::ce_marks).sum()))
+        let mut counters = SenderCounters::default();
+        all().for_each(|subflow| counters += subflow.counters());
+        Some((counters, all().map(TcpInfo::ce_marks).sum()))
     }
 
     /// When subflows are checked next.
@@ -528,8 +528,8 @@ impl Driven {
         };
         let flow = &self.end.flow;
         if self.end.side == flow.sender() {
-            if let Some((totals, marks)) = self.counters(&stream) {
-                flow.count(totals);
+            if let Some((counters, marks)) = self.counters(&stream) {
+                flow.count(counters);
                 flow.marks(marks);
             }
             let names: BTreeSet<&str> = self.subflows.congestion().collect();

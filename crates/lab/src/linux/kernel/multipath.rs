@@ -8,7 +8,6 @@ use nix::libc;
 use socket2::SockAddrStorage;
 
 use super::info::TcpInfo;
-use gargalo_flow::Totals;
 
 const SOL_MPTCP: libc::c_int = 284;
 const MPTCP_INFO: libc::c_int = 1;
@@ -106,18 +105,4 @@ pub(super) fn has_fallen_back(socket: BorrowedFd<'_>) -> bool {
     let known = ask(socket, MPTCP_INFO, &mut info);
     let flags = info[FLAGS..].first_chunk();
     known.is_none() || flags.is_some_and(|b| u32::from_ne_bytes(*b) & FALLBACK != 0)
-}
-
-/// Adds the counters of two subflows.
-pub(super) fn add(a: Totals, b: Totals) -> Totals {
-    Totals {
-        sent_packets: a.sent_packets + b.sent_packets,
-        sent_bytes: a.sent_bytes + b.sent_bytes,
-        retransmitted_packets: a.retransmitted_packets + b.retransmitted_packets,
-        lost_packets: a.lost_packets + b.lost_packets,
-        timeouts: a.timeouts + b.timeouts,
-        spurious: a.spurious + b.spurious,
-        // All are the kernel's.
-        known: b.known,
-    }
 }

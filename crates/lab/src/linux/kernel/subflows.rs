@@ -143,7 +143,7 @@ impl Subflows {
                 in_flight: s.in_flight.unwrap_or_default(),
                 srtt: s.srtt,
                 delivery_rate: s.delivery_rate,
-                sent: Bytes::new(i.totals().sent_bytes),
+                sent: i.counters().sent_bytes,
                 delivered: Bytes::new(i.acknowledged_bytes()),
                 phase: s.phase,
             }
@@ -163,7 +163,6 @@ impl Subflows {
     pub(super) fn reports(&self, recorder: &Recorder) -> Vec<SubflowReport> {
         let one = |(id, s): (usize, &Subflow)| {
             let links = recorder.links_of(s.local, s.remote);
-            let totals = s.info.totals();
             let mut rtt = Quantiles::default();
             s.info.srtt().into_iter().for_each(|t| rtt.record(t));
             SubflowReport {
@@ -174,14 +173,7 @@ impl Subflows {
                     closed: s.closed,
                     backup: s.backup,
                     delivered: Bytes::new(s.info.acknowledged_bytes()),
-                    stats: gargalo_tcp::Stats {
-                        sent_packets: totals.sent_packets,
-                        sent_bytes: totals.sent_bytes,
-                        retransmitted_packets: totals.retransmitted_packets,
-                        lost_packets: totals.lost_packets,
-                        ce_marks: s.info.ce_marks(),
-                        ..gargalo_tcp::Stats::default()
-                    },
+                    counters: s.info.counters(),
                     rtt,
                     marks: s.marks.clone(),
                     ..SubflowResult::opened(id as u32, links, None, s.opened)

@@ -348,7 +348,7 @@ impl Station {
             Phase::Open(id) => {
                 if let Some(stats) = self.host.tcp_stats(id) {
                     if d.end.side == flow.sender() {
-                        flow.count(stats.into());
+                        flow.count(stats.sender);
                     } else {
                         flow.marks(stats.ce_marks);
                     }
@@ -514,7 +514,7 @@ impl engine::Station for Station {
                 continue;
             }
             if let Some(stats) = self.host.tcp_stats(id) {
-                flow.count_at(edge, stats.into());
+                flow.count_at(edge, stats.sender);
             }
             if let Some(connection) = self.host.multipath(id) {
                 d.track.mark(now, connection, edge);

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gargalo_flow::{
     Conversation, Edge, Ending, FlowResult, FlowSample, FlowSpec, MptcpSpec, MultipathResult,
-    QuicSpec, SubflowResult, TcpSpec, Totals, TransportSpec, Window, content,
+    QuicSpec, SubflowResult, TcpSpec, TransportSpec, Window, content,
 };
-use gargalo_units::{Bytes, Duration, Ecn, Instant};
+use gargalo_units::{Bytes, Duration, Ecn, Instant, SenderCounters};
 use gargalo_workload::Datagram;
 use gargalo_workload::wire::WireBytes;
 use rand_pcg::Pcg64;
@@ -62,7 +62,7 @@ struct State {
     /// Number of ends that have closed.
     closed: u8,
     received_datagrams: u64,
-    totals: Totals,
+    counters: SenderCounters,
     reports: Vec<MultipathReport>,
     /// What has arrived on each path of QUIC, and the results of the paths.
     arrived: BTreeMap<u32, u64>,
@@ -122,7 +122,7 @@ impl Flow {
             ended: None,
             closed: 0,
             received_datagrams: 0,
-            totals: Totals::default(),
+            counters: SenderCounters::default(),
             reports: Vec::new(),
             arrived: BTreeMap::new(),
             quic_paths: Vec::new(),
@@ -466,17 +466,17 @@ impl Flow {
         self.state().talk.rtt.record(rtt);
     }
 
-    /// Sets the counters of the sender's stack.
-    pub fn count(&self, totals: Totals) {
-        self.state().totals = totals;
+    /// Sets what the sender's stack has counted.
+    pub fn count(&self, counters: SenderCounters) {
+        self.state().counters = counters;
     }
 
-    /// Sets the counters of the sender's stack at an edge of the measured window.
-    pub fn count_at(&self, edge: Edge, totals: Totals) {
+    /// Sets what the sender's stack had counted at an edge of the measured window.
+    pub fn count_at(&self, edge: Edge, counters: SenderCounters) {
         let mut state = self.state();
-        state.totals = totals;
+        state.counters = counters;
         let sender = state.talk.sender();
-        state.talk.sent_at(edge, &totals, self.wire(sender));
+        state.talk.sent_at(edge, counters, self.wire(sender));
     }
 
     /// Takes the counts at an edge of the measured window.
@@ -485,7 +485,7 @@ impl Flow {
         let state = &mut *guard;
         state.count_lost();
         let sender = state.talk.sender();
-        state.talk.mark(edge, &state.totals, self.wire(sender));
+        state.talk.mark(edge, state.counters, self.wire(sender));
     }
 
     /// Sets the Congestion Experienced marks that the receiver's stack saw.
@@ -534,7 +534,7 @@ impl Flow {
             start: self.spec.start,
             end: state.ended.unwrap_or(now.min(self.stop)),
             now,
-            totals: state.totals,
+            counters: state.counters,
             wire: self.wire(state.talk.sender()),
             multipath,
         };

@@ -205,7 +205,7 @@ impl Quic {
             self.paths.mark(edge, all);
         }
         if let Some(end) = &mut self.end {
-            flow.count_at(edge, end.endpoint.stats().into());
+            flow.count_at(edge, end.endpoint.stats().sender);
         }
     }
 
@@ -224,7 +224,7 @@ impl Quic {
         }
         let Some(end) = &mut self.end else { return };
         if sends {
-            flow.count(end.endpoint.stats().into());
+            flow.count(end.endpoint.stats().sender);
         } else if flow.paths.len() > 1 {
             flow.arrived(arrived(&mut *end.endpoint));
         }

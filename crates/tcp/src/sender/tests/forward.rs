@@ -13,7 +13,7 @@ fn three_segments_below_the_highest_are_lost_however_few_arrived() {
     // Segment 3 alone was reported: 0 is three below it. RFC 6675 waits for three.
     let sent = r.ack(100, 0, &[(3, 4)]);
     assert_eq!(sent[0], "R0");
-    assert_eq!(r.sender.counts.duplicate_acks, 1);
+    assert_eq!(r.sender.counters.duplicate_acks, 1);
     assert_eq!(r.log()[..2], ["lost 1000", "Loss of 10000"]);
     // Segment 6 arrives: 1 to 3 are lost too, of which 3 was reported.
     r.ack(101, 0, &[(6, 7), (3, 4)]);
@@ -75,7 +75,7 @@ fn fewer_than_four_segments_are_sent_again_early() {
     r.write(4);
     r.ack(100, 0, &[(1, 3)]);
     assert_eq!(r.wait().1, ["R0"]);
-    assert_eq!(r.sender.counts.timeouts, 1);
+    assert_eq!(r.sender.counters.timeouts, 1);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn probes_wait_for_ten_milliseconds() {
     let now = r.now.as_nanos() / 1_000_000;
     assert_eq!(r.write(2).len(), 2);
     assert_eq!(r.wait(), (now + 10, vec!["R200".into()]));
-    assert_eq!(r.sender.counts.timeouts, 0);
+    assert_eq!(r.sender.counters.timeouts, 0);
 }
 
 #[test]

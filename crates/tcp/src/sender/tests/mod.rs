@@ -310,7 +310,7 @@ fn rack_sees_the_loss_of_a_retransmission() {
         again.extend(r.ack(t + 100, 0, &[(1, t - 98)]));
     }
     assert!(again.contains(&"R0".to_string()), "{again:?}");
-    assert_eq!(r.sender.counts.timeouts, 0);
+    assert_eq!(r.sender.counters.timeouts, 0);
 }
 
 #[test]
@@ -473,7 +473,7 @@ fn a_spurious_timeout_is_found_by_originals_that_arrive() {
     let sent = r.ack(450, 2, &[]);
     assert_eq!(r.log(), ["spurious", "acked 2000"]);
     assert_eq!(sent, ["4W", "5"], "nothing else was lost");
-    assert_eq!(r.sender.counts.spurious, 1);
+    assert_eq!(r.sender.counters.spurious_losses, 1);
 }
 
 #[test]
@@ -483,7 +483,7 @@ fn the_last_segment_before_a_timeout_is_an_original_too() {
     r.write(20);
     assert_eq!(r.wait().1, ["R0"]);
     r.ack(450, 0, &[(3, 4)]);
-    assert_eq!(r.sender.counts.spurious, 1);
+    assert_eq!(r.sender.counters.spurious_losses, 1);
 }
 
 #[test]
@@ -496,7 +496,7 @@ fn a_real_timeout_is_not_undone() {
     assert_eq!(r.ack(450, 1, &[]), ["4W"]);
     // It overtakes nothing: the rest was lost.
     assert_eq!(r.ack(550, 1, &[(4, 5)]), ["R1"]);
-    assert_eq!(r.sender.counts.spurious, 0);
+    assert_eq!(r.sender.counters.spurious_losses, 0);
 }
 
 #[test]
@@ -508,9 +508,9 @@ fn frto_without_sack_needs_two_acknowledgements_that_advance() {
     r.write(20);
     assert_eq!(r.wait().1, ["R0"]);
     r.ack(450, 4, &[]);
-    assert_eq!(r.sender.counts.spurious, 0);
+    assert_eq!(r.sender.counters.spurious_losses, 0);
     r.ack(460, 5, &[]);
-    assert_eq!(r.sender.counts.spurious, 1);
+    assert_eq!(r.sender.counters.spurious_losses, 1);
 }
 
 #[test]

@@ -93,12 +93,12 @@ fn a_lone_segment_is_probed_after_the_peers_delay_and_then_times_out() {
     let (first, sent) = r.wait();
     assert_eq!((first, sent), (rto, vec!["R0".into()]));
     assert_eq!(
-        r.sender.counts.timeouts, 0,
+        r.sender.counters.timeouts, 0,
         "the probe goes before the timeout"
     );
     let (second, sent) = r.wait();
     assert_eq!((second, sent), (2 * rto, vec!["R0".into()]));
-    assert_eq!(r.sender.counts.timeouts, 1);
+    assert_eq!(r.sender.counters.timeouts, 1);
 }
 
 // ---- ECN ----
