@@ -57,6 +57,17 @@ SECTIONS: list[tuple[str, str, list[str], list[tuple[str, str]]]] = [
         ],
         [("--test", "retransmissions")],
     ),
+    (
+        "A counter of a sender",
+        "gargalo-scenario",
+        [
+            "crates/units/src/counters.rs",
+            "crates/tcp/src/sender/transmit.rs",
+            "crates/trace/src/schema.rs",
+            "crates/scenario/tests/probes.rs",
+        ],
+        [("--test", "probes")],
+    ),
 ]
 """Heading, package, files and tests of each other section."""
 HEADINGS = ["## Idea", "## Equations", "## Parameters", "## Behaviour", "## Known weaknesses"]
@@ -175,7 +186,7 @@ def test_three_things_are_enough():
 
 @pytest.mark.xdist_group("walkthrough")
 @pytest.mark.parametrize(("heading", "package", "files", "tests"), SECTIONS)
-def test_two_files_are_enough(heading, package, files, tests):
+def test_a_few_files_are_enough(heading, package, files, tests):
     assert list(blocks(heading)) == files
     folder, env = followed()
     for words in tests:

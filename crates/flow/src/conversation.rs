@@ -477,8 +477,10 @@ impl Conversation {
             sent_packets: own.sent.into(),
             sent_bytes: own.sent_bytes.into(),
             lost_packets: self.lost_datagrams.into(),
-            duplicate_acks: Count::UNKNOWN,
-            ..SenderCounters::default()
+            retransmitted_packets: Count::default(),
+            timeouts: Count::default(),
+            spurious_losses: Count::default(),
+            ..SenderCounters::UNKNOWN
         }
     }
 
