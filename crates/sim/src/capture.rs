@@ -98,7 +98,8 @@ impl Capture {
                 interface_address(to, body.interfaces.1),
             ),
             ecn,
-            (body, self.payload),
+            body,
+            self.payload,
         );
         let written = built.and_then(|original_len| {
             let packet = pcapng::Packet {
@@ -153,14 +154,15 @@ impl Capture {
     }
 }
 
-/// Builds the IPv4 datagram as it would be on the wire, or only its headers; content without bytes is written as
+/// Builds the IPv4 datagram as it would be on the wire, or without `payload` only its headers; content without bytes is written as
 /// zeros. Returns the length of the whole datagram.
 fn encode(
     out: &mut Vec<u8>,
     ident: u16,
     (src, dst): (Ipv4Addr, Ipv4Addr),
     ecn: Ecn,
-    (body, payload): (&Body, bool),
+    body: &Body,
+    payload: bool,
 ) -> Result<u32, String> {
     // A QUIC host may have migrated to another address.
     let (src, dst) = match &body.content {

@@ -14,6 +14,7 @@ use crate::event::Target;
 use crate::flow::End;
 use crate::packet::{Body, Content as PacketContent, QuicDatagram};
 use crate::quic::{QuicSide, local, path, v4};
+use crate::recorder::Tables;
 use crate::world::World;
 
 /// The well-known port of HTTP/3, by which analysers recognise QUIC.
@@ -211,12 +212,14 @@ impl World {
         }
         side.end.exchange(now, &mut flow.talk);
         let sends = index == flow.talk.sender();
-        let looks = self.recorder.wants_gauges() && flow.spec.rows && sends;
-        let looks = looks && side.routes.len() == 1;
+        let gauges = self.recorder.wants_gauges() && flow.spec.rows && sends;
+        let tables = Tables {
+            events: records,
+            gauges: gauges && side.routes.len() == 1,
+        };
         // Before anything is sent: the bytes in flight are those on which the congestion control decided.
-        if looks {
-            self.recorder
-                .quic(now, (flow.id, records, looks), &mut side.end);
+        if tables.gauges {
+            self.recorder.quic(now, flow.id, tables, &mut side.end);
         }
         let hash = flow.hash(index);
         while let Some(out) = side.end.endpoint.poll_transmit(now) {
@@ -253,9 +256,8 @@ impl World {
                 flow.talk.rtt.record(rtt);
             }
         }
-        if records || looks {
-            self.recorder
-                .quic(now, (flow.id, records, looks), &mut side.end);
+        if tables.events || tables.gauges {
+            self.recorder.quic(now, flow.id, tables, &mut side.end);
         }
         let (due, over) = (side.end.endpoint.poll_timeout(), side.end.is_over());
         flow.sides[index].end = Some(End::Quic(side));

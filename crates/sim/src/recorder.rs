@@ -27,6 +27,15 @@ pub struct Recording {
     pub gauges: bool,
 }
 
+/// The tables in which an end of a QUIC flow has rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tables {
+    /// Its notices are protocol events.
+    pub(crate) events: bool,
+    /// Internal quantities of its congestion control.
+    pub(crate) gauges: bool,
+}
+
 #[derive(Debug)]
 struct Direction {
     name: Arc<str>,
@@ -123,16 +132,10 @@ impl Recorder {
         });
     }
 
-    /// Records the notices of an end of a QUIC flow if it `tells`, and its congestion control at them and at each new
-    /// phase if it `looks`.
-    pub(crate) fn quic(
-        &mut self,
-        now: Instant,
-        (flow, tells, looks): (u64, bool, bool),
-        end: &mut QuicEnd,
-    ) {
-        let gauges = end.notices(now, flow, looks, |notice| {
-            if tells {
+    /// Records the notices of an end of a QUIC flow, and its congestion control at them and at each new phase.
+    pub(crate) fn quic(&mut self, now: Instant, flow: u64, tables: Tables, end: &mut QuicEnd) {
+        let gauges = end.notices(now, flow, tables.gauges, |notice| {
+            if tables.events {
                 self.event(now, flow, notice.kind, notice.detail);
             }
         });

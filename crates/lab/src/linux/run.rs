@@ -20,7 +20,7 @@ use crate::linux::network::{LinkObserver, fabric};
 use crate::linux::plan::Plan;
 use crate::linux::station;
 use crate::linux::traffic::{
-    Flow, Inbox, Make, QuicRun, Recorder, Sources, Surroundings, WireCounter,
+    Flow, Inbox, Make, QuicRun, Recorder, Sources, Surroundings, Tables, WireCounter,
 };
 use crate::multipath::{HostCounters, MultipathReport};
 use crate::spec::{LabSpec, Stack};
@@ -67,7 +67,10 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     let recorder = Arc::new(Recorder::new(
         links.collect(),
         of_links.collect(),
-        (spec.gauges, spec.events),
+        Tables {
+            gauges: spec.gauges,
+            events: spec.events,
+        },
     ));
     let plan = Arc::new(plan);
     let maker = maker(&spec, &plan, &hosts, names)?;

@@ -184,7 +184,7 @@ impl Multipath {
                 MptcpOption::Join(self.join(flow, side, option, like)?)
             }
             Mptcp::Dss { ack, mapping, fin } => {
-                MptcpOption::Dss(self.dss(flow, side, (*ack, *mapping, *fin), like)?)
+                MptcpOption::Dss(self.dss(flow, side, *ack, *mapping, *fin, like)?)
             }
             Mptcp::AddAddress {
                 id,
@@ -360,7 +360,9 @@ impl Multipath {
         &self,
         flow: &Flow,
         side: Side,
-        (ack, mapping, fin): (Option<mptcp::DataNumber>, Option<mptcp::Mapping>, bool),
+        ack: Option<mptcp::DataNumber>,
+        mapping: Option<mptcp::Mapping>,
+        fin: bool,
         like: Option<&MptcpOption>,
     ) -> Result<Dss, String> {
         let (came_ack, came_data) = match like {

@@ -90,7 +90,7 @@ impl Sender {
             acknowledged: bytes,
             withheld: false,
         };
-        self.report((now, false), &delivery, sample, flight_before, growth);
+        self.report(now, false, &delivery, sample, flight_before, growth);
         self.rearm(now, true, true, shorter);
         AckOutcome {
             fin_acked: self.finished && self.una > self.end,
@@ -199,7 +199,7 @@ impl Sender {
             withheld: (ended && !self.settings.grows_at_end) || self.withholds_growth(advanced),
         };
         let sample = self.sampler.finish(self.rtt.min());
-        self.report((now, facts.ece), &delivery, sample, flight_before, growth);
+        self.report(now, facts.ece, &delivery, sample, flight_before, growth);
         if let Some(prr) = &mut self.prr {
             // RFC 9937 §6: without SACK a duplicate acknowledgement stands for a segment, which must
             // not count again when it is acknowledged.
@@ -530,10 +530,11 @@ impl Sender {
                 && self.controller.cwnd().get() < 2 * self.limited.most_in_flight)
     }
 
-    /// Reports the acknowledgement to the controller.
+    /// Reports the acknowledgement to the controller; `ece`: it carries ECN-Echo (RFC 3168 §6.1.2).
     fn report(
         &mut self,
-        (now, ece): (Instant, bool),
+        now: Instant,
+        ece: bool,
         delivery: &Delivery,
         sample: Option<RateSample>,
         flight_before: u64,

@@ -13,6 +13,21 @@ use super::{Frto, Notice, Phase, SendOrder, Sender};
 /// Largest burst of segmentation offload.
 const LARGEST_BURST: Bytes = Bytes::new(65_536);
 
+/// New data for one segment.
+#[derive(Clone, Copy)]
+struct Piece {
+    /// Payload, in bytes.
+    len: u32,
+    /// It ends the stream.
+    fin: bool,
+}
+
+impl Piece {
+    fn data(len: u32) -> Self {
+        Self { len, fin: false }
+    }
+}
+
 impl Sender {
     /// The next segment that congestion window, peer's window and pacing allow; call until `None`.
     #[inline]
@@ -70,7 +85,7 @@ impl Sender {
         let simple = follows && !has_lost && probe.is_none() && self.frto != Frto::SendNew;
         let room = self.peer.end.min(self.hold.cut()).saturating_sub(self.nxt);
         if simple && room >= mss && !self.withholds_new() {
-            return Some(self.send_piece(now, pipe, (self.mss, false)));
+            return Some(self.send_piece(now, pipe, Piece::data(self.mss)));
         }
         self.poll_special(now, pipe, window, probe)
     }
@@ -218,9 +233,9 @@ impl Sender {
             && self.hold.cut() == NO_CUT
     }
 
-    /// The next new segment after `nxt`: payload length and FIN.
+    /// The next new segment after `nxt`.
     #[inline]
-    fn next_piece(&self, now: Instant) -> Option<(u32, bool)> {
+    fn next_piece(&self, now: Instant) -> Option<Piece> {
         if !self.has_unsent() || self.holds_rest() {
             return None;
         }
@@ -230,7 +245,7 @@ impl Sender {
         let len = unsent.min(usable).min(u64::from(self.mss)).min(record);
         let ends = self.finished && self.nxt + len == self.end;
         if len == 0 {
-            return (ends && usable > 0).then_some((0, true));
+            return (ends && usable > 0).then_some(Piece { len: 0, fin: true });
         }
         let mut fin = ends && usable > len;
         if ends && !fin && self.settings.fin_in_last {
@@ -252,7 +267,10 @@ impl Sender {
             Nagle::Minshall => self.small_end > self.una,
         };
         let held = !closed && self.hold.holds(waits);
-        (worthwhile && (full || fin || !held)).then_some((len as u32, fin))
+        (worthwhile && (full || fin || !held)).then_some(Piece {
+            len: len as u32,
+            fin,
+        })
     }
 
     /// Whether limited transmit is off and would send now (RFC 3042).
@@ -267,17 +285,18 @@ impl Sender {
         if self.withholds_new() {
             return None;
         }
-        let (len, fin) = match probe {
-            Some(len) => (len, false),
+        let piece = match probe {
+            Some(len) => Piece::data(len),
             None => self.next_piece(now)?,
         };
+        let len = piece.len;
         let rest = self.end - (self.nxt + u64::from(len));
         let last = rest == 0 || (self.buffer_full && rest < u64::from(self.mss));
         if last && !self.more_follows && pipe + u64::from(len) < self.window() {
             // The application has no more data: later samples are application-limited.
             self.sampler.set_app_limited(Bytes::new(pipe));
         }
-        let order = self.send_piece(now, pipe, (len, fin));
+        let order = self.send_piece(now, pipe, piece);
         if probe.is_some() {
             self.on_mtu_probe_sent(order.offset, len);
         }
@@ -287,9 +306,10 @@ impl Sender {
         Some(order)
     }
 
-    /// Sends `len` bytes of new data, and a FIN.
+    /// Sends new data.
     #[inline(always)]
-    fn send_piece(&mut self, now: Instant, pipe: u64, (len, fin): (u32, bool)) -> SendOrder {
+    fn send_piece(&mut self, now: Instant, pipe: u64, piece: Piece) -> SendOrder {
+        let Piece { len, fin } = piece;
         let offset = self.nxt;
         let span = len + u32::from(fin);
         let state = self.on_send(now, span, pipe, false);

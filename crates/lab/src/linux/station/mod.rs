@@ -453,7 +453,7 @@ fn notices(
     if sample && causes.is_empty() {
         causes.push_str("sample");
     }
-    if recorder.gauges && flow.spec.rows && !causes.is_empty() {
+    if recorder.tables.gauges && flow.spec.rows && !causes.is_empty() {
         recorder.look(gauges(now, id, &causes, endpoint));
     }
 }

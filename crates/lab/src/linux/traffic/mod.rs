@@ -20,7 +20,7 @@ pub use flow::{Flow, Surroundings};
 pub use inbox::Inbox;
 pub use notices::{Notice, Notices};
 pub use quic_run::QuicRun;
-pub use recorder::Recorder;
+pub use recorder::{Recorder, Tables};
 pub use sources::{Make, Sources};
 pub use stream::{Arrival, Datagrams, Interest, Received, Stream};
 

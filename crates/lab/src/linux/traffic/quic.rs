@@ -135,7 +135,7 @@ impl Quic {
         });
         send(now, end, run, sockets)?;
         let sends = self.side == flow.sender();
-        let looks = recorder.gauges && flow.spec.rows && sends && flow.paths.len() == 1;
+        let looks = recorder.tables.gauges && flow.spec.rows && sends && flow.paths.len() == 1;
         let show = |notice: Notice| tell(notice.kind, notice.detail);
         recorder.look(end.notices(now, flow.spec.id, looks, show));
         if sends {
@@ -175,7 +175,7 @@ impl Quic {
         if s.cwnd != Bytes::ZERO {
             let (id, delivered) = (flow.spec.id, flow.delivered());
             let sample = FlowSample::of_quic(now, id, delivered, s);
-            if recorder.gauges && flow.spec.rows {
+            if recorder.tables.gauges && flow.spec.rows {
                 recorder.look(gauges_of(&sample, "sample", &[]));
             }
             recorder.sample(sample);

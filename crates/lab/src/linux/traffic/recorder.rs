@@ -15,10 +15,17 @@ pub struct Recorder {
     links: BTreeMap<IpAddr, usize>,
     /// Names of the links.
     names: Vec<String>,
-    /// Internal quantities of congestion controls are recorded,
+    /// Which tables are recorded besides the samples.
+    pub tables: Tables,
+}
+
+/// Tables of a run that are recorded on request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tables {
+    /// Internal quantities of congestion controls.
     pub gauges: bool,
-    /// and protocol events.
-    events: bool,
+    /// Protocol events.
+    pub events: bool,
 }
 
 #[derive(Debug, Default)]
@@ -64,19 +71,13 @@ impl Kept {
 }
 
 impl Recorder {
-    /// Creates a recorder that knows the link of every address and the names of links; gauges and events are kept if
-    /// asked for.
-    pub fn new(
-        links: BTreeMap<IpAddr, usize>,
-        names: Vec<String>,
-        (gauges, events): (bool, bool),
-    ) -> Self {
+    /// Creates a recorder that knows the link of every address and the names of links.
+    pub fn new(links: BTreeMap<IpAddr, usize>, names: Vec<String>, tables: Tables) -> Self {
         Self {
             samples: Mutex::default(),
             links,
             names,
-            gauges,
-            events,
+            tables,
         }
     }
 
@@ -103,7 +104,7 @@ impl Recorder {
 
     /// Records a protocol event of a flow.
     pub fn event(&self, time: Instant, flow: u64, kind: &'static str, detail: String) {
-        if self.events {
+        if self.tables.events {
             self.lock().events.push(ProtocolEvent {
                 time,
                 flow,
