@@ -290,7 +290,7 @@ impl Endpoint {
     fn append(&mut self, taken: u64, offered: u64) {
         self.write_blocked |= taken < offered;
         if let Some(sender) = &mut self.sender {
-            sender.wants_room |= taken < offered;
+            sender.written.wants_room |= taken < offered;
             if taken > 0 {
                 sender.append(taken, self.buffer.len() >= self.send_buffer);
             }

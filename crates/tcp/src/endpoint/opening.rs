@@ -189,7 +189,7 @@ impl Endpoint {
         let mut sender = Sender::new(&self.config, controller, mss, now);
         sender.set_user_timeout(self.user_timeout);
         sender.hold = self.early_hold.clone();
-        sender.wants_room = self.write_blocked;
+        sender.written.wants_room = self.write_blocked;
         if h.agreed.is_some_and(|a| !a.sack) {
             sender.without_sack();
         }

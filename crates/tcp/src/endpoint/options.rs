@@ -121,7 +121,7 @@ impl Endpoint {
     /// Whether a write was not taken in full and the application has not been told that it may go on, by
     /// [`is_writable`](Self::is_writable).
     pub fn wants_room(&self) -> bool {
-        self.sender.as_ref().is_some_and(|s| s.wants_room)
+        self.sender.as_ref().is_some_and(|s| s.written.wants_room)
     }
 
     fn hold(&self) -> &Hold {
@@ -190,7 +190,7 @@ impl Endpoint {
     #[inline(never)]
     fn got_room(&mut self) {
         if let Some(sender) = &mut self.sender {
-            sender.wants_room = false;
+            sender.written.wants_room = false;
         }
         if self.notsent_lowat != u64::MAX && self.write_blocked {
             self.write_blocked = false;

@@ -44,7 +44,7 @@ impl Sender {
     #[inline]
     pub(crate) fn takes_plain(&self, ack: u64) -> bool {
         ack > self.una
-            && self.phase == Phase::Open
+            && self.episode.phase == Phase::Open
             && self.board.is_plain()
             && self.duplicates.bytes == 0
             && self.board.front().is_some_and(|s| self.rack.awaits(s))
@@ -81,10 +81,10 @@ impl Sender {
         self.hold.on_ack();
         self.una = ack;
         self.on_window(window);
-        self.unanswered = 0;
-        self.consecutive_timeouts = 0;
+        self.peer.unanswered = 0;
+        self.timeouts.in_a_row = 0;
         self.duplicates.acks = 0;
-        self.buffer_full = false;
+        self.written.buffer_full = false;
         self.timers.reorder = Instant::MAX;
         let growth = Growth {
             acknowledged: bytes,
@@ -93,7 +93,7 @@ impl Sender {
         self.report(now, false, &delivery, sample, flight_before, growth);
         self.rearm(now, true, true, shorter);
         AckOutcome {
-            fin_acked: self.finished && self.una > self.end,
+            fin_acked: self.written.finished && self.una > self.written.end,
             rtt: delivery.rtt,
         }
     }
@@ -110,12 +110,12 @@ impl Sender {
         let advanced = facts.ack > before;
         let outstanding = !self.board.is_empty();
         let shorter = self.awaits_shorter_timer();
-        self.unanswered = 0;
+        self.peer.unanswered = 0;
         self.hold.on_ack();
         let overtaken = facts.ack < before;
         if facts.window == 0 && !overtaken {
             // RFC 9293 §3.8.6.1: a peer that answers with a closed window is alive.
-            self.consecutive_timeouts = 0;
+            self.timeouts.in_a_row = 0;
         }
         let mut delivery = self.deliver(facts);
         self.counts.delivered_packets += delivery.packets;
@@ -135,7 +135,7 @@ impl Sender {
         self.on_window(facts.window);
         self.confirm_mtu_probe(facts);
         let mut outcome = AckOutcome {
-            fin_acked: self.finished && self.una > self.end,
+            fin_acked: self.written.finished && self.una > self.written.end,
             rtt: delivery.rtt,
         };
         let resumes = advanced && std::mem::take(&mut self.path_probe.sent);
@@ -158,20 +158,20 @@ impl Sender {
             }
         }
         if advanced {
-            self.consecutive_timeouts = 0;
+            self.timeouts.in_a_row = 0;
             self.duplicates.acks = 0;
-            self.buffer_full = false;
+            self.written.buffer_full = false;
         }
         let unneeded = facts.dsack.is_some_and(|block| self.on_dsack(block));
         let acked = facts.ack.saturating_sub(before);
         self.count_duplicates(facts, acked, outstanding);
-        let spurious = self.phase != Phase::Open
-            && self.phase != Phase::Reducing
+        let spurious = self.episode.phase != Phase::Open
+            && self.episode.phase != Phase::Reducing
             && (self.settings.undo
                 && (unneeded || self.undo.is_eifel(facts.tsecr, delivery.resent_at))
                 || self.frto_says_spurious(&delivery));
         if spurious {
-            if self.phase == Phase::Recovery && advanced {
+            if self.episode.phase == Phase::Recovery && advanced {
                 // The original of the first hole has arrived, after all that was reported before.
                 self.rack.on_late(before);
             }
@@ -184,8 +184,8 @@ impl Sender {
         self.on_probe_acked(facts, flight, advanced);
         // Until CWR has arrived, an echo reports marks that were already answered (RFC 3168 §6.1.2).
         let answered = self.cwr.due || self.una < self.cwr.end;
-        if facts.ece && self.phase == Phase::Open && outstanding && !answered {
-            self.phase = Phase::Reducing;
+        if facts.ece && self.episode.phase == Phase::Open && outstanding && !answered {
+            self.episode.phase = Phase::Reducing;
             self.congestion(now, Cause::Ecn, flight, 0);
         }
         self.step_frto(advanced, &delivery);
@@ -200,7 +200,7 @@ impl Sender {
         };
         let sample = self.sampler.finish(self.rtt.min());
         self.report(now, facts.ece, &delivery, sample, flight_before, growth);
-        if let Some(prr) = &mut self.prr {
+        if let Some(prr) = &mut self.episode.prr {
             // RFC 9937 §6: without SACK a duplicate acknowledgement stands for a segment, which must
             // not count again when it is acknowledged.
             let delivered =
@@ -208,7 +208,7 @@ impl Sender {
             let pipe = self.board.pipe().saturating_sub(self.duplicates.bytes);
             let safe = advanced && self.counts.marks == lost_before;
             if delivered > 0 {
-                self.prr_window = prr.on_ack(delivered, pipe, u64::from(self.mss), safe);
+                self.episode.prr_window = prr.on_ack(delivered, pipe, u64::from(self.mss), safe);
             }
         }
         self.rearm(now, advanced, delivery.bytes > 0, shorter);
@@ -233,7 +233,7 @@ impl Sender {
         let mut d = Delivery::default();
         let min_rtt = self.rtt.min();
         let (sampler, rack, board) = (&mut self.sampler, &mut self.rack, &mut self.board);
-        let recovery_point = self.recovery_point;
+        let recovery_point = self.episode.point;
         let mut note = |d: &mut Delivery, s: &Sent| {
             let bytes = u64::from(s.len);
             d.bytes += bytes;
@@ -283,13 +283,13 @@ impl Sender {
         if self.settings.recovery.is_selective() {
             return;
         }
-        if acked > 0 && self.phase == Phase::Recovery {
+        if acked > 0 && self.episode.phase == Phase::Recovery {
             // A partial acknowledgement deflates the window by the acknowledged amount less one segment (RFC 6582
             // §3.2 step 3).
             let known = acked.saturating_sub(u64::from(self.mss));
             let most = self.board.pipe().saturating_sub(u64::from(self.mss));
             self.duplicates.bytes = self.duplicates.bytes.saturating_sub(known).min(most);
-        } else if acked > 0 || self.phase == Phase::Loss && self.nxt <= self.recovery_point {
+        } else if acked > 0 || self.episode.phase == Phase::Loss && self.nxt <= self.episode.point {
             // After a timeout duplicates stand for what was marked lost and is not in the pipe.
             self.duplicates.bytes = 0;
         } else if facts.pure && outstanding && facts.ack == self.una {
@@ -303,22 +303,22 @@ impl Sender {
     }
 
     fn frto_says_spurious(&self, delivery: &Delivery) -> bool {
-        if self.phase != Phase::Loss {
+        if self.episode.phase != Phase::Loss {
             return false;
         }
         if !self.settings.recovery.is_selective() {
             // RFC 5682 §2.1 step 3: the second acknowledgement advances too, although nothing else was
             // retransmitted.
-            return matches!(self.frto, Frto::SendNew | Frto::Second) && delivery.original;
+            return matches!(self.episode.frto, Frto::SendNew | Frto::Second) && delivery.original;
         }
         // §3.1: a segment sent only once, before the timeout, was delivered although it was marked lost.
-        self.frto != Frto::Off && delivery.original
+        self.episode.frto != Frto::Off && delivery.original
     }
 
     fn step_frto(&mut self, advanced: bool, delivery: &Delivery) {
-        self.frto = match (self.frto, self.phase) {
+        self.episode.frto = match (self.episode.frto, self.episode.phase) {
             (Frto::Off, _) | (_, Phase::Open | Phase::Reducing | Phase::Recovery) => Frto::Off,
-            (Frto::First, _) if advanced && self.end > self.nxt => Frto::SendNew,
+            (Frto::First, _) if advanced && self.written.end > self.nxt => Frto::SendNew,
             (Frto::First, _) if !advanced && delivery.bytes == 0 => Frto::First,
             _ => Frto::Off,
         };
@@ -327,16 +327,16 @@ impl Sender {
     /// Ends the episode if its data is acknowledged; returns whether fast recovery or a reduction has ended: that
     /// acknowledgement leaves the window at ssthresh (RFC 5681 §3.2 step 6).
     fn end_episode(&mut self, now: Instant) -> bool {
-        let over = match self.phase {
+        let over = match self.episode.phase {
             Phase::Open => false,
             // CWR is on a segment above the recovery point: the phase ends when such a segment is acknowledged.
             Phase::Reducing => {
-                self.una > self.recovery_point
-                    || (self.una == self.recovery_point && self.board.is_empty())
+                self.una > self.episode.point
+                    || (self.una == self.episode.point && self.board.is_empty())
             }
-            Phase::Recovery | Phase::Loss => self.una >= self.recovery_point,
+            Phase::Recovery | Phase::Loss => self.una >= self.episode.point,
         };
-        let reduced = matches!(self.phase, Phase::Recovery | Phase::Reducing);
+        let reduced = matches!(self.episode.phase, Phase::Recovery | Phase::Reducing);
         if over {
             self.recovered(now);
         }
@@ -352,14 +352,14 @@ impl Sender {
         }
         let segments = (self.counts.marks - before) as u32;
         self.notice(Notice::Lost { segments });
-        if matches!(self.phase, Phase::Open | Phase::Reducing) {
-            let reduced = self.phase == Phase::Reducing;
-            self.phase = Phase::Recovery;
-            self.resend_due = true;
-            self.rescued = false;
+        if matches!(self.episode.phase, Phase::Open | Phase::Reducing) {
+            let reduced = self.episode.phase == Phase::Reducing;
+            self.episode.phase = Phase::Recovery;
+            self.episode.resend_due = true;
+            self.episode.rescued = false;
             self.undo.begin(self.una);
             if reduced {
-                self.recovery_point = self.nxt; // the window has been reduced already
+                self.episode.point = self.nxt; // the window has been reduced already
             } else {
                 self.congestion(now, Cause::Loss, flight, lost_bytes);
             }
@@ -375,17 +375,17 @@ impl Sender {
         let mut marked: Vec<Sent> = Vec::new();
         match self.settings.recovery {
             Recovery::NewReno => {
-                let first = self.phase != Phase::Loss && self.duplicates.acks == DUP_THRESH;
-                let partial = self.phase == Phase::Recovery && advanced;
-                if (first && self.phase != Phase::Recovery) || partial {
+                let first = self.episode.phase != Phase::Loss && self.duplicates.acks == DUP_THRESH;
+                let partial = self.episode.phase == Phase::Recovery && advanced;
+                if (first && self.episode.phase != Phase::Recovery) || partial {
                     marked.extend(self.board.mark_first_lost());
-                    self.resend_due = true;
+                    self.episode.resend_due = true;
                 }
             }
             Recovery::GoBackN => {
-                if self.phase == Phase::Open && self.duplicates.acks == DUP_THRESH {
+                if self.episode.phase == Phase::Open && self.duplicates.acks == DUP_THRESH {
                     self.board.mark_all_lost(|s| marked.push(*s));
-                    self.resend_due = true;
+                    self.episode.resend_due = true;
                 }
             }
             Recovery::Sack => {
@@ -406,7 +406,7 @@ impl Sender {
             }
             Recovery::RackTlp => {
                 let window = self.rack.window(
-                    matches!(self.phase, Phase::Recovery | Phase::Loss),
+                    matches!(self.episode.phase, Phase::Recovery | Phase::Loss),
                     self.board.sacked() >= self.dup_thresh(),
                     self.rtt.min(),
                     self.rtt.srtt(),
@@ -425,7 +425,7 @@ impl Sender {
     fn retransmits_early(&mut self, now: Instant) -> bool {
         let due = self.timers.reorder <= now;
         self.timers.reorder = Instant::MAX;
-        let few = self.phase == Phase::Open
+        let few = self.episode.phase == Phase::Open
             && (self.board.sacked() as usize) < self.board.len()
             && self.board.sacked() > 0
             && self.board.len() <= DUP_THRESH as usize
@@ -486,8 +486,8 @@ impl Sender {
             // There was neither a D-SACK nor a duplicate acknowledgement before later data was acknowledged: the
             // probe repaired a loss (RFC 8985 §7.4.2).
             self.tlp.in_flight = None;
-            if self.phase == Phase::Open {
-                self.phase = Phase::Reducing;
+            if self.episode.phase == Phase::Open {
+                self.episode.phase = Phase::Reducing;
                 self.congestion(facts.now, Cause::Loss, flight, 0);
             }
         } else if duplicate {
@@ -504,7 +504,7 @@ impl Sender {
         let reported = &mut self.duplicates.reported;
         let earlier = (acked - delivery.in_order.min(acked)).min(*reported);
         *reported -= earlier;
-        if matches!(self.phase, Phase::Open | Phase::Reducing) {
+        if matches!(self.episode.phase, Phase::Open | Phase::Reducing) {
             *reported += delivery.bytes - delivery.in_order;
         }
         delivery.in_order + earlier
@@ -513,7 +513,7 @@ impl Sender {
     /// Whether the window must not grow now.
     #[inline]
     fn withholds_growth(&self, advanced: bool) -> bool {
-        match self.phase {
+        match self.episode.phase {
             Phase::Open => false,
             Phase::Recovery | Phase::Reducing => true,
             // After a timeout an acknowledgement that only reports later segments is a duplicate (RFC 5681 §3.1).
@@ -548,8 +548,8 @@ impl Sender {
                     .delivery_rate()
                     .is_none_or(|known| s.delivery_rate() > known)
             {
-                self.delivery = Some((s.delivered, s.interval));
-                self.delivery_app_limited = s.app_limited;
+                self.rate.sample = Some((s.delivered, s.interval));
+                self.rate.app_limited = s.app_limited;
             }
         }
         if delivery.bytes == 0 {

@@ -65,7 +65,7 @@ impl Sender {
             } else {
                 Work::Busy
             }
-        } else if !self.wants_room {
+        } else if !self.written.wants_room {
             Work::Busy
         } else if self.nxt != self.chrono.nxt {
             if self.is_cwnd_limited() {

@@ -25,6 +25,8 @@ pub(crate) struct Hold {
     cuts: VecDeque<u64>,
     /// The first of them; [`NO_CUT`]: none.
     cut: u64,
+    /// End of the latest new segment that was not full (SND.SML of Minshall's rule).
+    pub(super) small_end: u64,
 }
 
 impl Hold {
@@ -37,6 +39,7 @@ impl Hold {
             released: false,
             cuts: VecDeque::new(),
             cut: NO_CUT,
+            small_end: 0,
         }
     }
 

@@ -18,6 +18,7 @@ mod snapshot;
 mod timeout;
 mod transmit;
 mod undo;
+mod written;
 
 pub(crate) use hold::Hold;
 pub use notice::Notice;
@@ -32,12 +33,14 @@ use gargalo_units::{Bytes, Duration, Instant, Rate, SenderCounters};
 use crate::config::{Config, Pacing, Recovery};
 use crate::rtt::RttEstimator;
 use chrono::Chrono;
+use episode::{Episode, Frto, Phase};
 use mtu_search::MtuSearch;
-use prr::Prr;
 use rack::Rack;
 use scoreboard::Scoreboard;
 use settings::Settings;
+use timeout::Timeouts;
 use undo::Undo;
+use written::Written;
 
 /// The contents of an acknowledgement, in stream offsets (0 is the first byte after SYN).
 #[derive(Clone, Copy, Debug)]
@@ -84,23 +87,7 @@ pub(crate) struct SendOrder {
     pub probe: bool,
 }
 
-/// The recovery phase of the sender (RFC 5681, 6675, 3168).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// No recovery is in progress.
-    Open,
-    /// Reducing because of an ECN echo.
-    Reducing,
-    /// Fast recovery from losses that acknowledgements revealed.
-    Recovery,
-    /// After a timeout.
-    Loss,
-}
-
 /// The sending half of a connection.
-///
-/// It has more than 25 fields on purpose: the variables of the sliding window (`una`, `nxt`, `end`), the phase and the
-/// timers are read by every file of this module, and a group around them would only make each use longer.
 #[derive(Debug)]
 pub(crate) struct Sender {
     controller: Box<dyn Controller>,
@@ -111,71 +98,39 @@ pub(crate) struct Sender {
     pacer: Pacer,
     board: Scoreboard,
     rtt: RttEstimator,
-    /// The estimator as it was at the first of consecutive timeouts.
-    rtt_before: Option<RttEstimator>,
     rack: Rack,
     undo: Undo,
-    prr: Option<Prr>,
-    /// The window that PRR allows.
-    prr_window: u64,
-    phase: Phase,
-    /// Recovery ends when this offset is acknowledged.
-    recovery_point: u64,
+    episode: Episode,
+    /// SND.UNA as an offset.
     una: u64,
+    /// SND.NXT as an offset.
     nxt: u64,
-    /// End of what the application has written.
-    end: u64,
-    finished: bool,
-    /// The send buffer is full, so more data is expected: a partial segment waits for it while anything is in
-    /// flight (RFC 1122 §4.2.3.4).
-    buffer_full: bool,
-    /// An upper layer has more data than it has written so far.
-    more_follows: bool,
+    pub(crate) written: Written,
     pub(crate) hold: Hold,
-    /// A write was not taken in full, and the send buffer has not become much emptier since.
-    pub(crate) wants_room: bool,
     chrono: Chrono,
     peer: PeerWindow,
     mss: u32,
     /// The search for a larger one; `None`: not wanted.
     search: Option<Box<MtuSearch>>,
-    /// End of the latest new segment that was not full (SND.SML).
-    small_end: u64,
     duplicates: Duplicates,
     cwr: Cwr,
-    /// The first lost segment is retransmitted regardless of the window (RFC 5681 §3.2 step 2, RFC 6675 §5 step
-    /// 4.3).
-    resend_due: bool,
-    /// The rescue retransmission of this recovery was sent (RFC 6675 §4: RescueRxt).
-    rescued: bool,
-    /// F-RTO: the timeout may have been spurious; prefer new data once (RFC 5682 §3).
-    frto: Frto,
     round_end: u64,
     last_sent: Instant,
     /// The application limited the sender then.
     was_app_limited: bool,
     limited: Limited,
     timers: Timers,
+    timeouts: Timeouts,
     tlp: TailLossProbe,
     path_probe: PathProbe,
-    /// Zero-window probes in a row without an answer.
-    unanswered: u32,
-    consecutive_timeouts: u32,
-    /// When the first of consecutive timeouts was.
-    first_timeout: Instant,
-    given_up: bool,
-    /// The latest delivery-rate sample that counts: bytes, and the time they took.
-    delivery: Option<(Bytes, Duration)>,
-    /// The application limited it.
-    delivery_app_limited: bool,
+    rate: LatestRate,
     /// Bytes delivered at the latest congestion event, and between the latest two.
     loss_marks: (u64, u64),
     settings: Settings,
     counters: SenderCounters,
     counts: Counts,
     notices: VecDeque<Notice>,
-    siblings: Vec<Sibling>,
-    index: usize,
+    coupled: Coupled,
 }
 
 /// The amount in flight when a loss or mark was detected.
@@ -198,7 +153,9 @@ struct PeerWindow {
     probe_due: bool,
     /// Zero-window probes so far, answered or not: their interval backs off (RFC 9293 §3.8.6.1).
     probes: u32,
-    /// When the first of them was due; `None`: there was none since data could be sent.
+    /// Zero-window probes in a row without an answer.
+    unanswered: u32,
+    /// When the first probe was due; `None`: there was none since data could be sent.
     probing_since: Option<Instant>,
 }
 
@@ -245,23 +202,29 @@ struct Probe {
     retransmission: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Frto {
-    Off,
-    /// The first segment was retransmitted; waiting for the next acknowledgement.
-    First,
-    /// The acknowledgement advanced: new data is sent instead of retransmissions.
-    SendNew,
-    /// New data was sent; the next acknowledgement decides.
-    Second,
-}
-
 /// Whether the window limits the sender (Linux's rule, similar to RFC 7661).
 #[derive(Clone, Copy, Debug, Default)]
 struct Limited {
     now: bool,
     most_in_flight: u64,
     until: u64,
+}
+
+/// The latest delivery-rate sample that counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct LatestRate {
+    /// Bytes, and the time they took.
+    sample: Option<(Bytes, Duration)>,
+    /// The application limited it.
+    app_limited: bool,
+}
+
+/// The subflows of one Multipath TCP connection, for coupled congestion controls.
+#[derive(Debug, Default)]
+struct Coupled {
+    siblings: Vec<Sibling>,
+    /// Which of them this sender is.
+    index: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -299,51 +262,34 @@ impl Sender {
             pacer: Pacer::new(quantum),
             board: Scoreboard::default(),
             rtt: RttEstimator::new(config),
-            rtt_before: None,
             rack: Rack::default(),
             undo: Undo::default(),
-            prr: None,
-            prr_window: 0,
-            phase: Phase::Open,
-            recovery_point: 0,
+            episode: Episode::default(),
             una: 0,
             nxt: 0,
-            end: 0,
-            finished: false,
-            buffer_full: false,
-            more_follows: false,
+            written: Written::default(),
             hold: Hold::new(config),
-            wants_room: false,
             chrono: Chrono::default(),
             peer: PeerWindow::default(),
             mss,
             search: None,
-            small_end: 0,
             duplicates: Duplicates::default(),
             cwr: Cwr::default(),
-            resend_due: false,
-            rescued: false,
-            frto: Frto::Off,
             round_end: 0,
             last_sent: now,
             was_app_limited: false,
             limited: Limited::default(),
             timers: Timers::NONE,
+            timeouts: Timeouts::new(now),
             tlp: TailLossProbe::default(),
             path_probe: PathProbe::default(),
-            unanswered: 0,
-            consecutive_timeouts: 0,
-            first_timeout: now,
-            given_up: false,
-            delivery: None,
-            delivery_app_limited: false,
+            rate: LatestRate::default(),
             loss_marks: (0, 0),
             settings: Settings::new(config),
             counters: SenderCounters::default(),
             counts: Counts::default(),
             notices: VecDeque::new(),
-            siblings: Vec::new(),
-            index: 0,
+            coupled: Coupled::default(),
         }
     }
 
@@ -386,26 +332,26 @@ impl Sender {
     /// Appends bytes written by the application; `buffer_full` says whether the send buffer is full now.
     #[inline]
     pub(crate) fn append(&mut self, bytes: u64, buffer_full: bool) {
-        self.end += bytes;
-        self.buffer_full = buffer_full;
+        self.written.end += bytes;
+        self.written.buffer_full = buffer_full;
         self.hold.on_write(false);
     }
 
     /// Written and never sent.
     #[inline]
     pub(crate) fn unsent(&self) -> u64 {
-        self.end.saturating_sub(self.nxt)
+        self.written.end.saturating_sub(self.nxt)
     }
 
     /// Sets whether the upper layer has more data than it has written.
     pub(crate) fn set_more(&mut self, more: bool) {
-        self.more_follows = more;
+        self.written.more_follows = more;
     }
 
     /// Nothing more will be written: the FIN follows the last byte.
     pub(crate) fn finish(&mut self) {
-        self.finished = true;
-        self.buffer_full = false;
+        self.written.finished = true;
+        self.written.buffer_full = false;
     }
 
     /// When to call [`Sender::on_timeout`] or [`Sender::poll`] next.
@@ -423,12 +369,12 @@ impl Sender {
 
     /// Too many timeouts in a row.
     pub(crate) fn has_given_up(&self) -> bool {
-        self.given_up
+        self.timeouts.given_up
     }
 
     /// Halves the window without a congestion event; not in recovery, nor while data was selectively acknowledged.
     pub(crate) fn halve_window(&mut self) -> bool {
-        let open = self.phase == Phase::Open && self.board.sacked() == 0;
+        let open = self.episode.phase == Phase::Open && self.board.sacked() == 0;
         if open {
             self.controller.halve();
         }
@@ -437,9 +383,9 @@ impl Sender {
 
     /// Sets the subflows of a coupled connection and the index of this one.
     pub(crate) fn set_siblings(&mut self, siblings: &[Sibling], index: usize) {
-        self.siblings.clear();
-        self.siblings.extend_from_slice(siblings);
-        self.index = index;
+        self.coupled.siblings.clear();
+        self.coupled.siblings.extend_from_slice(siblings);
+        self.coupled.index = index;
     }
 
     /// Changes the maximum payload of a segment after a change of the path MTU; a search goes on below it.
@@ -463,12 +409,12 @@ impl Sender {
         }
         if (longest < self.mss || self.search.is_some()) && self.board.lose_longer(longest) {
             self.board.split(mss);
-            self.resend_due = true;
+            self.episode.resend_due = true;
             self.tlp.in_flight = None;
             self.tlp.due = false;
             // The timeouts so far were caused by the MTU and not by congestion.
             self.undo.end();
-            self.frto = Frto::Off;
+            self.episode.frto = Frto::Off;
             self.timers.rto = now + self.rtt.rto();
             self.timers.probe = Instant::MAX;
         }
@@ -490,7 +436,7 @@ impl Sender {
 
     /// Timeouts since anything new was acknowledged.
     pub(crate) fn timeouts_in_a_row(&self) -> u32 {
-        self.consecutive_timeouts
+        self.timeouts.in_a_row
     }
 
     pub(crate) fn poll_notice(&mut self) -> Option<Notice> {
@@ -516,8 +462,8 @@ impl Sender {
     /// The window in force: PRR's in recovery, else the controller's.
     #[inline]
     fn window(&self) -> u64 {
-        match &self.prr {
-            Some(_) => self.prr_window,
+        match &self.episode.prr {
+            Some(_) => self.episode.prr_window,
             None => self.controller.cwnd().get(),
         }
     }
@@ -530,8 +476,8 @@ impl Sender {
             latest_rtt: self.rtt.latest(),
             min_rtt: self.rtt.min(),
             in_flight: Bytes::new(self.board.pipe().saturating_sub(self.duplicates.bytes)),
-            siblings: &self.siblings,
-            index: self.index,
+            siblings: &self.coupled.siblings,
+            index: self.coupled.index,
             sack: self.settings.recovery.is_selective(),
         };
         (&mut self.controller, path)
@@ -539,7 +485,7 @@ impl Sender {
 
     /// The latest delivery rate.
     fn delivery_rate(&self) -> Option<Rate> {
-        self.delivery.map(|(bytes, time)| bytes / time)
+        self.rate.sample.map(|(bytes, time)| bytes / time)
     }
 
     fn pacing_rate(&self) -> Option<Rate> {

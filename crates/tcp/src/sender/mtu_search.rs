@@ -91,13 +91,13 @@ impl Sender {
     /// The length of a probe, if one is due as the next segment.
     pub(super) fn mtu_probe(&mut self, now: Instant) -> Option<u32> {
         let search = self.search.as_mut()?;
-        let calm = self.phase == Phase::Open
-            && self.frto == Frto::Off
+        let calm = self.episode.phase == Phase::Open
+            && self.episode.frto == Frto::Off
             && self.board.sacked() == 0
             && self.duplicates.bytes == 0
             && !self.board.has_lost()
             && self.tlp.in_flight.is_none()
-            && self.consecutive_timeouts == 0;
+            && self.timeouts.in_a_row == 0;
         if !calm {
             return None;
         }
@@ -108,7 +108,7 @@ impl Sender {
         let whole = self.hold.cut().saturating_sub(self.nxt) >= u64::from(len);
         let enough = whole
             && window >= (LEAST_WINDOW * mss).max(needed)
-            && self.end.saturating_sub(self.nxt) >= needed
+            && self.written.end.saturating_sub(self.nxt) >= needed
             && self.peer.end.saturating_sub(self.nxt) >= needed;
         enough.then_some(len)
     }
@@ -160,13 +160,13 @@ impl Sender {
             }
         }
         self.board.split(self.mss);
-        self.resend_due = true;
+        self.episode.resend_due = true;
     }
 
     /// After timeouts in a row: the path may drop long segments without an ICMP error (a black hole). The size falls
     /// to `base`, then by halves to `least`, and rises again by a search.
     pub(crate) fn suspect_black_hole(&mut self, now: Instant, base: u16, least: u16) {
-        let timeouts = self.consecutive_timeouts;
+        let timeouts = self.timeouts.in_a_row;
         let Some(search) = &mut self.search else {
             return;
         };

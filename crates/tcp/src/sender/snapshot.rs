@@ -12,7 +12,7 @@ impl Sender {
     /// The view of this path for sibling subflows.
     pub(crate) fn sibling(&self, can_send: bool) -> Sibling {
         let cwnd = self.controller.cwnd();
-        let settled = match self.phase {
+        let settled = match self.episode.phase {
             Phase::Open => cwnd,
             _ => self.controller.ssthresh().unwrap_or(cwnd),
         };
@@ -25,7 +25,7 @@ impl Sender {
             since_loss: Bytes::new(delivered.saturating_sub(self.loss_marks.0)),
             between_losses: Bytes::new(self.loss_marks.1),
             rate: self.delivery_rate().map_or(0.0, Rate::bytes_per_sec),
-            can_send: can_send && self.consecutive_timeouts == 0,
+            can_send: can_send && self.timeouts.in_a_row == 0,
         }
     }
 
@@ -58,19 +58,19 @@ impl Sender {
         let (lost, resent) = self.board.repairs();
         let stands_for = self.duplicates.bytes.div_ceil(u64::from(self.mss));
         Detail {
-            reducing: self.phase == Phase::Reducing,
+            reducing: self.episode.phase == Phase::Reducing,
             sacked: self.board.sacked() + stands_for as u32,
             lost,
             resent,
             dup_thresh: self.dup_thresh(),
-            timeouts: self.consecutive_timeouts,
+            timeouts: self.timeouts.in_a_row,
             backoff: if self.board.is_empty() {
                 self.peer.probes
             } else {
                 self.rtt.backoff()
             },
-            probes: self.unanswered,
-            acked_bytes: self.una.min(self.end),
+            probes: self.peer.unanswered,
+            acked_bytes: self.una.min(self.written.end),
             ..Detail::default()
         }
     }
@@ -90,13 +90,13 @@ impl Sender {
             retransmitted_bytes: c.retransmitted_bytes,
             dsack_packets: c.dsack_packets,
             reorderings: self.rack.reorderings(),
-            app_limited: self.delivery_app_limited,
+            app_limited: self.rate.app_limited,
             ..Activity::default()
         }
     }
 
     pub(crate) fn phase_name(&self) -> &'static str {
-        match self.phase {
+        match self.episode.phase {
             Phase::Recovery if !self.controller.governs_recovery() => "recovery",
             Phase::Loss if !self.controller.governs_recovery() => "loss",
             _ => self.controller.phase(),

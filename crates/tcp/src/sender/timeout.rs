@@ -4,12 +4,36 @@ use gargalo_cc::Cause;
 use gargalo_units::{Duration, Instant};
 
 use crate::config::RtoRestart;
+use crate::rtt::RttEstimator;
 
 use super::scoreboard::DUP_THRESH;
 use super::{Frto, Notice, Phase, Sender};
 
 /// The least time until a timer is due (a tick of Linux).
 const TICK: Duration = Duration::from_millis(1);
+
+/// Retransmission timeouts since anything new was acknowledged.
+#[derive(Clone, Debug)]
+pub(super) struct Timeouts {
+    pub(super) in_a_row: u32,
+    /// When the first of them was.
+    pub(super) first: Instant,
+    /// The estimator as it was at the first of them.
+    pub(super) rtt_before: Option<RttEstimator>,
+    /// The connection is given up.
+    pub(super) given_up: bool,
+}
+
+impl Timeouts {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            in_a_row: 0,
+            first: now,
+            rtt_before: None,
+            given_up: false,
+        }
+    }
+}
 
 impl Sender {
     /// Whether a tail loss probe or a reordering timer is due before the retransmission timeout.
@@ -71,7 +95,7 @@ impl Sender {
     #[inline]
     fn arm_probe(&mut self, now: Instant, latest: Instant) {
         let eligible = self.settings.probe
-            && self.phase == Phase::Open
+            && self.episode.phase == Phase::Open
             && self.tlp.in_flight.is_none()
             && self.board.sacked() == 0;
         self.timers.probe = if eligible {
@@ -118,7 +142,7 @@ impl Sender {
                 self.timers.reorder = Instant::MAX;
             }
         }
-        if self.timers.probe <= now && self.phase == Phase::Open && !self.board.is_empty() {
+        if self.timers.probe <= now && self.episode.phase == Phase::Open && !self.board.is_empty() {
             // A probe has priority over a timeout that is due at the same time (RFC 8985 §7.2).
             self.tlp.due = true;
             self.timers.rto = now + self.rtt.rto();
@@ -132,13 +156,13 @@ impl Sender {
             self.timers.persist = Instant::MAX;
             let since = *self.peer.probing_since.get_or_insert(now);
             if self.has_waited(now, since) {
-                self.given_up = true;
+                self.timeouts.given_up = true;
                 return;
             }
-            self.unanswered += 1;
+            self.peer.unanswered += 1;
             self.peer.probes = self.peer.probes.saturating_add(1);
-            if self.unanswered > self.settings.retries {
-                self.given_up = true;
+            if self.peer.unanswered > self.settings.retries {
+                self.timeouts.given_up = true;
                 return;
             }
             self.peer.probe_due = true;
@@ -149,19 +173,19 @@ impl Sender {
     /// After a timeout: retransmits the first segment once, whenever the timer is due, to learn whether the path
     /// works again. It does not change the timer, its backoff or the window.
     pub(crate) fn probe_path(&mut self) {
-        self.path_probe.due = self.consecutive_timeouts > 0 && !self.board.is_empty();
+        self.path_probe.due = self.timeouts.in_a_row > 0 && !self.board.is_empty();
     }
 
     /// Restores the estimator of before the outage at the first acknowledgement after it. (That acknowledgement may
     /// be for data that arrived before the outage. It then looks like a round trip as long as the outage and like a
     /// spurious timeout, although data sent later is lost.)
     pub(super) fn resume(&mut self) {
-        if let Some(rtt) = self.rtt_before.take() {
+        if let Some(rtt) = self.timeouts.rtt_before.take() {
             self.rtt = rtt;
         }
         self.rtt.reset_backoff();
         self.undo.end();
-        self.frto = Frto::Off;
+        self.episode.frto = Frto::Off;
     }
 
     /// The retransmission timeout (RFC 6298 §5.4 to §5.7, RFC 5681 §3.1).
@@ -171,19 +195,19 @@ impl Sender {
             return;
         }
         self.counters.timeouts += 1;
-        self.consecutive_timeouts += 1;
-        if self.consecutive_timeouts == 1 {
-            self.first_timeout = now;
+        self.timeouts.in_a_row += 1;
+        if self.timeouts.in_a_row == 1 {
+            self.timeouts.first = now;
         }
         let expired = match self.settings.user_timeout {
-            Some(_) => self.has_waited(now, self.first_timeout),
-            None => self.consecutive_timeouts > self.settings.retries,
+            Some(_) => self.has_waited(now, self.timeouts.first),
+            None => self.timeouts.in_a_row > self.settings.retries,
         };
         if expired {
-            self.given_up = true;
+            self.timeouts.given_up = true;
             return;
         }
-        if self.phase == Phase::Open && self.board.sacked() >= DUP_THRESH {
+        if self.episode.phase == Phase::Open && self.board.sacked() >= DUP_THRESH {
             self.rack.forget_extent();
         }
         let flight = self.flight();
@@ -194,20 +218,20 @@ impl Sender {
         self.tlp.in_flight = None;
         self.tlp.due = false;
         let lost = self.report_lost(now, &marked);
-        let first = self.consecutive_timeouts == 1;
+        let first = self.timeouts.in_a_row == 1;
         if first {
             self.undo.begin(self.una);
-            self.rtt_before = Some(self.rtt.clone());
+            self.timeouts.rtt_before = Some(self.rtt.clone());
         }
-        let may_be_spurious = self.settings.frto && (first || self.phase != Phase::Loss);
-        self.phase = Phase::Loss;
-        self.resend_due = true;
-        self.frto = if may_be_spurious {
+        let may_be_spurious = self.settings.frto && (first || self.episode.phase != Phase::Loss);
+        self.episode.phase = Phase::Loss;
+        self.episode.resend_due = true;
+        self.episode.frto = if may_be_spurious {
             Frto::First
         } else {
             Frto::Off
         };
-        let consecutive = self.consecutive_timeouts;
+        let consecutive = self.timeouts.in_a_row;
         self.congestion(now, Cause::Timeout { consecutive }, flight, lost);
         self.rtt.back_off();
         self.timers.rto = self.next_rto(now);
@@ -237,7 +261,7 @@ impl Sender {
 
     /// When the first segment, sent at `now`, times out.
     pub(super) fn next_rto(&self, now: Instant) -> Instant {
-        let since = (self.consecutive_timeouts > 0).then_some(self.first_timeout);
+        let since = (self.timeouts.in_a_row > 0).then_some(self.timeouts.first);
         self.bounded(now, now + self.rtt.rto(), since)
     }
 
@@ -249,6 +273,6 @@ impl Sender {
     /// Whether there is unsent data or an unsent FIN.
     #[inline]
     pub(super) fn has_unsent(&self) -> bool {
-        self.nxt < self.end + u64::from(self.finished)
+        self.nxt < self.written.end + u64::from(self.written.finished)
     }
 }

@@ -81,8 +81,9 @@ impl Sender {
             return None;
         }
         // A full segment that another follows, here or in the layer above, needs none of the rules of the last ones.
-        let follows = plenty || (self.unsent() >= mss && self.more_follows && !self.finished);
-        let simple = follows && !has_lost && probe.is_none() && self.frto != Frto::SendNew;
+        let follows =
+            plenty || (self.unsent() >= mss && self.written.more_follows && !self.written.finished);
+        let simple = follows && !has_lost && probe.is_none() && self.episode.frto != Frto::SendNew;
         let room = self.peer.end.min(self.hold.cut()).saturating_sub(self.nxt);
         if simple && room >= mss && !self.withholds_new() {
             return Some(self.send_piece(now, pipe, Piece::data(self.mss)));
@@ -97,8 +98,8 @@ impl Sender {
             return Some(order);
         }
         // An upper layer writes no more than there is room for.
-        let limited = self.more_follows && pipe + u64::from(self.mss) > window && pipe > 0;
-        if pipe < window && !self.more_follows && !self.board.is_empty() {
+        let limited = self.written.more_follows && pipe + u64::from(self.mss) > window && pipe > 0;
+        if pipe < window && !self.written.more_follows && !self.board.is_empty() {
             self.sampler.set_app_limited(Bytes::new(pipe));
         }
         self.note_limit(limited, pipe);
@@ -115,21 +116,21 @@ impl Sender {
         probe: Option<u32>,
     ) -> Option<SendOrder> {
         if self.board.has_lost()
-            && self.frto != Frto::SendNew
+            && self.episode.frto != Frto::SendNew
             && let Some(order) = self.retransmit(now)
         {
             return Some(order);
         }
         let order = self.send_new(now, pipe, probe);
-        if self.frto == Frto::SendNew {
+        if self.episode.frto == Frto::SendNew {
             if order.is_some() {
                 // At most two segments, as the window after the first acknowledgement allows.
                 if pipe + u64::from(self.mss) > window {
-                    self.frto = Frto::Second;
+                    self.episode.frto = Frto::Second;
                 }
                 return order;
             }
-            self.frto = Frto::Off;
+            self.episode.frto = Frto::Off;
             return self.retransmit(now);
         }
         if order.is_none() {
@@ -143,7 +144,7 @@ impl Sender {
     /// Whether a probe or a retransmission comes before all else.
     #[inline]
     fn has_due(&self) -> bool {
-        self.peer.probe_due | self.tlp.due | self.path_probe.due | self.resend_due
+        self.peer.probe_due | self.tlp.due | self.path_probe.due | self.episode.resend_due
     }
 
     #[cold]
@@ -164,7 +165,7 @@ impl Sender {
         {
             return Some(order);
         }
-        if std::mem::take(&mut self.resend_due) {
+        if std::mem::take(&mut self.episode.resend_due) {
             return self.retransmit(now);
         }
         None
@@ -174,7 +175,7 @@ impl Sender {
     /// lost, and no new data can be sent, the highest segment is sent again, once. Its acknowledgement shows what is
     /// missing below it.
     fn rescue(&mut self, now: Instant) -> Option<SendOrder> {
-        if !self.settings.rescue || self.rescued || self.phase != Phase::Recovery {
+        if !self.settings.rescue || self.episode.rescued || self.episode.phase != Phase::Recovery {
             return None;
         }
         let fits = self.pipe() + u64::from(self.mss) <= self.window();
@@ -185,7 +186,7 @@ impl Sender {
             return None;
         }
         let (index, sent) = self.board.last_unsacked()?;
-        self.rescued = true;
+        self.episode.rescued = true;
         Some(self.resend(now, index, sent))
     }
 
@@ -202,7 +203,7 @@ impl Sender {
         let (pipe, window, mss) = (self.pipe(), self.window(), u64::from(self.mss));
         let held = self.board.has_lost()
             || (!self.settings.limited_transmit
-                && self.phase == Phase::Open
+                && self.episode.phase == Phase::Open
                 && (self.duplicates.bytes > 0 || self.board.sacked() > 0));
         if held || (pipe + mss > window && pipe > 0) {
             return Room::Full;
@@ -227,7 +228,7 @@ impl Sender {
     /// Whether less than a segment is unsent and waits for more data in the send buffer.
     #[inline]
     fn holds_rest(&self) -> bool {
-        self.buffer_full
+        self.written.buffer_full
             && self.unsent() < u64::from(self.mss)
             && !self.board.is_empty()
             && self.hold.cut() == NO_CUT
@@ -239,11 +240,11 @@ impl Sender {
         if !self.has_unsent() || self.holds_rest() {
             return None;
         }
-        let unsent = self.end.saturating_sub(self.nxt);
+        let unsent = self.written.end.saturating_sub(self.nxt);
         let usable = self.peer.end.saturating_sub(self.nxt);
         let record = self.hold.cut().saturating_sub(self.nxt);
         let len = unsent.min(usable).min(u64::from(self.mss)).min(record);
-        let ends = self.finished && self.nxt + len == self.end;
+        let ends = self.written.finished && self.nxt + len == self.written.end;
         if len == 0 {
             return (ends && usable > 0).then_some(Piece { len: 0, fin: true });
         }
@@ -264,7 +265,7 @@ impl Sender {
         let waits = match self.hold.nagle {
             Nagle::Off => false,
             Nagle::Standard => !self.board.is_empty(),
-            Nagle::Minshall => self.small_end > self.una,
+            Nagle::Minshall => self.hold.small_end > self.una,
         };
         let held = !closed && self.hold.holds(waits);
         (worthwhile && (full || fin || !held)).then_some(Piece {
@@ -277,7 +278,7 @@ impl Sender {
     #[inline]
     fn withholds_new(&self) -> bool {
         !self.settings.limited_transmit
-            && self.phase == Phase::Open
+            && self.episode.phase == Phase::Open
             && (self.duplicates.bytes > 0 || self.board.sacked() > 0)
     }
 
@@ -290,9 +291,9 @@ impl Sender {
             None => self.next_piece(now)?,
         };
         let len = piece.len;
-        let rest = self.end - (self.nxt + u64::from(len));
-        let last = rest == 0 || (self.buffer_full && rest < u64::from(self.mss));
-        if last && !self.more_follows && pipe + u64::from(len) < self.window() {
+        let rest = self.written.end - (self.nxt + u64::from(len));
+        let last = rest == 0 || (self.written.buffer_full && rest < u64::from(self.mss));
+        if last && !self.written.more_follows && pipe + u64::from(len) < self.window() {
             // The application has no more data: later samples are application-limited.
             self.sampler.set_app_limited(Bytes::new(pipe));
         }
@@ -301,7 +302,7 @@ impl Sender {
             self.on_mtu_probe_sent(order.offset, len);
         }
         if len < self.mss {
-            self.small_end = self.nxt;
+            self.hold.small_end = self.nxt;
         }
         Some(order)
     }
@@ -328,7 +329,10 @@ impl Sender {
             offset,
             len,
             fin,
-            psh: ends || (self.nxt >= self.end && !self.more_follows && self.hold.pushes()),
+            psh: ends
+                || (self.nxt >= self.written.end
+                    && !self.written.more_follows
+                    && self.hold.pushes()),
             cwr,
             ..SendOrder::default()
         }
@@ -355,7 +359,7 @@ impl Sender {
             offset: sent.start,
             len: sent.len - u32::from(sent.fin),
             fin: sent.fin,
-            psh: sent.end() >= self.end,
+            psh: sent.end() >= self.written.end,
             retransmission: true,
             ..SendOrder::default()
         }
@@ -395,7 +399,7 @@ impl Sender {
             let (controller, path) = self.parts();
             controller.on_send(&event, &path);
         }
-        if let Some(prr) = &mut self.prr {
+        if let Some(prr) = &mut self.episode.prr {
             prr.on_send(u64::from(len));
         }
         let rate = self.pacing_rate();
@@ -466,13 +470,15 @@ impl Sender {
             .saturating_sub(self.nxt)
             .min(u64::from(self.mss));
         let record = self.hold.cut().saturating_sub(self.nxt);
-        let len = usable.min(self.end.saturating_sub(self.nxt)).min(record) as u32;
+        let len = usable
+            .min(self.written.end.saturating_sub(self.nxt))
+            .min(record) as u32;
         if len > 0 {
             let offset = self.nxt;
             let state = self.on_send_again(now, len, 0, false);
             self.board.push(offset, len, false, state);
             self.nxt += u64::from(len);
-            self.small_end = self.nxt;
+            self.hold.small_end = self.nxt;
             self.hold.pass(self.nxt);
             self.arm_after_send(now, true);
             return Some(SendOrder {

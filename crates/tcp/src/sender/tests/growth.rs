@@ -80,7 +80,7 @@ fn what_was_reported_before_a_loss_never_counts() {
     assert_eq!(r.cwnd(), 5 * MSS);
     // The acknowledgement that ends recovery leaves the window at ssthresh (RFC 5681 §3.2 step 6).
     r.ack(203, 12, &[]);
-    assert_eq!((r.sender.phase, r.cwnd()), (Phase::Open, 5 * MSS));
+    assert_eq!((r.sender.episode.phase, r.cwnd()), (Phase::Open, 5 * MSS));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn without_sack_the_end_of_recovery_leaves_the_window_at_ssthresh() {
     }
     assert_eq!(r.cwnd(), 5 * MSS);
     r.ack(203, 12, &[]);
-    assert_eq!((r.sender.phase, r.cwnd()), (Phase::Open, 5 * MSS));
+    assert_eq!((r.sender.episode.phase, r.cwnd()), (Phase::Open, 5 * MSS));
 }
 
 #[test]

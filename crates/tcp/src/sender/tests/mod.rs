@@ -243,7 +243,7 @@ fn newreno_repairs_a_hole_per_round_trip_and_goes_on_sending() {
     // The end: everything sent before the loss was found.
     r.ack(303, 12, &[]);
     assert!(r.log().contains(&"recovered".to_string()));
-    assert_eq!(r.sender.phase, Phase::Open);
+    assert_eq!(r.sender.episode.phase, Phase::Open);
 }
 
 #[test]
@@ -437,9 +437,9 @@ fn go_back_n_sends_everything_again_from_the_first_missing_segment_on() {
     assert_eq!(again.len(), 5, "{again:?}");
     // A partial acknowledgement lets the next ones go, without another reduction.
     assert_eq!(r.ack(203, 5, &[]).len(), 5);
-    assert_eq!(r.sender.phase, Phase::Recovery);
+    assert_eq!(r.sender.episode.phase, Phase::Recovery);
     r.ack(303, 10, &[]);
-    assert_eq!(r.sender.phase, Phase::Open);
+    assert_eq!(r.sender.episode.phase, Phase::Open);
 }
 
 #[test]
@@ -525,7 +525,7 @@ fn eifel_undoes_when_the_original_was_only_late() {
     r.log();
     r.ack_with(155, 4, |f| f.tsecr = Some(50));
     assert_eq!(r.log(), ["spurious", "acked 1000"]);
-    assert_eq!(r.sender.phase, Phase::Open);
+    assert_eq!(r.sender.episode.phase, Phase::Open);
     assert_eq!(r.sender.window(), 10 * MSS);
 }
 

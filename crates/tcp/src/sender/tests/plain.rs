@@ -183,14 +183,20 @@ impl Twins {
 /// All of a sender but what only a later look would tidy.
 fn state(s: &Sender) -> String {
     let parts = (
-        &s.sampler, &s.rtt, &s.rack, &s.undo, &s.prr, &s.phase, &s.peer,
+        &s.sampler,
+        &s.rtt,
+        &s.rack,
+        &s.undo,
+        &s.episode.prr,
+        &s.episode.phase,
+        &s.peer,
     );
     let edges = (
         s.una,
         s.nxt,
-        s.recovery_point,
+        s.episode.point,
         s.round_end,
-        s.small_end,
+        s.hold.small_end,
         s.pipe(),
     );
     let timers = (
@@ -199,9 +205,9 @@ fn state(s: &Sender) -> String {
         &s.limited,
         &s.duplicates,
         &s.cwr,
-        &s.frto,
+        &s.episode.frto,
     );
-    let rest = (s.unanswered, s.consecutive_timeouts, &s.counts, &s.delivery);
+    let rest = (s.timeouts.in_a_row, &s.counts, &s.rate.sample);
     format!(
         "{parts:?} {edges:?} {timers:?} {rest:?} {}",
         s.board.sacked()

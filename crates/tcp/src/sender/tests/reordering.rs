@@ -25,7 +25,7 @@ fn reordered_by_five(r: &mut Rig) {
     }
     // Its timestamp is from before the retransmission (RFC 3522).
     r.ack_with(106, 6, |f| f.tsecr = Some(0));
-    assert_eq!(r.sender.phase, Phase::Open);
+    assert_eq!(r.sender.episode.phase, Phase::Open);
     assert_eq!(r.sender.counters.spurious_losses, 1);
 }
 
