@@ -206,7 +206,7 @@ impl Endpoint {
             State::SynReceived if self.is_active => self.end(Some(Error::Refused)),
             // RFC 9293 §3.10.7.4, second: both have closed, and a peer without connection state answers the
             // retransmitted FIN with a reset. It is an error only if data was still outstanding.
-            State::Closing | State::LastAck | State::TimeWait if self.buffer.is_empty() => {
+            State::Closing | State::LastAck | State::TimeWait if self.writes.buffer.is_empty() => {
                 self.end(None);
             }
             _ => self.end(Some(Error::Reset)),
@@ -217,10 +217,10 @@ impl Endpoint {
     /// 9293 §3.10.7.4, fifth).
     #[inline(never)]
     fn on_handshake_ack(&mut self, now: Instant, segment: &Segment) -> bool {
-        let acked = segment.ack.distance(self.send_base);
+        let acked = segment.ack.distance(self.seq.send_base);
         // Data that was sent with the SYN of a simultaneous open may be acknowledged too.
         let early = self.handshake.as_ref().map_or(0, |h| h.early_data);
-        let most = self.sent.max(u64::from(early));
+        let most = self.seq.sent.max(u64::from(early));
         if acked < 0 || u64::from(acked.unsigned_abs()) > most {
             self.refuse(segment);
             return false;
@@ -236,7 +236,7 @@ impl Endpoint {
     /// Processes the acknowledgement; `false` if the segment must be dropped.
     #[inline(always)]
     fn on_ack(&mut self, now: Instant, segment: &Segment, offset: i64) -> bool {
-        let distance = segment.ack.distance(self.send_base + self.una as u32);
+        let distance = segment.ack.distance(self.seq.of(self.seq.una));
         let ack = match self.judge(distance) {
             Ack::Current(ack) => ack,
             Ack::Old(ack) => {
@@ -252,7 +252,7 @@ impl Endpoint {
         let changed = self.peer.update(segment.window, offset, ack);
         let ece = self.ecn_capable && segment.flags.contains(Flags::ECE);
         let silent = !changed && segment.options.sack.is_empty();
-        if ack == self.sent && ack == self.una && silent && self.buffer.is_empty() {
+        if ack == self.seq.sent && ack == self.seq.una && silent && self.writes.buffer.is_empty() {
             // Nothing is outstanding: the receiving side of a transfer. (A D-SACK is still processed: it may report
             // that a tail loss probe was not needed.)
             return true;
@@ -272,8 +272,8 @@ impl Endpoint {
     #[inline]
     fn judge(&self, distance: i32) -> Ack {
         if distance >= 0 {
-            let ack = self.una + u64::from(distance.unsigned_abs());
-            return if ack <= self.sent {
+            let ack = self.seq.una + u64::from(distance.unsigned_abs());
+            return if ack <= self.seq.sent {
                 Ack::Current(ack)
             } else {
                 Ack::Absurd
@@ -282,7 +282,11 @@ impl Endpoint {
         if u64::from(distance.unsigned_abs()) > self.peer.largest() {
             Ack::Absurd
         } else {
-            Ack::Old(self.una.saturating_sub(u64::from(distance.unsigned_abs())))
+            Ack::Old(
+                self.seq
+                    .una
+                    .saturating_sub(u64::from(distance.unsigned_abs())),
+            )
         }
     }
 
@@ -304,7 +308,7 @@ impl Endpoint {
     #[inline(never)]
     fn tell_sender(&mut self, now: Instant, segment: &Segment, told: ValidAck) {
         let window = self.usable_window();
-        let acked = told.ack.saturating_sub(self.una);
+        let acked = told.ack.saturating_sub(self.seq.una);
         let Some(sender) = &mut self.sender else {
             return;
         };
@@ -318,13 +322,13 @@ impl Endpoint {
             self.rtt_sample = outcome.rtt;
         }
         if acked > 0 {
-            self.una = told.ack;
-            self.buffer.release(told.ack);
-            if let Some(list) = &mut self.super_segments {
+            self.seq.una = told.ack;
+            self.writes.buffer.release(told.ack);
+            if let Some(list) = &mut self.writes.super_segments {
                 list.release(told.ack);
             }
-            if self.write_blocked && self.notsent_lowat == u64::MAX {
-                self.write_blocked = false;
+            if self.writes.blocked && self.writes.notsent_lowat == u64::MAX {
+                self.writes.blocked = false;
                 self.events.push(Event::Writable);
             }
         }
@@ -373,7 +377,7 @@ impl Endpoint {
         ack: u64,
         out: &mut [(u64, u64); 4],
     ) -> (usize, Option<(u64, u64)>) {
-        let at = |seq: gargalo_units::Seq| seq.unwrap_near(self.send_base, ack);
+        let at = |seq: gargalo_units::Seq| seq.unwrap_near(self.seq.send_base, ack);
         let wire = segment.options.sack.as_slice();
         let mut n = 0;
         let mut dsack = None;
@@ -381,7 +385,7 @@ impl Endpoint {
             let (Some(left), Some(right)) = (at(*left), at(*right)) else {
                 continue;
             };
-            if left >= right || right > self.sent {
+            if left >= right || right > self.seq.sent {
                 continue;
             }
             let inside_second = || {
@@ -390,8 +394,8 @@ impl Endpoint {
             };
             if i == 0 && (right <= ack || inside_second()) {
                 dsack = Some((left, right));
-            } else if left >= ack && right > self.una {
-                out[n] = (left.max(self.una), right);
+            } else if left >= ack && right > self.seq.una {
+                out[n] = (left.max(self.seq.una), right);
                 n += 1;
             }
         }

@@ -9,9 +9,12 @@ mod options;
 mod outgoing;
 mod path;
 mod resume;
+mod segment_size;
+mod sequences;
 mod super_segments;
 mod time_wait;
 mod timers;
+mod writes;
 
 pub use activity::Activity;
 pub use multipath::Room;
@@ -25,18 +28,18 @@ use gargalo_units::{Duration, Ecn, Instant, Seq};
 use gargalo_wire::tcp::Segment;
 
 use crate::challenge::ChallengeLimit;
-use crate::config::Profile;
 use crate::ecn::EcnReceiver;
 use crate::event::Events;
 use crate::handshake::{Handshake, is_fast_open};
 use crate::peer_window::PeerWindow;
 use crate::receiver::{Receiver, ReceiverConfig};
-use crate::send_buffer::SendBuffer;
 use crate::sender::{Hold, Sender};
 use crate::timestamps::Timestamps;
 use crate::{Chunk, Config, Error, Event, Notice, Snapshot, State, Stats};
-use super_segments::SuperSegments;
+use segment_size::SegmentSize;
+use sequences::Sequences;
 use timers::Timers;
+use writes::Writes;
 
 /// What distinguishes a connection from others of the same configuration.
 #[derive(Clone, Debug, Default)]
@@ -77,22 +80,12 @@ pub struct Transmit {
 ///
 /// Stream positions are 64-bit offsets inside: 0 is the first byte after SYN, and the FIN occupies
 /// one offset after the last byte.
-///
-/// It has more than 25 fields on purpose: they are the transmission control block of RFC 9293 §3.3.1, shared by the files
-/// of this module. Sender, receiver, timers and handshake are types of their own.
 #[derive(Debug)]
 pub struct Endpoint {
     state: State,
-    local_port: u16,
-    remote_port: u16,
-    /// Sequence number of offset 0 of our stream as the sender counts.
-    send_base: Seq,
-    /// Sequence number of offset 0 of the peer's stream.
-    receive_base: Seq,
-    /// SND.UNA as an offset.
-    una: u64,
-    /// Highest offset ever sent, FIN included (SND.MAX).
-    sent: u64,
+    ports: Ports,
+    seq: Sequences,
+    size: SegmentSize,
     timestamps: Timestamps,
     peer: PeerWindow,
     ecn: EcnReceiver,
@@ -100,11 +93,6 @@ pub struct Endpoint {
     ecn_capable: bool,
     /// We sent the first SYN.
     is_active: bool,
-    is_ipv6: bool,
-    /// The application closed; the FIN waits for the handshake.
-    close_wanted: bool,
-    /// A write was not accepted in full: report when there is room.
-    write_blocked: bool,
     /// Fast Open opened the connection before the handshake was complete.
     early: bool,
     events: Events,
@@ -115,26 +103,14 @@ pub struct Endpoint {
     urgent: Option<Urgent>,
     rtt_sample: Option<Duration>,
     receiver: Receiver,
-    buffer: SendBuffer,
-    /// Of contents that are written to an open connection; `None`: the profile has none.
-    super_segments: Option<SuperSegments>,
+    writes: Writes,
     /// Since the connection is open.
     sender: Option<Box<Sender>>,
     /// Until then: what its data waits for.
     early_hold: Hold,
-    /// Capacity of the send buffer in bytes.
-    send_buffer: u64,
-    /// Unsent bytes above which nothing is taken; [`u64::MAX`]: no limit.
-    notsent_lowat: u64,
     user_timeout: Option<Duration>,
-    /// The path MTU as an MSS without options; `None` if it is not known.
-    path_mss: Option<u16>,
-    /// Payload of a segment as agreed in the handshake.
-    agreed_mss: u16,
     /// Shifts of the windows we send and of those we receive, if agreed.
     scaling: Option<(u8, u8)>,
-    /// Bytes per segment that an upper layer needs for its options.
-    reserved: u16,
     /// An upper layer controls the send window.
     ignores_window: bool,
     /// The network has reported the peer unreachable, and nothing was received from it since.
@@ -145,6 +121,13 @@ pub struct Endpoint {
     granted: Option<Bytes>,
     config: Arc<Config>,
     counts: Counts,
+}
+
+/// The ports of a connection, in our order.
+#[derive(Clone, Copy, Debug)]
+struct Ports {
+    local: u16,
+    remote: u16,
 }
 
 /// A segment that must be sent before all others.
@@ -209,20 +192,17 @@ impl Endpoint {
         });
         Self {
             state: State::Closed,
-            local_port: init.local_port,
-            remote_port: init.remote_port,
-            send_base: init.isn + 1,
-            receive_base: Seq::new(0),
-            una: 0,
-            sent: 0,
+            ports: Ports {
+                local: init.local_port,
+                remote: init.remote_port,
+            },
+            seq: Sequences::new(init.isn),
+            size: SegmentSize::new(config.mss, init.is_ipv6),
             timestamps: Timestamps::new(init.ts_offset),
             peer: PeerWindow::new(0),
             ecn: EcnReceiver::default(),
             ecn_capable: false,
             is_active: false,
-            is_ipv6: init.is_ipv6,
-            close_wanted: false,
-            write_blocked: false,
             early: false,
             events: Events::default(),
             error: None,
@@ -231,17 +211,11 @@ impl Endpoint {
             urgent: None,
             rtt_sample: None,
             receiver,
-            buffer: SendBuffer::default(),
-            super_segments: (config.profile == Profile::Linux6).then(SuperSegments::default),
+            writes: Writes::new(&config),
             sender: None,
             early_hold: Hold::new(&config),
-            send_buffer: config.send_buffer.get(),
-            notsent_lowat: config.notsent_lowat.map_or(u64::MAX, |b| b.get()),
             user_timeout: config.user_timeout,
-            path_mss: None,
-            agreed_mss: config.mss,
             scaling: None,
-            reserved: 0,
             ignores_window: false,
             unreachable: false,
             handshake: Some(Box::new(Handshake::new(
@@ -266,7 +240,7 @@ impl Endpoint {
         if !self.may_write() {
             return 0;
         }
-        let taken = self.buffer.write_synthetic(n, self.write_limit());
+        let taken = self.writes.buffer.write_synthetic(n, self.write_limit());
         self.append(taken, n);
         taken
     }
@@ -274,7 +248,7 @@ impl Endpoint {
     /// How many bytes [`Endpoint::write`] would take now.
     pub fn write_room(&self) -> u64 {
         if self.may_write() {
-            self.write_bound().saturating_sub(self.buffer.len())
+            self.write_bound().saturating_sub(self.writes.buffer.len())
         } else {
             0
         }
@@ -282,17 +256,17 @@ impl Endpoint {
 
     fn may_write(&self) -> bool {
         let open = self.state.may_send() || self.state == State::Listen;
-        open && !self.close_wanted
+        open && !self.writes.closed
     }
 
     /// Appends the bytes that the buffer took of those offered.
     #[inline]
     fn append(&mut self, taken: u64, offered: u64) {
-        self.write_blocked |= taken < offered;
+        self.writes.blocked |= taken < offered;
         if let Some(sender) = &mut self.sender {
             sender.written.wants_room |= taken < offered;
             if taken > 0 {
-                sender.append(taken, self.buffer.len() >= self.send_buffer);
+                sender.append(taken, self.writes.buffer.len() >= self.writes.capacity);
             }
         }
     }
@@ -313,7 +287,7 @@ impl Endpoint {
     /// Bytes written and not acknowledged yet.
     #[inline]
     pub fn unacknowledged(&self) -> u64 {
-        self.buffer.len()
+        self.writes.buffer.len()
     }
 
     /// Bytes written and never sent yet.
@@ -321,7 +295,7 @@ impl Endpoint {
     pub fn unsent(&self) -> u64 {
         self.sender
             .as_ref()
-            .map_or(self.buffer.len(), |sender| sender.unsent())
+            .map_or(self.writes.buffer.len(), |sender| sender.unsent())
     }
 
     /// Closes our direction: a FIN follows the written data. The peer's direction stays open (half-close). A
@@ -330,11 +304,11 @@ impl Endpoint {
     pub fn close(&mut self, _now: Instant) {
         match self.state {
             // RFC 9293 §3.10.4.
-            State::Listen | State::SynSent if self.buffer.is_empty() => self.end(None),
+            State::Listen | State::SynSent if self.writes.buffer.is_empty() => self.end(None),
             // §3.10.4 allows to wait for ESTABLISHED; a listener with written data waits for a peer.
-            State::Listen | State::SynSent | State::SynReceived => self.close_wanted = true,
-            State::Established | State::CloseWait if !self.close_wanted => {
-                self.close_wanted = true;
+            State::Listen | State::SynSent | State::SynReceived => self.writes.closed = true,
+            State::Established | State::CloseWait if !self.writes.closed => {
+                self.writes.closed = true;
                 self.finish();
             }
             _ => {}
@@ -357,10 +331,10 @@ impl Endpoint {
     /// Ends the connection because of data that nobody will read; the peer gets the reset that answers it (RFC 1122
     /// §4.2.2.13), in the form for a connection that does not exist any more (RFC 9293 §3.5.2), as Linux sends it.
     pub fn refuse_data(&mut self, now: Instant) {
-        let (una, resets) = (self.una, self.state.may_receive());
+        let (una, resets) = (self.seq.una, self.state.may_receive());
         self.abort(now);
         if resets {
-            self.urgent = Some(Urgent::Reset(self.send_base + una as u32, None));
+            self.urgent = Some(Urgent::Reset(self.seq.of(una), None));
         }
     }
 
@@ -461,13 +435,13 @@ impl Endpoint {
     /// The port of this end.
     #[inline]
     pub fn local_port(&self) -> u16 {
-        self.local_port
+        self.ports.local
     }
 
     /// The peer's port.
     #[inline]
     pub fn remote_port(&self) -> u16 {
-        self.remote_port
+        self.ports.remote
     }
 
     /// A Fast Open cookie that the server granted with this connection (RFC 7413 §4.1.2): to be
@@ -496,13 +470,13 @@ impl Endpoint {
     /// SND.NXT on the wire.
     #[inline]
     fn next_seq(&self) -> Seq {
-        self.send_base + self.sent as u32
+        self.seq.of(self.seq.sent)
     }
 
     /// RCV.NXT on the wire.
     #[inline]
     fn ack_seq(&self) -> Seq {
-        self.receive_base + self.receiver.next() as u32
+        self.seq.of_peer(self.receiver.next())
     }
 
     #[inline]

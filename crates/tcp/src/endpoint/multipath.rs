@@ -8,10 +8,8 @@ use gargalo_cc::Sibling;
 use gargalo_units::{Instant, Seq};
 use gargalo_wire::tcp::{Flags, Segment};
 
-use super::path::payload_of;
 use super::{Endpoint, Transmit};
 use crate::State;
-use crate::handshake::LEAST_MSS;
 
 /// A send window without effect: the upper layer enforces the real one.
 const UNBOUND: u64 = 1 << 60;
@@ -62,7 +60,7 @@ impl Endpoint {
     /// Reserves `len` bytes of every data segment for options of the upper layer. Segments that were sent before are
     /// not split: sent again, they have room for the options that they had.
     pub fn reserve_options(&mut self, now: Instant, len: u16) {
-        self.reserved = len;
+        self.size.reserved = len;
         let payload = self.payload_size();
         if let Some(sender) = &mut self.sender {
             sender.set_room(now, payload);
@@ -71,10 +69,7 @@ impl Endpoint {
 
     /// Payload of a full segment: the minimum of the negotiated MSS and the path's, less options.
     pub(super) fn payload_size(&self) -> u16 {
-        payload_of(self.path_mss, &self.timestamps)
-            .min(self.agreed_mss)
-            .saturating_sub(self.reserved)
-            .max(LEAST_MSS.min(self.agreed_mss))
+        self.size.payload(&self.timestamps)
     }
 
     /// Requests an acknowledgement at once, independently of the state of this endpoint.
@@ -115,19 +110,19 @@ impl Endpoint {
     /// Bytes of our stream that the peer has acknowledged.
     #[inline]
     pub fn acknowledged(&self) -> u64 {
-        self.una
+        self.seq.una
     }
 
     /// Bytes of our stream that were sent at least once.
     #[inline]
     pub fn sent(&self) -> u64 {
-        self.sent
+        self.seq.sent
     }
 
     /// Position in our stream of a segment that [`poll_transmit`](Self::poll_transmit) gave.
     #[inline]
     pub fn sent_position(&self, seq: Seq) -> Option<u64> {
-        seq.unwrap_near(self.send_base, self.una)
+        seq.unwrap_near(self.seq.send_base, self.seq.una)
     }
 
     /// Position in the peer's stream of a segment that arrived; negative before the first byte.
@@ -164,7 +159,7 @@ impl Endpoint {
     #[inline]
     pub fn room(&self, now: Instant) -> Room {
         match &self.sender {
-            Some(sender) if self.state.may_send() && !self.close_wanted => sender.room(now),
+            Some(sender) if self.state.may_send() && !self.writes.closed => sender.room(now),
             _ => Room::Full,
         }
     }
@@ -199,10 +194,10 @@ impl Endpoint {
             None => !self.timestamps.is_enabled(),
         };
         let offset = self.received_position(segment.seq);
-        let acked = i64::from(segment.ack.distance(self.send_base + self.una as u32));
+        let acked = i64::from(segment.ack.distance(self.seq.of(self.seq.una)));
         timely
             && self.receiver.accepts(offset, segment.sequence_len())
-            && acked <= (self.sent - self.una) as i64
+            && acked <= (self.seq.outstanding()) as i64
             && -acked <= self.peer.largest() as i64
     }
 

@@ -36,8 +36,8 @@ impl Endpoint {
         if !segment.flags.contains(Flags::SYN) {
             return;
         }
-        self.remote_port = segment.src_port;
-        let syn = PeerSyn::of(&segment, self.is_ipv6);
+        self.ports.remote = segment.src_port;
+        let syn = PeerSyn::of(&segment, self.size.is_ipv6);
         self.on_peer_syn(now, &segment, &syn);
         self.become_state(State::SynReceived);
         if let Some(h) = &mut self.handshake {
@@ -81,7 +81,7 @@ impl Endpoint {
     pub(super) fn on_syn_sent(&mut self, now: Instant, segment: Segment, ecn: Ecn) {
         let early = self.handshake.as_ref().map_or(0, |h| h.early_data);
         let has_ack = segment.flags.contains(Flags::ACK);
-        let acked = segment.ack.distance(self.send_base);
+        let acked = segment.ack.distance(self.seq.send_base);
         // ISS < SEG.ACK <= SND.NXT.
         let acceptable = has_ack && acked >= 0 && acked.unsigned_abs() <= early;
         if has_ack && !acceptable {
@@ -97,7 +97,7 @@ impl Endpoint {
         if !segment.flags.contains(Flags::SYN) {
             return;
         }
-        let syn = PeerSyn::of(&segment, self.is_ipv6);
+        let syn = PeerSyn::of(&segment, self.size.is_ipv6);
         self.on_peer_syn(now, &segment, &syn);
         if !has_ack {
             // Simultaneous open: what comes with the SYN waits until the connection is open.
@@ -132,7 +132,7 @@ impl Endpoint {
     /// Returns to LISTEN after a passive open was reset before it was complete (RFC 9293 §3.10.7.4, second).
     pub(super) fn listen_again(&mut self) {
         // Closed by the application in the meantime: as in LISTEN (§3.10.4).
-        if self.close_wanted {
+        if self.writes.closed {
             return self.end(None);
         }
         self.become_state(State::Listen);
@@ -146,9 +146,9 @@ impl Endpoint {
 
     /// Skips the data that was accepted with the SYN: the sender counts from the next byte.
     pub(super) fn skip_early(&mut self, accepted: u32) {
-        self.buffer.skip(u64::from(accepted));
+        self.writes.buffer.skip(u64::from(accepted));
         self.hold_mut().skip(u64::from(accepted));
-        self.send_base = self.send_base + accepted;
+        self.seq.send_base = self.seq.send_base + accepted;
         if let Some(h) = &mut self.handshake {
             h.early_data = 0;
         }
@@ -157,7 +157,7 @@ impl Endpoint {
     /// Applies the options and the window of the peer's SYN.
     pub(super) fn on_peer_syn(&mut self, now: Instant, segment: &Segment, syn: &PeerSyn) {
         let agreed = Agreed::new(&self.config, syn);
-        self.receive_base = segment.seq + 1;
+        self.seq.receive_base = segment.seq + 1;
         self.peer = PeerWindow::new(syn.window);
         self.scaling = agreed.scaling;
         let (ours, theirs) = agreed.scaling.unwrap_or((0, 0));
@@ -179,7 +179,7 @@ impl Endpoint {
     /// Creates the sender, with the data written so far.
     fn start_sender(&mut self, now: Instant, rtt: Option<Duration>) {
         let agreed = self.handshake.as_ref().and_then(|h| h.agreed);
-        self.agreed_mss = agreed.map_or(self.config.mss, |a| a.mss);
+        self.size.agreed = agreed.map_or(self.config.mss, |a| a.mss);
         let mss = self.first_payload();
         let window = self.usable_window();
         let Some(h) = &mut self.handshake else { return };
@@ -189,14 +189,14 @@ impl Endpoint {
         let mut sender = Sender::new(&self.config, controller, mss, now);
         sender.set_user_timeout(self.user_timeout);
         sender.hold = self.early_hold.clone();
-        sender.written.wants_room = self.write_blocked;
+        sender.written.wants_room = self.writes.blocked;
         if h.agreed.is_some_and(|a| !a.sack) {
             sender.without_sack();
         }
         sender.on_established(now, rtt, h.transmissions(), window);
-        if !self.buffer.is_empty() {
-            let written = self.buffer.len();
-            sender.append(written, written >= self.send_buffer);
+        if !self.writes.buffer.is_empty() {
+            let written = self.writes.buffer.len();
+            sender.append(written, written >= self.writes.capacity);
         }
         self.start_search(&mut sender);
         self.sender = Some(Box::new(sender));
@@ -218,7 +218,7 @@ impl Endpoint {
         self.timers.heard = now;
         self.timers.data = now;
         self.arm_keep_alive(now);
-        if self.close_wanted {
+        if self.writes.closed {
             self.finish();
         }
         if let Some(q) = queued {

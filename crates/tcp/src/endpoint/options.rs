@@ -30,15 +30,15 @@ impl Endpoint {
             return 0;
         }
         let offered = data.len();
-        let from = self.buffer.end();
-        let taken = self.buffer.write(data, self.write_bound());
+        let from = self.writes.buffer.end();
+        let taken = self.writes.buffer.write(data, self.write_bound());
         self.append(taken as u64, offered as u64);
-        let end = self.buffer.end();
+        let end = self.writes.buffer.end();
         let sizes = self.sizes();
-        if let (Some(sizes), Some(list)) = (sizes, &mut self.super_segments)
+        if let (Some(sizes), Some(list)) = (sizes, &mut self.writes.super_segments)
             && taken > 0
         {
-            list.on_write(from, end, self.sent, sizes, ending == Ending::More);
+            list.on_write(from, end, self.seq.sent, sizes, ending == Ending::More);
             if ending == Ending::Record && taken == offered {
                 list.close(end);
             }
@@ -78,18 +78,18 @@ impl Endpoint {
 
     /// Capacity of the send buffer (Linux: `SO_SNDBUF`). What it has already stays.
     pub fn set_send_buffer(&mut self, bytes: Bytes) {
-        self.send_buffer = bytes.get();
+        self.writes.capacity = bytes.get();
     }
 
     /// The same, now.
     pub fn send_buffer(&self) -> Bytes {
-        Bytes::new(self.send_buffer)
+        Bytes::new(self.writes.capacity)
     }
 
     /// Unsent bytes above which nothing more is taken, up to a full segment; `None`: only the send buffer limits them
     /// (Linux: `TCP_NOTSENT_LOWAT`).
     pub fn set_notsent_lowat(&mut self, bytes: Option<Bytes>) {
-        self.notsent_lowat = bytes.map_or(u64::MAX, Bytes::get);
+        self.writes.notsent_lowat = bytes.map_or(u64::MAX, Bytes::get);
     }
 
     /// How long data may stay unacknowledged, and a window closed, before the connection is given up; `None`: as many
@@ -110,12 +110,12 @@ impl Endpoint {
     /// Whether an application that waits for room should write: a third of the send buffer is free, and less than half
     /// of what [`set_notsent_lowat`](Self::set_notsent_lowat) allows is unsent (Linux's rule of `poll`).
     pub fn is_writable(&self) -> bool {
-        let used = self.buffer.len();
-        let free = self.send_buffer.saturating_sub(used);
+        let used = self.writes.buffer.len();
+        let free = self.writes.capacity.saturating_sub(used);
         self.may_write()
             && free >= used / 2
             && free > 0
-            && self.unsent().saturating_mul(2) < self.notsent_lowat
+            && self.unsent().saturating_mul(2) < self.writes.notsent_lowat
     }
 
     /// Whether a write was not taken in full and the application has not been told that it may go on, by
@@ -138,7 +138,7 @@ impl Endpoint {
     /// What the lengths of super-segments depend on; `None`: the data is not kept in such.
     fn sizes(&self) -> Option<Sizes> {
         let sender = self.sender.as_ref()?;
-        self.super_segments.as_ref()?;
+        self.writes.super_segments.as_ref()?;
         Some(Sizes {
             mss: sender.mss().into(),
             window: self.peer.largest(),
@@ -148,35 +148,40 @@ impl Endpoint {
     /// How many bytes of a write should be passed, and sent as far as they may, before the rest, as Linux does it:
     /// there are super-segments, and nothing unsent is before this one. `None`: all of it.
     pub fn first_piece(&self) -> Option<u64> {
-        SuperSegments::first(self.buffer.end(), self.sent, self.sizes()?)
+        SuperSegments::first(self.writes.buffer.end(), self.seq.sent, self.sizes()?)
     }
 
     /// The bytes that the send buffer may have now if contents are written.
     pub(super) fn write_bound(&self) -> u64 {
-        let (Some(sizes), Some(list)) = (self.sizes(), &self.super_segments) else {
+        let (Some(sizes), Some(list)) = (self.sizes(), &self.writes.super_segments) else {
             return self.write_limit();
         };
         let queue = Queue {
-            end: self.buffer.end(),
-            sent: self.sent,
-            held: self.buffer.len(),
-            room: self.send_buffer,
-            lowat: self.notsent_lowat,
+            end: self.writes.buffer.end(),
+            sent: self.seq.sent,
+            held: self.writes.buffer.len(),
+            room: self.writes.capacity,
+            lowat: self.writes.notsent_lowat,
         };
-        self.buffer.len().saturating_add(list.room(queue, sizes))
+        self.writes
+            .buffer
+            .len()
+            .saturating_add(list.room(queue, sizes))
     }
 
     /// The bytes that the send buffer may have now.
     #[inline]
     pub(super) fn write_limit(&self) -> u64 {
-        if self.notsent_lowat == u64::MAX {
-            return self.send_buffer;
+        if self.writes.notsent_lowat == u64::MAX {
+            return self.writes.capacity;
         }
         let unsent = self.unsent();
-        let room = self.notsent_lowat.saturating_sub(unsent);
-        let segment = u64::from(self.agreed_mss.max(1));
+        let room = self.writes.notsent_lowat.saturating_sub(unsent);
+        let segment = u64::from(self.size.agreed.max(1));
         let room = room.div_ceil(segment).saturating_mul(segment);
-        self.send_buffer.min(self.buffer.len().saturating_add(room))
+        self.writes
+            .capacity
+            .min(self.writes.buffer.len().saturating_add(room))
     }
 
     /// All that may be sent was sent: an application that waits for room may go on.
@@ -192,8 +197,8 @@ impl Endpoint {
         if let Some(sender) = &mut self.sender {
             sender.written.wants_room = false;
         }
-        if self.notsent_lowat != u64::MAX && self.write_blocked {
-            self.write_blocked = false;
+        if self.writes.notsent_lowat != u64::MAX && self.writes.blocked {
+            self.writes.blocked = false;
             self.events.push(Event::Writable);
         }
     }

@@ -57,7 +57,7 @@ impl Endpoint {
             flags = flags | Flags::FIN;
         }
         let pushes = |list: &SuperSegments| list.pushes(order.offset + u64::from(order.len));
-        let psh = order.psh || self.super_segments.as_ref().is_some_and(pushes);
+        let psh = order.psh || self.writes.super_segments.as_ref().is_some_and(pushes);
         if psh && order.len > 0 {
             flags = flags | Flags::PSH;
         }
@@ -65,8 +65,8 @@ impl Endpoint {
             flags = flags | Flags::CWR;
         }
         let end = order.offset + u64::from(order.len) + u64::from(order.fin);
-        self.sent = self.sent.max(end);
-        let payload = self.buffer.payload(order.offset, order.len);
+        self.seq.sent = self.seq.sent.max(end);
+        let payload = self.writes.buffer.payload(order.offset, order.len);
         let mut t = self.segment(now, order.offset, flags, SackBlocks::EMPTY, payload);
         // RFC 3168 §6.1.4 and §6.1.5: neither pure acknowledgements nor retransmissions.
         if self.ecn_capable && order.len > 0 {
@@ -85,12 +85,12 @@ impl Endpoint {
         if self.receiver.has_blocks() {
             // Four blocks fit into the 40 bytes of options, three beside timestamps (RFC 2018 §3).
             let room = if self.timestamps.is_enabled() { 3 } else { 4 };
-            let base = self.receive_base;
+            let base = self.seq.receive_base;
             self.receiver.sack_blocks(room, |left, right| {
                 sack.push(base + left as u32, base + right as u32);
             });
         }
-        Some(self.segment(now, self.sent, Flags::ACK, sack, Payload::EMPTY))
+        Some(self.segment(now, self.seq.sent, Flags::ACK, sack, Payload::EMPTY))
     }
 
     /// A segment at `offset` that acknowledges the received data.
@@ -110,9 +110,9 @@ impl Endpoint {
         self.timestamps.on_ack_sent(self.receiver.next());
         Transmit {
             segment: Segment {
-                src_port: self.local_port,
-                dst_port: self.remote_port,
-                seq: self.send_base + offset as u32,
+                src_port: self.ports.local,
+                dst_port: self.ports.remote,
+                seq: self.seq.of(offset),
                 ack: self.ack_seq(),
                 flags,
                 window: self.receiver.acknowledge(),
@@ -137,7 +137,7 @@ impl Endpoint {
     #[inline(never)]
     fn send_probe(&mut self, now: Instant) -> Transmit {
         self.timers.probe_due = false;
-        let mut t = self.bare_segment(now, self.una);
+        let mut t = self.bare_segment(now, self.seq.una);
         t.segment.seq = t.segment.seq + u32::MAX;
         t
     }
@@ -149,8 +149,8 @@ impl Endpoint {
                 self.counts.segments_sent += 1;
                 Transmit {
                     segment: Segment {
-                        src_port: self.local_port,
-                        dst_port: self.remote_port,
+                        src_port: self.ports.local,
+                        dst_port: self.ports.remote,
                         seq,
                         ack: ack.unwrap_or(Seq::new(0)),
                         flags: ack.map_or(Flags::RST, |_| Flags::RST | Flags::ACK),
@@ -166,11 +166,11 @@ impl Endpoint {
             }
             Urgent::Acknowledge { next, ece } => {
                 let due = self.receiver.ack().is_due();
-                let mut t = self.bare_segment(now, self.sent);
+                let mut t = self.bare_segment(now, self.seq.sent);
                 if due {
                     self.receiver.demand_ack();
                 }
-                t.segment.ack = self.receive_base + next as u32;
+                t.segment.ack = self.seq.of_peer(next);
                 t.segment.flags = if ece {
                     Flags::ACK | Flags::ECE
                 } else {
@@ -217,7 +217,7 @@ impl Endpoint {
         if early {
             let most = u32::from(config.announced_mss());
             let room = most.saturating_sub(options.padded_len());
-            payload = self.buffer.payload(0, room);
+            payload = self.writes.buffer.payload(0, room);
             h.early_data = payload.len();
         }
         h.on_sent(now, config.syn_timeout);
@@ -230,7 +230,7 @@ impl Endpoint {
         }
         let ack = if answers {
             self.timestamps.on_ack_sent(self.receiver.next());
-            self.receive_base + self.receiver.next() as u32
+            self.seq.of_peer(self.receiver.next())
         } else {
             Seq::new(0)
         };
@@ -240,9 +240,9 @@ impl Endpoint {
         self.counts.segments_sent += 1;
         Some(Transmit {
             segment: Segment {
-                src_port: self.local_port,
-                dst_port: self.remote_port,
-                seq: self.send_base + u32::MAX,
+                src_port: self.ports.local,
+                dst_port: self.ports.remote,
+                seq: self.seq.send_base + u32::MAX,
                 ack,
                 flags,
                 window: self.receiver.initial_window(),

@@ -3,10 +3,9 @@
 use gargalo_units::{Instant, Seq};
 
 use super::Endpoint;
-use crate::config::{MtuProbing, TIMESTAMPS_LEN};
-use crate::handshake::LEAST_MSS;
+use super::segment_size::payload_of;
+use crate::config::MtuProbing;
 use crate::sender::Sender;
-use crate::timestamps::Timestamps;
 use crate::{Error, State};
 
 /// The MSS with which a search begins (RFC 4821: 1024 bytes; Linux: `tcp_base_mss`).
@@ -16,12 +15,12 @@ impl Endpoint {
     /// Whether `seq` is the start of data that was sent and is not acknowledged. An ICMP error that quotes another
     /// sequence number is ignored (RFC 5927 §4.1).
     pub fn is_outstanding(&self, seq: Seq) -> bool {
-        let distance = i64::from(seq.distance(self.send_base + self.una as u32));
+        let distance = i64::from(seq.distance(self.seq.of(self.seq.una)));
         match self.state {
             State::Closed | State::Listen => false,
             // Our SYN precedes offset 0.
             State::SynSent | State::SynReceived => distance == -1,
-            _ => (0..(self.sent - self.una) as i64).contains(&distance),
+            _ => (0..(self.seq.outstanding()) as i64).contains(&distance),
         }
     }
 
@@ -29,7 +28,7 @@ impl Endpoint {
     /// header less 20. Longer segments in flight are split and retransmitted, with no effect on the congestion
     /// window (RFC 1191 §6.4).
     pub fn set_mss(&mut self, now: Instant, mss: u16) {
-        self.path_mss = Some(mss);
+        self.size.path = Some(mss);
         let payload = self.payload_size();
         if let Some(sender) = &mut self.sender {
             sender.set_mss(now, payload);
@@ -70,7 +69,7 @@ impl Endpoint {
     /// Begins the search of the path MTU, if it is wanted (RFC 4821).
     pub(super) fn start_search(&self, sender: &mut Sender) {
         if self.config.mtu_probing != MtuProbing::Off {
-            sender.search_mss(self.payload_size(), self.reserved == 0);
+            sender.search_mss(self.payload_size(), self.size.reserved == 0);
         }
     }
 
@@ -78,39 +77,23 @@ impl Endpoint {
     pub(super) fn first_payload(&self) -> u16 {
         let payload = self.payload_size();
         match self.config.mtu_probing {
-            MtuProbing::Always if self.reserved == 0 => payload.min(self.base_payload()),
+            MtuProbing::Always if self.size.reserved == 0 => payload.min(self.base_payload()),
             _ => payload,
         }
     }
 
     /// The size with which a search begins.
     fn base_payload(&self) -> u16 {
-        let base = BASE_MSS.max(self.least_path_mss());
+        let base = BASE_MSS.max(self.size.least_path());
         payload_of(Some(base), &self.timestamps)
-    }
-
-    /// The size that any path carries: the minimum MTU of IPv6 is 1280 bytes, and path MTU discovery over IPv4 goes
-    /// down to 552 (Linux).
-    fn least_path_mss(&self) -> u16 {
-        if self.is_ipv6 { 1220 } else { 512 }
     }
 
     /// After a timeout: the path may drop long segments without an ICMP error.
     pub(super) fn suspect_black_hole(&mut self, now: Instant) {
         let base = self.base_payload();
-        let least = payload_of(Some(self.least_path_mss()), &self.timestamps);
+        let least = payload_of(Some(self.size.least_path()), &self.timestamps);
         if let Some(sender) = &mut self.sender {
             sender.suspect_black_hole(now, base, least);
         }
     }
-}
-
-/// Payload of a segment on a path with this MSS.
-pub(super) fn payload_of(path_mss: Option<u16>, timestamps: &Timestamps) -> u16 {
-    let options = if timestamps.is_enabled() {
-        TIMESTAMPS_LEN
-    } else {
-        0
-    };
-    path_mss.map_or(u16::MAX, |mss| mss.saturating_sub(options).max(LEAST_MSS))
 }

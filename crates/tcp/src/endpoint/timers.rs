@@ -144,7 +144,7 @@ impl Endpoint {
         if now < idle_until {
             self.timers.probe = idle_until;
             self.timers.probes = 0;
-        } else if self.una < self.sent {
+        } else if self.seq.una < self.seq.sent {
             // Outstanding data is retransmitted and needs no keep-alive.
             self.timers.probe = now + k.interval;
         } else if self.has_probed_enough(now, k.probes) {
