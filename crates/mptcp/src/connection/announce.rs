@@ -199,9 +199,9 @@ impl Connection {
                         r.sent = UNACKNOWLEDGED_SENT;
                         continue;
                     };
-                    let backup = s.backup_own;
-                    s.signals.push_back(MptcpOption::Prio { backup });
-                    self.active |= s.bit();
+                    let backup = s.backup.own;
+                    s.outbox.signals.push_back(MptcpOption::Prio { backup });
+                    self.work.active |= s.bit();
                 }
             }
             r.again_at = now + rto.saturating_mul(1 << r.sent);
@@ -210,9 +210,11 @@ impl Connection {
         if !removed.is_empty() {
             let ids = bytes::Bytes::from(removed);
             for s in self.subflows.iter_mut().filter(|s| s.is_usable()) {
-                if s.signals.len() < MOST_SIGNALS {
-                    s.signals.push_back(MptcpOption::RemoveAddr(ids.clone()));
-                    self.active |= s.bit();
+                if s.outbox.signals.len() < MOST_SIGNALS {
+                    s.outbox
+                        .signals
+                        .push_back(MptcpOption::RemoveAddr(ids.clone()));
+                    self.work.active |= s.bit();
                 }
             }
         }
@@ -252,13 +254,15 @@ impl Connection {
     /// others, while echoes may be delayed in queues.
     pub(super) fn repeat_announcements(&mut self, now: Instant) {
         self.timers.announce = Instant::MAX;
-        let Some(peer) = self.peer else { return };
+        let Some(peer) = self.handshake.peer else {
+            return;
+        };
         let usable = self.views.iter().enumerate().filter(|(_, v)| v.usable);
         let best = usable.min_by_key(|(_, v)| (v.in_loss, v.latency()));
         let Some((i, v)) = best else { return };
         let rto = v.rto;
         let echo_wait = v.min_rtt.unwrap_or(rto).max(ECHO_WAIT).min(rto);
-        let own = self.own;
+        let own = self.handshake.own;
         for a in &mut self.address_table.announced {
             if a.echoed || a.sent > self.config.address_retries {
                 continue;
@@ -270,6 +274,7 @@ impl Connection {
                 let address = local.address;
                 let hmac = address_hmac(own, peer, a.id, SocketAddr::new(address, 0));
                 self.subflows[i]
+                    .outbox
                     .signals
                     .push_back(MptcpOption::AddAddr(AddAddr {
                         address_id: a.id,
@@ -277,7 +282,7 @@ impl Connection {
                         port: None,
                         hmac: Some(hmac),
                     }));
-                self.active |= self.subflows[i].bit();
+                self.work.active |= self.subflows[i].bit();
                 a.again_at = now
                     + rto
                         .max(Duration::from_secs(1))
@@ -292,7 +297,7 @@ impl Connection {
 
     /// Processes ADD_ADDR of the peer, or its echo of ours.
     pub(super) fn on_add_address(&mut self, now: Instant, i: usize, a: &AddAddr) {
-        let (Some(peer), true) = (self.peer, self.mode == Mode::Multipath) else {
+        let (Some(peer), true) = (self.handshake.peer, self.mode == Mode::Multipath) else {
             return;
         };
         let Some(hmac) = a.hmac else {
@@ -305,16 +310,17 @@ impl Connection {
         };
         let port = a.port.unwrap_or(0);
         let address = SocketAddr::new(a.address, port);
-        if hmac != address_hmac(peer, self.own, a.address_id, address) {
+        if hmac != address_hmac(peer, self.handshake.own, a.address_id, address) {
             self.stats.ignored_options += 1;
             return;
         }
         self.on_keys_known(now);
         let s = &mut self.subflows[i];
-        if s.signals.len() < MOST_SIGNALS {
-            s.signals
+        if s.outbox.signals.len() < MOST_SIGNALS {
+            s.outbox
+                .signals
                 .push_back(MptcpOption::AddAddr(AddAddr { hmac: None, ..*a }));
-            self.active |= s.bit();
+            self.work.active |= s.bit();
         }
         let known = self
             .address_table
@@ -362,7 +368,7 @@ impl Connection {
                 self.address_table.remote.retain(|r| r.id != *id);
             }
             for i in 0..self.subflows.len() {
-                if self.subflows[i].remote_id == Some(*id) {
+                if self.subflows[i].join.remote_id == Some(*id) {
                     self.doubt(now, i);
                 }
             }
@@ -382,16 +388,16 @@ impl Connection {
         let s = &mut self.subflows[i];
         if !s.is_usable() {
             // Being probed already, or not open.
-            if s.removed_at == Instant::MAX {
+            if s.removal.at == Instant::MAX {
                 self.reset_subflow(now, i, ResetReason::Unspecified);
             }
             return;
         }
         let sender = s.endpoint.snapshot(now);
-        s.answered_from = now + sender.min_rtt.unwrap_or(Duration::ZERO);
-        s.removed_at = now + sender.rto;
+        s.removal.answered_from = now + sender.min_rtt.unwrap_or(Duration::ZERO);
+        s.removal.at = now + sender.rto;
         s.endpoint.probe();
-        self.active |= s.bit();
+        self.work.active |= s.bit();
         self.refresh(now, i);
         self.reinject(now, i);
     }
@@ -400,10 +406,10 @@ impl Connection {
     #[inline]
     pub(super) fn on_answer(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
-        if s.removed_at != Instant::MAX && now >= s.answered_from {
-            (s.answered_from, s.removed_at) = (Instant::MAX, Instant::MAX);
+        if s.removal.at != Instant::MAX && now >= s.removal.answered_from {
+            s.removal.cancel();
             self.refresh(now, i);
-            self.schedule_due = true;
+            self.work.schedule_due = true;
         }
     }
 }

@@ -25,7 +25,7 @@ impl Connection {
             self.end(now, None);
             return;
         }
-        self.schedule_due = true;
+        self.work.schedule_due = true;
         self.advance_close(now);
     }
 
@@ -43,7 +43,7 @@ impl Connection {
         self.error = error;
         self.timers.clear();
         self.send.again.clear();
-        let words = match (self.mode, self.peer) {
+        let words = match (self.mode, self.handshake.peer) {
             (Mode::Multipath, Some(peer)) => Some(MptcpOption::FastClose {
                 receiver_key: peer.get(),
             }),
@@ -51,9 +51,9 @@ impl Connection {
         };
         for s in &mut self.subflows {
             s.closing = true;
-            s.reset_options.clone_from(&words);
+            s.outbox.reset_options.clone_from(&words);
             s.endpoint.abort(now);
-            self.active |= s.bit();
+            self.work.active |= s.bit();
         }
         self.events.push(match error {
             None | Some(Error::Aborted) => Event::Closed,
@@ -98,21 +98,21 @@ impl Connection {
         {
             self.send.fin = Fin::Sent;
             s.endpoint.close(now);
-            self.active |= s.bit();
+            self.work.active |= s.bit();
         }
     }
 
     /// Sends DATA_FIN on an acknowledgement of the best subflow; a retransmission goes on all subflows. Before it,
     /// a client repeats its keys if the peer may not have them.
     pub(super) fn send_fin(&mut self, now: Instant) {
-        self.keys_sent &= self.timers.backoff == 0;
+        self.handshake.keys_sent &= self.timers.backoff == 0;
         let usable = self.views.iter().enumerate().filter(|(_, v)| v.usable);
         let best = usable.min_by_key(|(_, v)| (v.in_loss, v.latency()));
         let best = best.map(|(i, _)| i);
         for (i, s) in self.subflows.iter_mut().enumerate() {
             if Some(i) == best || (self.timers.backoff > 0 && s.is_usable()) {
-                s.ack_wanted = true;
-                self.active |= s.bit();
+                s.outbox.ack_wanted = true;
+                self.work.active |= s.bit();
             }
         }
         self.arm_data_timer(now);
@@ -130,7 +130,7 @@ impl Connection {
             } else {
                 s.endpoint.abort(now);
             }
-            self.active |= s.bit();
+            self.work.active |= s.bit();
         }
         self.events.push(Event::Closed);
     }
@@ -142,9 +142,9 @@ impl Connection {
             return;
         }
         s.closing = true;
-        s.reset_options = Some(reset_option(reason));
+        s.outbox.reset_options = Some(reset_option(reason));
         s.endpoint.abort(now);
-        self.active |= s.bit();
+        self.work.active |= s.bit();
         let subflow = s.id;
         if reason != ResetReason::Unspecified {
             self.stats.subflows_reset += 1;
@@ -163,7 +163,7 @@ impl Connection {
             // The answer is a plain reset of the subflows that the peer has not reset itself (RFC 8684 §3.5).
             self.end(now, Some(Error::Reset));
             for s in &mut self.subflows {
-                s.reset_options = None;
+                s.outbox.reset_options = None;
             }
         }
     }
@@ -216,7 +216,7 @@ impl Connection {
             self.reinject(now, i);
         }
         let s = self.subflows.remove(i);
-        self.changed &= !s.bit();
+        self.work.changed &= !s.bit();
         self.places.remove(i);
         self.views.remove(i);
         self.labels.remove(i);
@@ -231,7 +231,7 @@ impl Connection {
             }
             self.ended.push_back(s.snapshot(now));
         }
-        self.schedule_due = true;
+        self.work.schedule_due = true;
         if self.over {
             return;
         }

@@ -68,7 +68,7 @@ impl Connection {
         let i = self.index_of(addresses)?;
         let s = &mut self.subflows[i];
         let last = s.endpoint.end_time_wait()?;
-        self.active |= s.bit();
+        self.work.active |= s.bit();
         Some(last)
     }
 }

@@ -15,9 +15,6 @@ use crate::subflow::Origin;
 /// Maximum distance of an acceptable data sequence number from the expected one.
 const MOST_DISTANCE: i64 = 1 << 40;
 
-/// A path in a retransmission timeout is probed at growing intervals, up to this multiple of the first.
-const LONGEST_WAIT: u64 = 4;
-
 /// Received options whose memory is kept.
 const MOST_SPARE_OPTIONS: usize = 16;
 
@@ -29,7 +26,7 @@ impl Connection {
             return;
         };
         let begins = segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK);
-        if begins && self.subflows[i].removed_at != Instant::MAX {
+        if begins && self.subflows[i].removal.at != Instant::MAX {
             // The address that the peer removed is back, with a new subflow.
             self.drop_subflow(now, i);
             self.on_unknown_segment(now, addresses, segment, ecn);
@@ -41,7 +38,7 @@ impl Connection {
             Admission::Refuse(reason) => {
                 self.refuse(addresses, &segment, Some(reason));
                 self.subflows[i].endpoint.on_unreachable(true);
-                self.active |= self.subflows[i].bit();
+                self.work.active |= self.subflows[i].bit();
                 self.after(now, i);
                 return;
             }
@@ -69,8 +66,8 @@ impl Connection {
         }
         let s = &mut self.subflows[i];
         s.endpoint.handle(now, segment, ecn);
-        self.active |= s.bit();
-        self.schedule_due = true;
+        self.work.active |= s.bit();
+        self.work.schedule_due = true;
         self.timers.heard_on = s.id;
         // The third packet opens the subflow and may carry other options already.
         let opened = !was_open && s.endpoint.state().is_synchronised() && !facts.syn;
@@ -110,8 +107,8 @@ impl Connection {
         self.watch_loss(now, i);
         // Its view is updated when it has sent everything it can.
         let bit = self.subflows[i].bit();
-        self.changed |= bit;
-        self.active |= bit;
+        self.work.changed |= bit;
+        self.work.active |= bit;
         self.advance_close(now);
     }
 
@@ -129,17 +126,17 @@ impl Connection {
             Origin::OwnJoin if !s.confirmed => {
                 // The peer answers our third packet (RFC 8684 §3.2).
                 s.confirmed = true;
-                s.confirm_at = Instant::MAX;
+                s.join.confirm_at = Instant::MAX;
             }
             Origin::Initial if plain && !opened && !self.over => {
                 // A peer that receives our options acknowledges with a DATA_ACK. Without one it does not receive
                 // them, or has fallen back. (Once there have been several subflows, a host that receives data
                 // without a mapping resets the subflow instead.)
-                let alone = self.contiguous && self.subflows.len() == 1;
-                let options_lost = !self.data_acked && facts.carries;
-                let told = facts.acknowledges && (alone || !self.data_acked);
+                let alone = self.fallback.contiguous && self.subflows.len() == 1;
+                let options_lost = !self.handshake.data_acked && facts.carries;
+                let told = facts.acknowledges && (alone || !self.handshake.data_acked);
                 // In order, DATA_FIN comes first.
-                if options_lost || told || (facts.fin && self.contiguous) {
+                if options_lost || told || (facts.fin && self.fallback.contiguous) {
                     if self.subflows[i].written > 0 && !facts.fin {
                         self.notify_fallback(i, None);
                     }
@@ -152,10 +149,12 @@ impl Connection {
 
     #[inline]
     fn on_dss(&mut self, now: Instant, i: usize, dss: &Dss, window: u64) {
-        let Some(peer) = self.peer else { return };
+        let Some(peer) = self.handshake.peer else {
+            return;
+        };
         self.on_keys_known(now);
         if let Some(ack) = dss.data_ack {
-            self.data_acked = true;
+            self.handshake.data_acked = true;
             let ack = position(ack, self.own_base(), self.send.una);
             if let Ok(ack) = u64::try_from(ack) {
                 self.on_data_ack(now, ack, window);
@@ -163,12 +162,12 @@ impl Connection {
         }
         let Some(m) = &dss.mapping else { return };
         let base = peer.idsn().wrapping_add(1);
-        if matches!(m.data_seq, DataNumber::Long(_)) && !self.long_acks {
+        if matches!(m.data_seq, DataNumber::Long(_)) && !self.handshake.long_acks {
             self.on_long_numbers(now);
         }
         let data = position(m.data_seq, base, self.receive.next());
         if m.length == 0 {
-            if self.contiguous && self.subflows.len() == 1 {
+            if self.fallback.contiguous && self.subflows.len() == 1 {
                 self.fall_back(now, i);
             }
             return;
@@ -185,7 +184,7 @@ impl Connection {
             self.on_data_fin(data + i64::from(len));
         }
         if len > 0 && !(dss.data_fin && m.subflow_seq == 0) {
-            let near = self.subflows[i].consumed;
+            let near = self.subflows[i].input.consumed;
             let expected = near as u32;
             let distance = m.subflow_seq.wrapping_sub(1).wrapping_sub(expected) as i32;
             let subflow = near as i64 + i64::from(distance);
@@ -195,11 +194,11 @@ impl Connection {
 
     /// The peer's data sequence numbers have 8 octets, so that our DATA_ACKs do, too.
     fn on_long_numbers(&mut self, now: Instant) {
-        self.long_acks = true;
+        self.handshake.long_acks = true;
         let reserved = self.reserved();
         for s in &mut self.subflows {
             s.endpoint.reserve_options(now, reserved);
-            self.changed |= s.bit();
+            self.work.changed |= s.bit();
         }
     }
 
@@ -213,7 +212,7 @@ impl Connection {
             .clamp(1024, 1 << 20);
         let end = subflow + i64::from(len);
         let s = &mut self.subflows[i];
-        if end <= s.consumed as i64 {
+        if end <= s.input.consumed as i64 {
             return;
         }
         let Ok(subflow) = u64::try_from(subflow) else {
@@ -225,9 +224,11 @@ impl Connection {
             subflow,
             data,
             len,
-            checksum: checksum.filter(|_| self.checksum),
+            checksum: checksum.filter(|_| self.handshake.checksum),
         };
-        if subflow > s.consumed + 4 * buffer + (1 << 20) || !s.received.insert(mapping, most) {
+        if subflow > s.input.consumed + 4 * buffer + (1 << 20)
+            || !s.input.received.insert(mapping, most)
+        {
             self.stats.ignored_options += 1;
         }
     }
@@ -260,7 +261,9 @@ impl Connection {
         for option in list.iter() {
             match option {
                 // The key authenticates it, whatever the sequence number.
-                MptcpOption::FastClose { receiver_key } if *receiver_key == self.own.get() => {
+                MptcpOption::FastClose { receiver_key }
+                    if *receiver_key == self.handshake.own.get() =>
+                {
                     self.on_fast_close(now);
                 }
                 _ if !accepted => {}
@@ -268,13 +271,13 @@ impl Connection {
                 MptcpOption::AddAddr(a) => self.on_add_address(now, i, a),
                 MptcpOption::RemoveAddr(ids) => self.on_remove_address(now, ids),
                 MptcpOption::Prio { backup } => {
-                    self.subflows[i].backup_peer = *backup;
+                    self.subflows[i].backup.peer = *backup;
                 }
                 MptcpOption::Fail { data_seq } => self.on_fail(now, i, *data_seq),
                 MptcpOption::Join(Join::Ack { .. }) => {
                     // Our answer to it was lost (RFC 8684 §3.2).
                     let s = &mut self.subflows[i];
-                    s.ack_wanted |= s.origin == Origin::PeerJoin && s.confirmed;
+                    s.outbox.ack_wanted |= s.origin == Origin::PeerJoin && s.confirmed;
                 }
                 MptcpOption::Dss(_) | MptcpOption::Join(_) | MptcpOption::Reset(_) => {}
                 MptcpOption::FastClose { .. } | MptcpOption::Unknown(_) => {
@@ -296,7 +299,10 @@ impl Connection {
         if self.mode != Mode::Multipath || s.origin != Origin::Initial || self.is_client {
             return;
         }
-        let known = (self.peer.map(|k| k.get()), self.own.get());
+        let known = (
+            self.handshake.peer.map(|k| k.get()),
+            self.handshake.own.get(),
+        );
         match *keys {
             CapableKeys::BothAndData {
                 sender,
@@ -317,8 +323,8 @@ impl Connection {
     /// Options have passed in both directions: further subflows may be opened.
     #[inline]
     pub(super) fn on_keys_known(&mut self, now: Instant) {
-        if !self.confirmed {
-            self.confirmed = true;
+        if !self.handshake.confirmed {
+            self.handshake.confirmed = true;
             self.on_paths_changed(now);
         }
     }
@@ -386,14 +392,13 @@ impl Connection {
             s.stale = true;
             let subflow = s.id;
             if let Some(interval) = self.config.options.probes() {
-                s.ask_after = interval.max(s.endpoint.snapshot(now).srtt.unwrap_or_default());
-                s.ask_most = s.ask_after * LONGEST_WAIT;
-                s.ask_at = now + s.ask_after;
+                let first = interval.max(s.endpoint.snapshot(now).srtt.unwrap_or_default());
+                s.probe.start(now, first);
             }
             self.notice(crate::Notice::Stale { now, subflow });
             self.reinject(now, i);
         } else if !in_loss {
-            (s.stale, s.ask_at) = (false, Instant::MAX);
+            (s.stale, s.probe.at) = (false, Instant::MAX);
         }
     }
 
@@ -416,7 +421,7 @@ impl Connection {
             self.stats.subflows_opened += 1;
             self.events.push(Event::SubflowOpened { id, addresses });
             if origin != Origin::Initial {
-                self.contiguous = false;
+                self.fallback.contiguous = false;
             }
             self.on_path_open(now, i);
             if origin == Origin::Initial {
@@ -430,7 +435,7 @@ impl Connection {
             Origin::Initial => self.on_initial_open(now),
             Origin::OwnJoin => {
                 let s = &mut self.subflows[i];
-                s.confirm_at = now + s.endpoint.snapshot(now).rto;
+                s.join.confirm_at = now + s.endpoint.snapshot(now).rto;
             }
             Origin::PeerJoin => {}
         }

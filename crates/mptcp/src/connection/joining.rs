@@ -38,7 +38,7 @@ impl Connection {
         else {
             return Err(None);
         };
-        let refusal = if receiver_token != self.own.token() {
+        let refusal = if receiver_token != self.handshake.own.token() {
             Some(ResetReason::ProtocolError)
         } else if self.mode != Mode::Multipath || self.over || self.is_finishing() {
             Some(ResetReason::Prohibited)
@@ -68,8 +68,8 @@ impl Connection {
             return Err(Some(ResetReason::LackOfResources));
         };
         let s = &mut self.subflows[i];
-        s.peer_nonce = nonce;
-        s.backup_peer = backup;
+        s.join.peer_nonce = nonce;
+        s.backup.peer = backup;
         s.endpoint.handle(now, segment.clone(), ecn);
         self.refresh(now, i);
         Ok(())
@@ -81,7 +81,7 @@ impl Connection {
 
     /// Processes the SYN-ACK of a join that we initiated.
     pub(super) fn on_join_answer(&mut self, i: usize, segment: &Segment) -> Admission {
-        let (Some(peer), own) = (self.peer, self.own) else {
+        let (Some(peer), own) = (self.handshake.peer, self.handshake.own) else {
             return Admission::Refuse(ResetReason::ProtocolError);
         };
         let s = &mut self.subflows[i];
@@ -91,10 +91,10 @@ impl Connection {
                 address_id,
                 hmac,
                 nonce,
-            }) if leftmost_64(&join_hmac(peer, own, nonce, s.own_nonce)) == hmac => {
-                s.peer_nonce = nonce;
-                s.backup_peer = backup;
-                s.remote_id.get_or_insert(address_id);
+            }) if leftmost_64(&join_hmac(peer, own, nonce, s.join.own_nonce)) == hmac => {
+                s.join.peer_nonce = nonce;
+                s.backup.peer = backup;
+                s.join.remote_id.get_or_insert(address_id);
                 Admission::Pass
             }
             _ => {
@@ -106,16 +106,16 @@ impl Connection {
 
     /// Processes the third packet of a join that the peer initiated.
     pub(super) fn on_join_ack(&mut self, i: usize, segment: &Segment) -> Admission {
-        let (Some(peer), own) = (self.peer, self.own) else {
+        let (Some(peer), own) = (self.handshake.peer, self.handshake.own) else {
             return Admission::Refuse(ResetReason::ProtocolError);
         };
         let s = &mut self.subflows[i];
         match join(segment) {
             Some(Join::Ack { hmac }) => {
-                let expected = join_hmac(peer, own, s.peer_nonce, s.own_nonce);
+                let expected = join_hmac(peer, own, s.join.peer_nonce, s.join.own_nonce);
                 if leftmost_160(&expected) == hmac {
                     s.confirmed = true;
-                    s.ack_wanted = true;
+                    s.outbox.ack_wanted = true;
                     Admission::Pass
                 } else {
                     self.stats.joins_refused += 1;
@@ -129,27 +129,37 @@ impl Connection {
 
     /// MP_JOIN for a SYN or SYN-ACK to send.
     pub(super) fn join_of_syn(&self, i: usize) -> Option<MptcpOption> {
-        let (peer, s) = (self.peer?, &self.subflows[i]);
+        let (peer, s) = (self.handshake.peer?, &self.subflows[i]);
         Some(MptcpOption::Join(match s.origin {
             Origin::PeerJoin => Join::SynAck {
-                backup: s.backup_own,
-                address_id: s.local_id,
-                hmac: leftmost_64(&join_hmac(self.own, peer, s.own_nonce, s.peer_nonce)),
-                nonce: s.own_nonce,
+                backup: s.backup.own,
+                address_id: s.join.local_id,
+                hmac: leftmost_64(&join_hmac(
+                    self.handshake.own,
+                    peer,
+                    s.join.own_nonce,
+                    s.join.peer_nonce,
+                )),
+                nonce: s.join.own_nonce,
             },
             _ => Join::Syn {
-                backup: s.backup_own,
-                address_id: s.local_id,
+                backup: s.backup.own,
+                address_id: s.join.local_id,
                 receiver_token: peer.token(),
-                nonce: s.own_nonce,
+                nonce: s.join.own_nonce,
             },
         }))
     }
 
     /// MP_JOIN for a third packet to send.
     pub(super) fn join_of_ack(&self, i: usize) -> Option<MptcpOption> {
-        let (peer, s) = (self.peer?, &self.subflows[i]);
-        let code = join_hmac(self.own, peer, s.own_nonce, s.peer_nonce);
+        let (peer, s) = (self.handshake.peer?, &self.subflows[i]);
+        let code = join_hmac(
+            self.handshake.own,
+            peer,
+            s.join.own_nonce,
+            s.join.peer_nonce,
+        );
         Some(MptcpOption::Join(Join::Ack {
             hmac: leftmost_160(&code),
         }))

@@ -82,9 +82,6 @@ enum FallbackNotice {
 /// and after the application read, wrote or closed, [`poll_transmit`](Self::poll_transmit) until it returns `None`.
 /// [`poll_event`](Self::poll_event) returns events for the application. Time must not decrease between calls. A SYN
 /// with MP_JOIN belongs to the connection of its [`token`](Self::token), as do later segments of its addresses.
-///
-/// It has more than 25 fields on purpose: they are the state of one protocol machine that the files of this module share.
-/// Units within it (sender, receiver, timers, address table) are types of their own.
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<Config>,
@@ -93,26 +90,8 @@ pub struct Connection {
     congestion: Arc<dyn ControllerFactory>,
     mode: Mode,
     is_client: bool,
-    own: Key,
-    peer: Option<Key>,
-    /// Checksums over mappings were negotiated.
-    checksum: bool,
-    /// The peer uses 64-bit data sequence numbers, so acknowledgements use them, too.
-    long_acks: bool,
-    /// A DSS of the peer was received: options pass in both directions.
-    confirmed: bool,
-    /// MP_CAPABLE with both keys was sent; a client repeats it with a repeated DATA_FIN.
-    keys_sent: bool,
-    /// The peer has sent a DATA_ACK: our options reach it.
-    data_acked: bool,
-    /// How a peer that may not know of a fallback is informed of it.
-    fallback_notice: FallbackNotice,
-    /// The peer accepts no joins to the address of the initial subflow.
-    deny_join_initial: bool,
-    /// All data was sent once and on one subflow, so an infinite mapping can describe it.
-    contiguous: bool,
-    /// An infinite mapping is announced with data up to this position of the initial subflow.
-    infinite_until: u64,
+    handshake: Handshake,
+    fallback: Fallback,
     subflows: Vec<Subflow>,
     /// What is looked for among them.
     places: Vec<Place>,
@@ -123,16 +102,9 @@ pub struct Connection {
     labels: Vec<Label>,
     siblings: Vec<Sibling>,
     next_id: u32,
-    /// Subflows that may have data to send, by slot.
-    active: u64,
-    /// Subflows with another event than sending since their view was updated, by slot.
-    changed: u64,
-    /// A copy may be pending on a subflow.
-    has_copies: bool,
+    work: Work,
     /// Number of windows that were filled by data on a slower path.
     blocked: u64,
-    /// The state has changed since the scheduler had nothing to do.
-    schedule_due: bool,
     scheduler: Box<dyn Scheduler>,
     manager: Box<dyn PathManager>,
     send: Send,
@@ -155,6 +127,49 @@ pub struct Connection {
     /// Memory of received options, for those to send.
     #[expect(clippy::vec_box, reason = "a segment takes the box")]
     spare_options: Vec<Box<List>>,
+}
+
+/// What the two ends have agreed on and confirmed (RFC 8684 §3.1).
+#[derive(Debug)]
+struct Handshake {
+    own: Key,
+    peer: Option<Key>,
+    /// Checksums over mappings were negotiated.
+    checksum: bool,
+    /// The peer uses 64-bit data sequence numbers, so acknowledgements use them, too.
+    long_acks: bool,
+    /// A DSS of the peer was received: options pass in both directions.
+    confirmed: bool,
+    /// MP_CAPABLE with both keys was sent; a client repeats it with a repeated DATA_FIN.
+    keys_sent: bool,
+    /// The peer has sent a DATA_ACK: our options reach it.
+    data_acked: bool,
+    /// The peer accepts no joins to the address of the initial subflow.
+    deny_join_initial: bool,
+}
+
+/// State of a fallback to plain TCP (RFC 8684 §3.7).
+#[derive(Debug)]
+struct Fallback {
+    /// How a peer that may not know of a fallback is informed of it.
+    notice: FallbackNotice,
+    /// All data was sent once and on one subflow, so an infinite mapping can describe it.
+    contiguous: bool,
+    /// An infinite mapping is announced with data up to this position of the initial subflow.
+    infinite_until: u64,
+}
+
+/// Work that is left for the next polls.
+#[derive(Debug, Default)]
+struct Work {
+    /// Subflows that may have data to send, by slot.
+    active: u64,
+    /// Subflows with another event than sending since their view was updated, by slot.
+    changed: u64,
+    /// A copy may be pending on a subflow.
+    has_copies: bool,
+    /// The state has changed since the scheduler had nothing to do.
+    schedule_due: bool,
 }
 
 impl Connection {
@@ -206,17 +221,21 @@ impl Connection {
             congestion,
             mode: Mode::Opening,
             is_client,
-            own: Key::new(init.key),
-            peer: None,
-            checksum: config.options.checksum,
-            long_acks: false,
-            confirmed: false,
-            keys_sent: false,
-            data_acked: false,
-            fallback_notice: FallbackNotice::None,
-            deny_join_initial: false,
-            contiguous: true,
-            infinite_until: 0,
+            handshake: Handshake {
+                own: Key::new(init.key),
+                peer: None,
+                checksum: config.options.checksum,
+                long_acks: false,
+                confirmed: false,
+                keys_sent: false,
+                data_acked: false,
+                deny_join_initial: false,
+            },
+            fallback: Fallback {
+                notice: FallbackNotice::None,
+                contiguous: true,
+                infinite_until: 0,
+            },
             subflows: Vec::new(),
             places: Vec::new(),
             views: Vec::new(),
@@ -224,11 +243,8 @@ impl Connection {
             labels: Vec::new(),
             siblings: Vec::new(),
             next_id: 0,
-            active: 0,
-            changed: 0,
-            has_copies: false,
+            work: Work::default(),
             blocked: 0,
-            schedule_due: false,
             scheduler: config.scheduler.build(),
             manager: config.path_manager.build(),
             send: Send::new(config.tcp.send_buffer.get()),
@@ -258,7 +274,7 @@ impl Connection {
         if !self.may_write() {
             return 0;
         }
-        self.schedule_due = true;
+        self.work.schedule_due = true;
         self.send.write(data)
     }
 
@@ -268,7 +284,7 @@ impl Connection {
         if !self.may_write() {
             return 0;
         }
-        self.schedule_due = true;
+        self.work.schedule_due = true;
         self.send.write_synthetic(n)
     }
 
@@ -345,7 +361,7 @@ impl Connection {
 
     /// The token that identifies the connection in joins to us (RFC 8684 §3.2).
     pub fn token(&self) -> u32 {
-        self.own.token()
+        self.handshake.own.token()
     }
 
     /// The peer supports MPTCP, and the path lets its options pass.
@@ -478,7 +494,7 @@ impl Connection {
         for s in &mut self.subflows {
             if Some(s.id) == fast || s.id == late {
                 s.endpoint.demand_ack();
-                self.active |= s.bit();
+                self.work.active |= s.bit();
             }
         }
     }
@@ -488,7 +504,7 @@ impl Connection {
     #[inline]
     fn update_view(&mut self, now: Instant, i: usize, idle: bool) {
         let (s, v) = (&mut self.subflows[i], &mut self.views[i]);
-        if self.changed & s.bit() == 0 {
+        if self.work.changed & s.bit() == 0 {
             s.view_sent(now, v);
         } else if !idle || v.usable != s.is_usable() || v.backup != s.is_backup() {
             self.refresh(now, i);
@@ -500,9 +516,9 @@ impl Connection {
     /// Updates the changed views before the scheduler is asked.
     #[inline]
     fn update_changed_views(&mut self, now: Instant) {
-        while self.changed != 0 {
-            let slot = self.changed.trailing_zeros() as u8;
-            self.changed &= !(1 << slot);
+        while self.work.changed != 0 {
+            let slot = self.work.changed.trailing_zeros() as u8;
+            self.work.changed &= !(1 << slot);
             if let Some(i) = self.index_of_slot(slot) {
                 self.refresh(now, i);
             }
@@ -512,7 +528,7 @@ impl Connection {
     /// Updates the whole view of a subflow.
     fn refresh(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
-        self.changed &= !s.bit();
+        self.work.changed &= !s.bit();
         self.view_version += 1;
         self.views[i] = PathView {
             version: self.view_version,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use gargalo_cc::{Controller, Sibling};
 use gargalo_tcp::{Endpoint, State};
-use gargalo_units::{Bytes, Duration, Ecn, Instant, Seq};
+use gargalo_units::{Bytes, Ecn, Instant, Seq};
 use gargalo_wire::mptcp::{CapableFlags, CapableKeys, List, MptcpOption, Reset};
 use gargalo_wire::tcp::{Flags, Options, Segment};
 use rand::Rng;
@@ -17,7 +17,10 @@ use crate::error::{ConfigError, ResetReason};
 use crate::event::Event;
 use crate::mapping::{Received, Sent};
 use crate::send::{Fin, SLOTS};
-use crate::subflow::{Burst, Origin, Penalty, Subflow};
+use crate::subflow::{
+    Backup, Burst, Input, Join, LossProbe, LostDeliveries, Origin, Outbox, Penalty, Removal,
+    Subflow,
+};
 
 /// SYNs with MP_CAPABLE before one without: a middlebox may drop them (RFC 8684 §3.7).
 const MOST_SYNS: u32 = 2;
@@ -143,12 +146,17 @@ impl Connection {
             addresses: plan.addresses,
             gateway: plan.gateway,
             origin: plan.origin,
-            local_id: plan.local_id,
-            remote_id: plan.remote_id,
-            own_nonce,
-            peer_nonce: 0,
-            backup_own: plan.backup,
-            backup_peer: false,
+            join: Join {
+                local_id: plan.local_id,
+                remote_id: plan.remote_id,
+                own_nonce,
+                peer_nonce: 0,
+                confirm_at: Instant::MAX,
+            },
+            backup: Backup {
+                own: plan.backup,
+                peer: false,
+            },
             endpoint,
             confirmed: false,
             announced: false,
@@ -156,34 +164,28 @@ impl Connection {
             sent: Sent::default(),
             written: 0,
             acked: 0,
-            received: Received::default(),
-            consumed: 0,
-            fed_at: now,
-            signals: Default::default(),
-            ack_wanted: false,
-            told: 0,
-            ask_at: Instant::MAX,
-            ask_after: Duration::ZERO,
-            ask_most: Duration::ZERO,
+            input: Input {
+                received: Received::default(),
+                consumed: 0,
+                read_at: now,
+            },
+            outbox: Outbox::default(),
+            probe: LossProbe::NONE,
             copies: Default::default(),
-            reset_options: None,
             penalty: Penalty::default(),
             halves_after: now,
             burst: Burst::default(),
             stale: false,
             suspected: false,
-            lost_deliveries: 0,
-            lost_delivery_at: now,
+            lost_deliveries: LostDeliveries::new(now),
             last_pushed: now,
             paced_until: Instant::MAX,
             deadline: Instant::MAX,
-            confirm_at: Instant::MAX,
-            answered_from: Instant::MAX,
-            removed_at: Instant::MAX,
+            removal: Removal::NONE,
         };
         self.next_id += 1;
-        self.active |= subflow.bit();
-        self.changed |= subflow.bit();
+        self.work.active |= subflow.bit();
+        self.work.changed |= subflow.bit();
         self.places.push(Place::new(&subflow));
         self.views.push(subflow.view(now));
         self.labels
@@ -341,7 +343,7 @@ impl Connection {
                 | CapableKeys::BothAndData {
                     sender, receiver, ..
                 },
-            )) if receiver == self.own.get() => self.become_multipath(i, sender),
+            )) if receiver == self.handshake.own.get() => self.become_multipath(i, sender),
             // Later data with DSS: the packet with the keys was lost and will be retransmitted.
             None if segment.options.mptcp.is_some() => return Admission::Drop,
             _ => self.fall_back(now, i),
@@ -350,15 +352,15 @@ impl Connection {
     }
 
     fn become_multipath(&mut self, i: usize, peer_key: u64) {
-        self.peer = Some(Key::new(peer_key));
+        self.handshake.peer = Some(Key::new(peer_key));
         self.mode = Mode::Multipath;
         self.subflows[i].confirmed = true;
     }
 
     fn note_flags(&mut self, now: Instant, i: usize, flags: CapableFlags) {
-        self.deny_join_initial = flags.contains(CapableFlags::DENY_JOIN_INITIAL);
-        if flags.contains(CapableFlags::CHECKSUM) && !self.checksum {
-            self.checksum = true;
+        self.handshake.deny_join_initial = flags.contains(CapableFlags::DENY_JOIN_INITIAL);
+        if flags.contains(CapableFlags::CHECKSUM) && !self.handshake.checksum {
+            self.handshake.checksum = true;
             let reserved = self.reserved();
             self.subflows[i].endpoint.reserve_options(now, reserved);
         }
@@ -370,7 +372,7 @@ impl Connection {
             if self.mode == Mode::Plain {
                 return None;
             }
-            CapableKeys::Sender(self.own.get())
+            CapableKeys::Sender(self.handshake.own.get())
         } else {
             self.timers.syns = self.timers.syns.saturating_add(1);
             if self.timers.syns > MOST_SYNS {
@@ -386,7 +388,7 @@ impl Connection {
     }
 
     pub(super) fn capable_flags(&self) -> CapableFlags {
-        if self.checksum {
+        if self.handshake.checksum {
             CapableFlags::HMAC_SHA256 | CapableFlags::CHECKSUM
         } else {
             CapableFlags::HMAC_SHA256
@@ -416,7 +418,7 @@ impl Connection {
         // The endpoint controls the send window from now on.
         self.send.edge = u64::MAX / 2;
         if was_multipath {
-            self.infinite_until = s.written + 1;
+            self.fallback.infinite_until = s.written + 1;
             // DATA_FIN has no meaning any more: the FIN of the subflow replaces it.
             if matches!(self.send.fin, Fin::Sent | Fin::Acked) {
                 self.send.fin = Fin::Wanted;
@@ -424,7 +426,7 @@ impl Connection {
         } else {
             s.endpoint.reserve_options(now, 0);
         }
-        self.schedule_due = true;
+        self.work.schedule_due = true;
     }
 
     /// The initial subflow is open.
@@ -433,7 +435,7 @@ impl Connection {
             self.connected = true;
             self.events.push(Event::Connected);
         }
-        self.schedule_due = true;
+        self.work.schedule_due = true;
         self.arm_data_timer(now);
     }
 }

@@ -49,7 +49,7 @@ impl Connection {
 
     fn option_of_control(&mut self, i: usize, segment: &Segment) -> Option<MptcpOption> {
         if segment.flags.contains(Flags::RST) {
-            return self.subflows[i].reset_options.clone();
+            return self.subflows[i].outbox.reset_options.clone();
         }
         match self.subflows[i].origin {
             Origin::Initial => self.capable_of_syn(segment.flags.contains(Flags::ACK)),
@@ -72,18 +72,18 @@ impl Connection {
             None
         };
         let fin = !data && self.send.fin == Fin::Sent;
-        if !self.confirmed && self.is_client && s.origin == Origin::Initial {
+        if !self.handshake.confirmed && self.is_client && s.origin == Origin::Initial {
             // Until the peer is known to have the keys, the first data carries them (RFC 8684 §3.1). There is no room
             // for a DATA_FIN beside them: it follows in a packet of its own.
             let first = mapping.is_some_and(|m| m.subflow == 0);
-            if first || !(data || (fin && self.keys_sent)) {
-                self.keys_sent = true;
-                self.subflows[i].ack_wanted |= fin;
+            if first || !(data || (fin && self.handshake.keys_sent)) {
+                self.handshake.keys_sent = true;
+                self.subflows[i].outbox.ack_wanted |= fin;
                 return self.capable_with_keys(mapping);
             }
         }
-        let peer = self.peer?;
-        self.subflows[i].told = self.receive.next();
+        let peer = self.handshake.peer?;
+        self.subflows[i].outbox.data_ack = self.receive.next();
         let base = peer.idsn().wrapping_add(1);
         // A segment that was sent when DATA_ACKs were short has no room for a long one.
         let fits = segment.payload.len() <= self.subflows[i].endpoint.mss();
@@ -101,7 +101,7 @@ impl Connection {
 
     /// MP_CAPABLE of the third packet of the handshake or of the first data.
     fn capable_with_keys(&self, mapping: Option<Mapping>) -> Option<MptcpOption> {
-        let (sender, receiver) = (self.own.get(), self.peer?.get());
+        let (sender, receiver) = (self.handshake.own.get(), self.handshake.peer?.get());
         Some(MptcpOption::Capable {
             version: 1,
             flags: self.capable_flags(),
@@ -119,7 +119,7 @@ impl Connection {
 
     /// DATA_ACKs have 8 octets: the peer's data sequence numbers have (RFC 8684 §3.3.2), or it is set.
     pub(super) fn has_long_acks(&self) -> bool {
-        self.long_acks || self.config.options.data_acks == DataNumbers::Long
+        self.handshake.long_acks || self.config.options.data_acks == DataNumbers::Long
     }
 
     /// Bytes reserved for options in each data segment: DSS with mapping and DATA_ACK, rounded up to 32-bit words.
@@ -127,13 +127,13 @@ impl Connection {
         let octets = |long: bool| if long { 8 } else { 4 };
         let ack = octets(self.has_long_acks());
         let mapping = octets(self.config.options.data_numbers == DataNumbers::Long) + 6;
-        let sum = if self.checksum { 2 } else { 0 };
+        let sum = if self.handshake.checksum { 2 } else { 0 };
         u16::next_multiple_of(4 + ack + mapping + sum, 4)
     }
 
     /// Data sequence number of position 0 of what we send.
     pub(super) fn own_base(&self) -> u64 {
-        self.own.idsn().wrapping_add(1)
+        self.handshake.own.idsn().wrapping_add(1)
     }
 
     #[inline]
@@ -157,19 +157,19 @@ impl Connection {
             data_seq: number(at, self.own_base(), long),
             subflow_seq: 0,
             length: 1,
-            checksum: self.checksum.then(sum),
+            checksum: self.handshake.checksum.then(sum),
         }
     }
 
     /// DATA_ACK for a peer that may not know of the fallback, until an infinite mapping has informed it.
     fn fallback_ack(&self, i: usize, segment: &Segment) -> Option<MptcpOption> {
-        let told = self.subflows[i].acked >= self.infinite_until;
+        let told = self.subflows[i].acked >= self.fallback.infinite_until;
         // A FIN already shows that this is plain TCP.
         let apart = !segment.payload.is_empty() || segment.flags.contains(Flags::FIN);
-        if self.fallback_notice == FallbackNotice::None || told || apart {
+        if self.fallback.notice == FallbackNotice::None || told || apart {
             return None;
         }
-        let base = self.peer?.idsn().wrapping_add(1);
+        let base = self.handshake.peer?.idsn().wrapping_add(1);
         Some(MptcpOption::Dss(Dss {
             data_fin: false,
             data_ack: Some(number(
@@ -185,17 +185,17 @@ impl Connection {
     /// (RFC 8684 §3.7).
     fn infinite_mapping(&self, i: usize, segment: &Segment) -> Option<MptcpOption> {
         let s = &self.subflows[i];
-        if self.infinite_until == 0 || segment.payload.is_empty() {
+        if self.fallback.infinite_until == 0 || segment.payload.is_empty() {
             return None;
         }
         let at = s.endpoint.sent_position(segment.seq)?;
-        if s.acked >= self.infinite_until || at + 1 < self.infinite_until {
+        if s.acked >= self.fallback.infinite_until || at + 1 < self.fallback.infinite_until {
             return None;
         }
         let m = *s.sent.find(at)?;
         let mut mapping = self.wire(&m);
         mapping.length = 0;
-        mapping.checksum = self.checksum.then_some(0);
+        mapping.checksum = self.handshake.checksum.then_some(0);
         Some(MptcpOption::Dss(Dss {
             data_fin: false,
             data_ack: None,

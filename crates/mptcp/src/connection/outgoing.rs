@@ -14,16 +14,16 @@ impl Connection {
             return Some(t);
         }
         loop {
-            while self.active != 0 {
-                let slot = self.active.trailing_zeros() as u8;
+            while self.work.active != 0 {
+                let slot = self.work.active.trailing_zeros() as u8;
                 let Some(i) = self.index_of_slot(slot) else {
-                    self.active &= !(1 << slot);
+                    self.work.active &= !(1 << slot);
                     continue;
                 };
                 if let Some(t) = self.poll_subflow(now, i) {
                     return Some(t);
                 }
-                self.active &= !(1 << slot);
+                self.work.active &= !(1 << slot);
                 self.on_nothing_to_send(now, i);
             }
             if !self.schedule(now) {
@@ -41,9 +41,9 @@ impl Connection {
         s.endpoint.share_window(Some(window));
         s.endpoint.set_more(more);
         if s.confirmed
-            && !s.signals.is_empty()
+            && !s.outbox.signals.is_empty()
             && let Some(mut t) = s.endpoint.pure_ack(now)
-            && let Some(option) = s.signals.pop_front()
+            && let Some(option) = s.outbox.signals.pop_front()
         {
             // Alone: beside DSS it might not fit.
             t.segment.options.mptcp = Some(Box::new(List::from(option)));
@@ -55,10 +55,10 @@ impl Connection {
                 ecn: t.ecn,
             });
         }
-        if s.ack_wanted
+        if s.outbox.ack_wanted
             && let Some(t) = s.endpoint.pure_ack(now)
         {
-            s.ack_wanted = false;
+            s.outbox.ack_wanted = false;
             return Some(self.add_options(i, t));
         }
         let t = s.endpoint.poll_transmit(now)?;

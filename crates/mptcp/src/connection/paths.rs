@@ -21,7 +21,7 @@ impl Connection {
     /// Asks the path manager for missing subflows, and opens them.
     pub(super) fn on_paths_changed(&mut self, now: Instant) {
         // A server knows the keys with the third packet, a client when the server acknowledges it.
-        let keys = self.confirmed || !self.is_client;
+        let keys = self.handshake.confirmed || !self.is_client;
         if self.mode != Mode::Multipath || !keys || self.over || self.is_finishing() {
             return;
         }
@@ -29,8 +29,8 @@ impl Connection {
         let live = self.subflows.iter().filter(|s| !s.closing);
         let subflows: Vec<SubflowView> = live
             .map(|s| SubflowView {
-                local: s.local_id,
-                remote: s.remote_id,
+                local: s.join.local_id,
+                remote: s.join.remote_id,
                 gateway: s.gateway,
             })
             .collect();
@@ -53,7 +53,7 @@ impl Connection {
         };
         for open in self.manager.missing(&view) {
             let rests = |f: &Failure| (f.local, f.remote) == (open.local, open.remote);
-            let denied = self.deny_join_initial && open.remote == 0;
+            let denied = self.handshake.deny_join_initial && open.remote == 0;
             if !denied && !resting.iter().any(rests) {
                 self.open(now, open);
             }
@@ -121,7 +121,7 @@ impl Connection {
     /// A subflow has become usable.
     pub(super) fn on_path_open(&mut self, now: Instant, i: usize) {
         let s = &self.subflows[i];
-        let (local, remote) = (s.local_id, s.remote_id);
+        let (local, remote) = (s.join.local_id, s.join.remote_id);
         self.address_table
             .failures
             .retain(|f| f.local != local || Some(f.remote) != remote);
@@ -129,12 +129,14 @@ impl Connection {
         self.refresh(now, i);
         self.repeat_unacknowledged(now);
         self.offer_stale(now);
-        self.schedule_due = true;
+        self.work.schedule_due = true;
     }
 
     /// Records the failure of a subflow, so that it is not opened again at once.
     pub(super) fn on_path_failed(&mut self, now: Instant, s: &Subflow) {
-        let Some(remote) = s.remote_id else { return };
+        let Some(remote) = s.join.remote_id else {
+            return;
+        };
         let there = self
             .address_table
             .local
@@ -143,7 +145,7 @@ impl Connection {
         if !self.is_client || !there {
             return;
         }
-        let mine = |f: &&mut Failure| (f.local, f.remote) == (s.local_id, remote);
+        let mine = |f: &&mut Failure| (f.local, f.remote) == (s.join.local_id, remote);
         let retry = |count: u32| {
             let wait = self.config.retry_after.saturating_mul(1 << count.min(10));
             now + wait.min(LONGEST_RETRY)
@@ -157,7 +159,7 @@ impl Connection {
             None => {
                 let retry_at = retry(0);
                 self.address_table.failures.push(Failure {
-                    local: s.local_id,
+                    local: s.join.local_id,
                     remote,
                     count: 0,
                     retry_at,
@@ -175,12 +177,12 @@ impl Connection {
             return false;
         };
         let s = &mut self.subflows[i];
-        s.backup_own = backup;
+        s.backup.own = backup;
         if s.confirmed && self.mode == Mode::Multipath {
             self.announce_priority(now, subflow);
         }
         self.refresh(now, i);
-        self.schedule_due = true;
+        self.work.schedule_due = true;
         true
     }
 
@@ -188,7 +190,7 @@ impl Connection {
     pub fn on_unreachable(&mut self, now: Instant, addresses: Addresses, hard: bool) {
         if let Some(i) = self.index_of(addresses) {
             self.subflows[i].endpoint.on_unreachable(hard);
-            self.active |= self.subflows[i].bit();
+            self.work.active |= self.subflows[i].bit();
             self.after(now, i);
         }
     }
@@ -197,8 +199,8 @@ impl Connection {
     pub fn set_mss(&mut self, now: Instant, addresses: Addresses, mss: u16) {
         if let Some(i) = self.index_of(addresses) {
             self.subflows[i].endpoint.set_mss(now, mss);
-            self.active |= self.subflows[i].bit();
-            self.schedule_due = true;
+            self.work.active |= self.subflows[i].bit();
+            self.work.schedule_due = true;
             self.refresh(now, i);
         }
     }

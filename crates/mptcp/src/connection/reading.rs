@@ -38,7 +38,7 @@ impl Connection {
         let mut disorder = false;
         let mut readable = false;
         let mut useless = false;
-        let consumed = self.subflows[i].consumed;
+        let consumed = self.subflows[i].input.consumed;
         loop {
             let s = &mut self.subflows[i];
             let available = s.endpoint.readable();
@@ -46,9 +46,9 @@ impl Connection {
                 break;
             }
             let mapping = match self.mode {
-                Mode::Multipath => s.received.at(s.consumed),
+                Mode::Multipath => s.input.received.at(s.input.consumed),
                 Mode::Plain => Some(Mapping {
-                    subflow: s.consumed,
+                    subflow: s.input.consumed,
                     data: self.receive.next() as i64,
                     len: available.min(u64::from(u32::MAX)) as u32,
                     checksum: None,
@@ -59,7 +59,7 @@ impl Connection {
                 if self.over || s.closing {
                     // The data is discarded after the end.
                     while let Some(chunk) = s.endpoint.read(u64::MAX) {
-                        s.consumed += chunk.len();
+                        s.input.consumed += chunk.len();
                     }
                     break;
                 }
@@ -68,7 +68,7 @@ impl Connection {
                 }
                 continue;
             };
-            if m.checksum.is_some() && s.consumed == m.subflow {
+            if m.checksum.is_some() && s.input.consumed == m.subflow {
                 if available < u64::from(m.len) {
                     break; // a checksum covers the whole mapping
                 }
@@ -79,11 +79,11 @@ impl Connection {
                 readable = true;
                 continue;
             }
-            let Some(chunk) = s.endpoint.read(m.end() - s.consumed) else {
+            let Some(chunk) = s.endpoint.read(m.end() - s.input.consumed) else {
                 break;
             };
-            let at = m.data + (s.consumed - m.subflow) as i64;
-            s.consumed += chunk.len();
+            let at = m.data + (s.input.consumed - m.subflow) as i64;
+            s.input.consumed += chunk.len();
             let arrived = match self.mode {
                 Mode::Plain => self.receive.take_plain(chunk),
                 _ => self.receive.take(at, chunk),
@@ -93,14 +93,14 @@ impl Connection {
             readable |= arrived.readable;
         }
         // The peer has sent data twice: the subflow's stream is not the connection's.
-        self.contiguous &= !useless;
+        self.fallback.contiguous &= !useless;
         if readable && self.receive.next() != before.0 {
             self.events.readable();
         }
         let s = &mut self.subflows[i];
-        let fresh = now - s.fed_at >= EXPLORES;
-        if s.consumed != consumed {
-            s.fed_at = now;
+        let fresh = now - s.input.read_at >= EXPLORES;
+        if s.input.consumed != consumed {
+            s.input.read_at = now;
             if useless || fresh || (disorder && self.receive.next() != before.0) {
                 // A hole is filled: a sender that waits for the window must learn it. And the first data after a
                 // long time, or duplicate data, probes its path; a delayed acknowledgement would inflate its
@@ -122,7 +122,7 @@ impl Connection {
     fn ack_on_fastest(&mut self) {
         let ack_threshold = self.receive.ack_threshold();
         let next = self.receive.next();
-        let late = |s: &Subflow| next - s.told >= ack_threshold;
+        let late = |s: &Subflow| next - s.outbox.data_ack >= ack_threshold;
         if !self.subflows.iter().any(late) {
             return;
         }
@@ -133,7 +133,7 @@ impl Connection {
         };
         if let Some(s) = self.subflows.iter_mut().find(|s| s.id == id && late(s)) {
             s.endpoint.demand_ack();
-            self.active |= s.bit();
+            self.work.active |= s.bit();
         }
     }
 
@@ -151,8 +151,10 @@ impl Connection {
             }
             chunks.push(chunk);
         }
-        s.consumed += u64::from(m.len);
-        let Some(peer) = self.peer else { return false };
+        s.input.consumed += u64::from(m.len);
+        let Some(peer) = self.handshake.peer else {
+            return false;
+        };
         let data_seq = peer.idsn().wrapping_add(1).wrapping_add(m.data as u64);
         let subflow_seq = (m.subflow as u32).wrapping_add(1);
         let expected = checksum(data_seq, subflow_seq, m.len as u16, &bytes);
@@ -182,20 +184,20 @@ impl Connection {
     fn on_broken(&mut self, now: Instant, i: usize, wrong: Option<&Mapping>) -> bool {
         let alone = self.subflows[i].origin == Origin::Initial
             && self.subflows.len() == 1
-            && self.contiguous
+            && self.fallback.contiguous
             && self.receive.out_of_order() == 0;
         if !alone {
             if wrong.is_some() {
                 let data_seq = self.failed_at(wrong);
                 // Sent with the reset (RFC 8684 §3.7).
                 self.reset_subflow(now, i, ResetReason::Middlebox);
-                self.subflows[i].reset_options = Some(MptcpOption::Fail { data_seq });
+                self.subflows[i].outbox.reset_options = Some(MptcpOption::Fail { data_seq });
             } else {
                 self.reset_subflow(now, i, ResetReason::Middlebox);
             }
             return false;
         }
-        if self.confirmed {
+        if self.handshake.confirmed {
             self.notify_fallback(i, wrong);
         }
         self.fall_back(now, i);
@@ -207,16 +209,17 @@ impl Connection {
     /// sent at once if a checksum is wrong. If mappings are missing, it is sent only when the peer has nothing more
     /// to send, because Linux 6.18 stops sending on MP_FAIL.
     pub(super) fn notify_fallback(&mut self, i: usize, wrong: Option<&Mapping>) {
-        self.fallback_notice = FallbackNotice::DataAck;
+        self.fallback.notice = FallbackNotice::DataAck;
         if wrong.is_some() {
             self.say_failed(i, wrong);
         }
     }
 
     fn say_failed(&mut self, i: usize, wrong: Option<&Mapping>) {
-        self.fallback_notice = FallbackNotice::Fail;
+        self.fallback.notice = FallbackNotice::Fail;
         let data_seq = self.failed_at(wrong);
         self.subflows[i]
+            .outbox
             .signals
             .push_back(MptcpOption::Fail { data_seq });
     }
@@ -224,8 +227,8 @@ impl Connection {
     /// After fallback the peer retransmits segments without data. These may be for a DATA_FIN that does not arrive.
     pub(super) fn on_plain_repetition(&mut self, now: Instant, i: usize) {
         let s = &self.subflows[i];
-        if self.fallback_notice == FallbackNotice::DataAck
-            && now - s.fed_at >= s.endpoint.snapshot(now).rto
+        if self.fallback.notice == FallbackNotice::DataAck
+            && now - s.input.read_at >= s.endpoint.snapshot(now).rto
         {
             self.say_failed(i, None);
         }
@@ -233,7 +236,7 @@ impl Connection {
 
     fn failed_at(&self, wrong: Option<&Mapping>) -> u64 {
         let at = wrong.map_or(self.receive.next() as i64, |m| m.data);
-        let base = self.peer.map_or(0, |k| k.idsn().wrapping_add(1));
+        let base = self.handshake.peer.map_or(0, |k| k.idsn().wrapping_add(1));
         base.wrapping_add(at as u64)
     }
 
@@ -242,7 +245,7 @@ impl Connection {
         if self.mode != Mode::Multipath {
             return;
         }
-        if self.subflows.len() == 1 && self.contiguous {
+        if self.subflows.len() == 1 && self.fallback.contiguous {
             self.fall_back(now, i);
         } else {
             self.reset_subflow(now, i, ResetReason::Middlebox);

@@ -14,8 +14,6 @@ use crate::send::Fin;
 const LOOK_AHEAD: usize = 64;
 /// Data timeouts caused by lost deliveries of a subflow before it is reset.
 const MOST_LOST_DELIVERIES: u32 = 2;
-/// Time after which they are no longer counted.
-const LOST_DELIVERY_MEMORY: Duration = Duration::from_secs(60);
 
 impl Connection {
     /// Reinjects the undelivered data of subflow `i` on other subflows.
@@ -32,7 +30,7 @@ impl Connection {
             }
         }
         self.subflows[i].copies.clear();
-        self.schedule_due = true;
+        self.work.schedule_due = true;
         if self.timers.data == Instant::MAX {
             self.arm_data_timer(now);
         }
@@ -62,7 +60,7 @@ impl Connection {
             return;
         }
         let closed = all_acked && self.send.unsent() > 0 && self.send.window_room() == 0;
-        if closed || (self.contiguous && self.subflows.len() == 1 && !self.is_dropped()) {
+        if closed || (self.fallback.contiguous && self.subflows.len() == 1 && !self.is_dropped()) {
             self.probe_peer();
         } else if let Some(first) = self.send.first().copied() {
             // A subflow that has delivered it at subflow level will not deliver it again.
@@ -78,7 +76,7 @@ impl Connection {
                 o.carriers = carriers;
             }
             self.send.again.insert(first.data);
-            self.schedule_due = true;
+            self.work.schedule_due = true;
         }
         self.arm_data_timer(now);
     }
@@ -91,7 +89,7 @@ impl Connection {
             let i = self.index_of_slot(o.latest);
             i.is_some_and(|i| o.subflow < self.subflows[i].acked)
         });
-        delivered && self.data_acked && self.timers.backoff > 1
+        delivered && self.handshake.data_acked && self.timers.backoff > 1
     }
 
     /// Handles a segment that was acknowledged at subflow level long ago, but not at data level: the peer discarded
@@ -106,14 +104,11 @@ impl Connection {
         if first.subflow >= s.acked || !others {
             return;
         }
-        if now - s.lost_delivery_at > LOST_DELIVERY_MEMORY {
-            s.lost_deliveries = 0;
-        }
-        (s.lost_deliveries, s.lost_delivery_at) = (s.lost_deliveries + 1, now);
+        let count = s.lost_deliveries.record(now);
         let (slot, acked) = (s.slot, s.acked);
-        let is_end = s.lost_deliveries >= MOST_LOST_DELIVERIES;
+        let is_end = count >= MOST_LOST_DELIVERIES;
         self.send.repeat(|o| o.latest == slot && o.subflow < acked);
-        self.schedule_due = true;
+        self.work.schedule_due = true;
         if is_end {
             self.reset_subflow(now, i, ResetReason::Middlebox);
         }
@@ -128,7 +123,7 @@ impl Connection {
         for s in &mut self.subflows {
             if Some(s.id) == best || (self.timers.backoff > 1 && s.is_usable()) {
                 s.endpoint.probe();
-                self.active |= s.bit();
+                self.work.active |= s.bit();
             }
         }
     }

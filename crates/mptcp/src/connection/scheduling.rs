@@ -17,11 +17,11 @@ impl Connection {
     /// Assigns one segment to a subflow; `false` if there is no segment or no subflow for it until the next event.
     #[inline]
     pub(super) fn schedule(&mut self, now: Instant) -> bool {
-        if !self.schedule_due || self.over {
+        if !self.work.schedule_due || self.over {
             return false;
         }
         if !self.send.is_busy() {
-            self.schedule_due = false;
+            self.work.schedule_due = false;
             return false;
         }
         self.update_changed_views(now);
@@ -30,7 +30,7 @@ impl Connection {
                 || self.copy(now)
                 || self.send_new(now)
                 || self.opportunistic_retransmit(now));
-        self.schedule_due = given;
+        self.work.schedule_due = given;
         if !given {
             for (s, v) in self.subflows.iter_mut().zip(&self.views) {
                 if v.can_send {
@@ -77,7 +77,7 @@ impl Connection {
             return false;
         };
         let mut most = view.mss;
-        if self.is_client && !self.confirmed && self.subflows[i].written == 0 {
+        if self.is_client && !self.handshake.confirmed && self.subflows[i].written == 0 {
             // MP_CAPABLE with data length may be longer than the room reserved for DSS.
             let longer = CAPABLE_WITH_DATA.saturating_sub(self.reserved());
             most = most.saturating_sub(u64::from(longer)).max(1);
@@ -128,7 +128,7 @@ impl Connection {
                 interval.is_some_and(aged) && s.copies.is_empty()
             };
             if all || (v.in_flight == 0 && is_old(s)) {
-                self.has_copies = true;
+                self.work.has_copies = true;
                 let end = data + u64::from(len);
                 match s.copies.back_mut() {
                     Some(last) if last.1 == data => last.1 = end,
@@ -140,7 +140,7 @@ impl Connection {
 
     /// Sends a pending copy.
     fn copy(&mut self, now: Instant) -> bool {
-        if !self.has_copies {
+        if !self.work.has_copies {
             return false;
         }
         for i in 0..self.subflows.len() {
@@ -167,7 +167,7 @@ impl Connection {
                 }
             }
         }
-        self.has_copies = self.subflows.iter().any(|s| !s.copies.is_empty());
+        self.work.has_copies = self.subflows.iter().any(|s| !s.copies.is_empty());
         false
     }
 
@@ -183,7 +183,7 @@ impl Connection {
         // The acknowledged part is not in the buffer any more.
         let from = o.data.max(una);
         let len = (o.end() - from) as u32;
-        self.contiguous = false;
+        self.fallback.contiguous = false;
         self.push_bytes(now, i, from, len);
         *match why {
             Carried::New => &mut self.stats.new_segments,
@@ -216,7 +216,7 @@ impl Connection {
             subflow: s.written,
             data: data as i64,
             len,
-            checksum: (self.checksum && self.mode == Mode::Multipath).then(sum),
+            checksum: (self.handshake.checksum && self.mode == Mode::Multipath).then(sum),
         };
         match payload.bytes() {
             Some(bytes) => {
@@ -232,7 +232,7 @@ impl Connection {
         if several {
             s.burst.on_send(now, len);
         }
-        self.active |= s.bit();
+        self.work.active |= s.bit();
         // There is room for more only after the endpoint has sent it.
         self.views[i].can_send = false;
     }

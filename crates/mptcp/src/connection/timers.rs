@@ -75,7 +75,7 @@ impl Connection {
             .min(t.announce)
             .min(t.repeat)
             .min(t.opportunistic);
-        if self.active == 0 {
+        if self.work.active == 0 {
             at = self.places.iter().map(|p| p.wake).fold(at, Instant::min);
         } else {
             // Some were not asked for segments yet.
@@ -97,7 +97,7 @@ impl Connection {
 
     /// Whether there is data for a paced path.
     fn has_waiting(&self) -> bool {
-        !self.send.again.is_empty() || self.send.unsent() > 0 || self.has_copies
+        !self.send.again.is_empty() || self.send.unsent() > 0 || self.work.has_copies
     }
 
     /// Runs the timers due at `now`; does nothing if none is.
@@ -117,7 +117,7 @@ impl Connection {
         }
         if self.timers.opportunistic <= now {
             self.timers.opportunistic = Instant::MAX;
-            self.schedule_due = true;
+            self.work.schedule_due = true;
         }
         if self.timers.retry <= now {
             self.timers.retry = Instant::MAX;
@@ -137,36 +137,35 @@ impl Connection {
 
     fn check_subflow(&mut self, now: Instant, i: usize) {
         let s = &mut self.subflows[i];
-        if s.confirm_at <= now {
+        if s.join.confirm_at <= now {
             // Our third packet, or its answer, was lost.
-            s.ack_wanted = true;
-            s.confirm_at = now + s.endpoint.snapshot(now).rto * 2;
-            self.active |= s.bit();
+            s.outbox.ack_wanted = true;
+            s.join.confirm_at = now + s.endpoint.snapshot(now).rto * 2;
+            self.work.active |= s.bit();
         }
-        if s.removed_at <= now {
-            s.removed_at = Instant::MAX;
+        if s.removal.at <= now {
+            s.removal.at = Instant::MAX;
             self.places[i].arm(s);
             self.reset_subflow(now, i, ResetReason::Unspecified);
         }
         let s = &mut self.subflows[i];
-        if s.ask_at <= now {
+        if s.probe.at <= now {
             // Its own timer has backed off (RFC 6298 §5.5), and other subflows do not wait for it.
-            s.ask_after = (s.ask_after * 2).min(s.ask_most);
-            s.ask_at = now + s.ask_after;
+            s.probe.back_off(now);
             s.endpoint.probe_path();
-            self.active |= s.bit();
+            self.work.active |= s.bit();
         }
         let s = &mut self.subflows[i];
         if s.paced_until <= now {
-            self.schedule_due = true;
+            self.work.schedule_due = true;
             self.refresh(now, i);
         }
         if self.subflows[i].deadline <= now {
             self.show_siblings(i);
             let s = &mut self.subflows[i];
             s.endpoint.handle_timeout(now);
-            self.active |= s.bit();
-            self.schedule_due = true;
+            self.work.active |= s.bit();
+            self.work.schedule_due = true;
             self.after(now, i);
         }
     }
