@@ -1,4 +1,4 @@
-/* Congestion controls in C for Gargalo: the binary interface, version 1.
+/* Congestion controls in C for Gargalo: the binary interface.
  *
  * A shared library exports one function, gargalo_congestion_v1(), which returns a table of algorithms. Each has
  * functions that create a controller (one for each path of each connection) and tell it of the events of its path.
@@ -26,7 +26,8 @@
 extern "C" {
 #endif
 
-/* The version of this interface; part of the name of the exported function. */
+/* The version of this interface. A library's table begins with it, and a library of another version is refused; the
+ * exported function has the same name in every version. */
 #define GARGALO_CONGESTION_ABI 2u
 
 /* A time, an amount or a rate that is missing. */

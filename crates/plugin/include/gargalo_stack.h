@@ -1,4 +1,4 @@
-/* A QUIC implementation for Gargalo, as a shared library: version 1 of the interface.
+/* A QUIC implementation for Gargalo, as a shared library.
  *
  * One object is one end of one connection. The library reads no clock, socket or random source of its own: every call
  * has the time, datagrams are arguments and results, and random bytes come from the host. So it runs in virtual time as
@@ -26,6 +26,8 @@
 extern "C" {
 #endif
 
+/* The version of this interface. A library's table begins with it, and a library of another version is refused; the
+ * exported function has the same name in every version. */
 #define GARGALO_STACK_ABI 1
 
 /* No timer; and for sizes, rates and counters: the library does not report it. */

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gargalo_plugin::congestion::abi;
+use gargalo_plugin::headers::HEADERS;
 
 fn scratch(name: &str) -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -105,6 +106,16 @@ fn structures_have_the_same_layout_in_c_and_in_rust() {
     compile("-std=c99", &source, &program);
     let printed = Command::new(&program).output().unwrap().stdout;
     assert_eq!(String::from_utf8(printed).unwrap(), layout.expected);
+}
+
+#[test]
+fn the_version_is_said_once() {
+    for (name, text) in HEADERS {
+        let (about, _) = text.split_once("*/").unwrap();
+        let mut said = about.split("version ").skip(1);
+        let number = said.find(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        assert_eq!(number, None, "{name} has its version in a constant");
+    }
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl Plugin {
     }
 
     fn read(library: &'static Library) -> Result<Self, LoadError> {
-        // SAFETY: the symbol's name contains the version of this type.
+        // SAFETY: in every version the function of this name takes nothing and returns a pointer.
         let entry: abi::Entry = unsafe { library.function(abi::SYMBOL)? };
         // SAFETY: the function takes nothing; a plug-in answers for the rest by exporting it.
         let table = unsafe { entry() };

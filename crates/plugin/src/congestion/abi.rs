@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 
 /// The version of the interface.
 pub const ABI: u32 = 2;
-/// The exported function.
+/// The exported function, of the same name in every version: its table begins with the version.
 pub const SYMBOL: &str = "gargalo_congestion_v1";
 /// A number that is missing, in records.
 pub const NONE: u64 = u64::MAX;

@@ -254,5 +254,5 @@ unsafe impl Send for Table {}
 
 /// The function that a library exports as [`SYMBOL`].
 pub type Entry = unsafe extern "C" fn() -> *const Table;
-/// Name of the exported function, version included.
+/// Name of the exported function, the same in every version: its table begins with the version.
 pub const SYMBOL: &str = "gargalo_stack_v1";
