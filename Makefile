@@ -70,10 +70,6 @@ $(VENV)/.gargalo: $(VENV)/.deps $(SOURCES)
 	@touch $@
 
 demo: setup ## three congestion controls race over a cellular link
-	@if [ ! -f examples/traces/cellular.down ]; then \
-		mkdir -p examples/traces; \
-		"$(BIN)/gargalo" trace generate examples/traces/cellular.down --duration 60s --seed 7; \
-	fi
 	"$(BIN)/gargalo" run examples/cellular-race.toml
 
 test: ## everything that can fail
@@ -222,6 +218,7 @@ lint: dev ## formatting, clippy, ruff, mypy
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
+	"$(BIN)/python" -m mypy.stubtest gargalo._core --concise --allowlist tools/stub-allowed.txt
 
 docs: dev reference ## the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 "$(BIN)/mkdocs" build --strict --quiet

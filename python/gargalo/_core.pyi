@@ -5,16 +5,16 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path as FilePath
 from typing import Any, Literal, TypeAlias, final
 
-from typing_extensions import Self
+from typing_extensions import Self, disjoint_base
 
 from gargalo.plugins.stack import QuicDatagram
 
 __version__: str
-LinkDirection = tuple[int, int | None, float, int, int]
+_LinkDirection = tuple[int, int | None, float, int, int]
 """Carried bit/s, capacity in bit/s, queueing delay in s, packets waiting, packets dropped."""
 
-Address: TypeAlias = IPv4Address | IPv6Address
-Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager", "stack"]
+_Address: TypeAlias = IPv4Address | IPv6Address
+_Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager", "stack"]
 
 @final
 class Diagnostic:
@@ -48,6 +48,7 @@ class Diagnostic:
     @property
     def help(self) -> str | None:
         """What to write instead, if that is known."""
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, str | int | None]]: ...
     def to_json(self) -> dict[str, str | int | None]:
         """Return all fields."""
     def sentence(self) -> str:
@@ -85,7 +86,7 @@ class RunResult:
 class ResultsDir:
     """A results directory that appears whole or not at all."""
 
-    def __init__(self, target: FilePath, replace: bool = False) -> None: ...
+    def __new__(cls, target: FilePath, replace: bool = False) -> ResultsDir: ...
     @property
     def path(self) -> FilePath: ...
     def commit(self) -> FilePath: ...
@@ -97,6 +98,7 @@ def verify(directory: FilePath, names: Sequence[str]) -> bool: ...
 def add_files(directory: FilePath, names: Sequence[str], make: bool = False) -> None: ...
 def bad_name(name: str) -> str | None: ...
 
+@disjoint_base
 class Window:
     """The congestion window of a class derived from `gargalo.WindowBased`."""
 
@@ -555,7 +557,7 @@ class LocalAddress:
     def __new__(
         cls,
         id: int,  # noqa: A002
-        address: Address | str,
+        address: _Address | str,
         backup: bool = False,
         link: str | None = None,
     ) -> LocalAddress: ...
@@ -563,7 +565,7 @@ class LocalAddress:
     def id(self) -> int:
         """Its identifier in this connection; 0 is that of the initial subflow."""
     @property
-    def address(self) -> Address: ...
+    def address(self) -> _Address: ...
     @property
     def backup(self) -> bool:
         """Subflows of it are backups."""
@@ -578,7 +580,7 @@ class RemoteAddress:
     def __new__(
         cls,
         id: int,  # noqa: A002
-        address: Address | str,
+        address: _Address | str,
         port: int,
         link: str | None = None,
     ) -> RemoteAddress: ...
@@ -586,7 +588,7 @@ class RemoteAddress:
     def id(self) -> int:
         """Its identifier; 0 is that of the initial subflow."""
     @property
-    def address(self) -> Address: ...
+    def address(self) -> _Address: ...
     @property
     def port(self) -> int:
         """The port to connect to."""
@@ -599,7 +601,7 @@ class SubflowView:
     """A subflow that exists or is being opened."""
 
     def __new__(
-        cls, local: int, remote: int | None = None, gateway: Address | str | None = None
+        cls, local: int, remote: int | None = None, gateway: _Address | str | None = None
     ) -> SubflowView: ...
     @property
     def local(self) -> int:
@@ -608,14 +610,14 @@ class SubflowView:
     def remote(self) -> int | None:
         """Identifier of the peer's address; None: it came from an address never announced."""
     @property
-    def gateway(self) -> Address | None:
+    def gateway(self) -> _Address | None:
         """By way of this gateway."""
 
 @final
 class Open:
     """A subflow to be opened."""
 
-    def __new__(cls, local: int, remote: int, gateway: Address | str | None = None) -> Open: ...
+    def __new__(cls, local: int, remote: int, gateway: _Address | str | None = None) -> Open: ...
     @property
     def local(self) -> int:
         """Identifier of our address."""
@@ -623,7 +625,7 @@ class Open:
     def remote(self) -> int:
         """Identifier of the peer's address."""
     @property
-    def gateway(self) -> Address | None:
+    def gateway(self) -> _Address | None:
         """By way of this gateway."""
 
 @final
@@ -636,8 +638,8 @@ class View:
         is_client: bool,
         local: Sequence[LocalAddress],
         remote: Sequence[RemoteAddress],
-        gateways: Sequence[Address | str] = (),
-        subflows: Sequence[SubflowView] = (),
+        gateways: Sequence[_Address | str] = ...,
+        subflows: Sequence[SubflowView] = ...,
     ) -> View: ...
     @property
     def is_client(self) -> bool:
@@ -649,7 +651,7 @@ class View:
     def remote(self) -> list[RemoteAddress]:
         """The peer's addresses that accept subflows, in the order of their identifiers."""
     @property
-    def gateways(self) -> list[Address]:
+    def gateways(self) -> list[_Address]:
         """Gateways of our network, if the host knows any."""
     @property
     def subflows(self) -> list[SubflowView]:
@@ -707,7 +709,7 @@ def run(
     text: str,
     path: FilePath | None,
     overrides: list[tuple[str, str]],
-    classes: Mapping[str, Mapping[str, Any]] | Mapping[Kind, Mapping[str, Any]],
+    classes: Mapping[str, Mapping[str, Any]] | Mapping[_Kind, Mapping[str, Any]],
     progress: Callable[[float, float, int, int, str, float], bool | None] | None = None,
     output: FilePath | None = None,
     replace: bool = False,
@@ -733,7 +735,7 @@ def trace_rates(text: str, bin: str) -> list[tuple[float, int]]: ...  # noqa: A0
 def enter_sandbox(kept: bool = False) -> None: ...
 def shell(
     request: str,
-    watch: Callable[[float, LinkDirection, LinkDirection, int | None], object],
+    watch: Callable[[float, _LinkDirection, _LinkDirection, int | None], object],
 ) -> int: ...
 def scripts(request: str, done: Callable[[int, str], object]) -> None: ...
 def wire_iperf3(options: str, write: Callable[[str, bool], None]) -> str | None: ...
