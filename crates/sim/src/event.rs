@@ -3,7 +3,7 @@
 //! Events are ordered by (time, target): ties break by the number of the target, so that a run depends neither on the
 //! memory layout of a container nor on the moment at which an event was scheduled.
 //!
-//! [`EventQueue`] is a 4-ary heap. It was chosen by measurement (`benches/event_queue`): most links have one event at a
+//! [`EventQueue`] is a 4-ary heap. It was chosen by measurement (docs/simulator.md): most links have one event at a
 //! time, so that a hundred flows make some hundreds of entries, which stay in the nearest cache.
 
 use gargalo_units::Instant;
