@@ -99,17 +99,7 @@ impl Waiting {
 impl Waiting {
     /// The stream event for an event of a Multipath TCP connection, if there is one.
     pub(crate) fn of(event: &gargalo_mptcp::Event) -> Option<Self> {
-        use gargalo_mptcp::Event;
-        Some(match event {
-            Event::Connected => Self::CONNECTED,
-            Event::Readable => Self::READABLE,
-            Event::Writable => Self::WRITABLE,
-            Event::PeerClosed => Self::PEER_CLOSED,
-            Event::Closed | Event::Reset | Event::TimedOut => Self::CLOSED,
-            Event::FellBack | Event::SubflowOpened { .. } | Event::SubflowClosed { .. } => {
-                return None;
-            }
-        })
+        event.stream().map(Self::from)
     }
 }
 

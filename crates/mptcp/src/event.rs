@@ -41,6 +41,24 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The event of the byte stream as plain TCP has it; `None`: it is one of subflows or of the protocol.
+    pub const fn stream(self) -> Option<gargalo_tcp::Event> {
+        Some(match self {
+            Self::Connected => gargalo_tcp::Event::Connected,
+            Self::Readable => gargalo_tcp::Event::Readable,
+            Self::Writable => gargalo_tcp::Event::Writable,
+            Self::PeerClosed => gargalo_tcp::Event::PeerClosed,
+            Self::Closed => gargalo_tcp::Event::Closed,
+            Self::Reset => gargalo_tcp::Event::Reset,
+            Self::TimedOut => gargalo_tcp::Event::TimedOut,
+            Self::FellBack | Self::SubflowOpened { .. } | Self::SubflowClosed { .. } => {
+                return None;
+            }
+        })
+    }
+}
+
 /// Pending events: first those about subflows, then those about the stream, each once and in the order of a
 /// connection's life.
 #[derive(Debug, Default)]

@@ -6,19 +6,18 @@ use gargalo_flow::{
     Conversation, Ending, FlowResult, FlowSpec, MisbehavingReceiver, Misbehaviour, TcpSpec,
     TransportSpec, Watch, Window, causes, gauges, rng,
 };
-use gargalo_tcp::{self as tcp, Endpoint, Event, State};
+use gargalo_tcp::{self as tcp, Endpoint, State};
 use gargalo_units::{Ecn, Instant, Seq};
 use rand::Rng;
 use rand_pcg::Pcg64;
 
 use crate::BuildError;
 use crate::address::{SERVER_PORT, client_port};
-use crate::event::Target;
 use crate::flow::{End, Flow, LazyTimer, Parent, Side};
 use crate::packet::{Body, Content as PacketContent, Datagram};
 use crate::paths;
 use crate::recorder::Recorder;
-use crate::streams::{read_all, write_all};
+use crate::streams::Talking;
 use crate::world::World;
 
 /// Event targets of a flow: the timers of its two ends and of its application.
@@ -32,15 +31,14 @@ impl World {
     pub(crate) fn on_link(
         &mut self,
         direction: u32,
-        first_flow: Target,
         progress: &mut Watch<'_>,
     ) -> Result<(), BuildError> {
         if let Some((body, ecn)) = self.net.poll_through(self.now, direction) {
-            self.deliver(body, ecn, first_flow);
+            self.deliver(body, ecn);
             return Ok(());
         }
         while let Some((body, ecn)) = self.net.poll(self.now, direction) {
-            self.deliver(body, ecn, first_flow);
+            self.deliver(body, ecn);
             // One event may carry any number of packets.
             self.look(progress)?;
             if self.is_stopped() {
@@ -64,7 +62,7 @@ impl World {
     }
 
     #[inline(always)]
-    fn deliver(&mut self, body: Body, ecn: Ecn, first_flow: Target) {
+    fn deliver(&mut self, body: Body, ecn: Ecn) {
         let Some(flow) = self.flows.get_mut(body.flow) else {
             return;
         };
@@ -78,16 +76,16 @@ impl World {
                 let to = &mut flow.sides[side];
                 let Some(End::Tcp(endpoint)) = &mut to.end else {
                     let to = (body.flow, side);
-                    return self.deliver_mptcp(to, body.interfaces, segment, ecn, first_flow);
+                    return self.deliver_mptcp(to, body.interfaces, segment, ecn);
                 };
                 if let Some(receiver) = &mut to.misbehaving {
                     receiver.on_segment(&segment);
                 }
                 endpoint.handle(self.now, segment, ecn);
-                self.after(body.flow, side, first_flow);
+                self.after(body.flow, side);
             }
             PacketContent::Quic(datagram) => {
-                self.deliver_quic(body.flow, side, datagram, ecn, first_flow);
+                self.deliver_quic(body.flow, side, datagram, ecn);
             }
             PacketContent::Udp(datagram) => {
                 let arrived = gargalo_workload::Datagram {
@@ -108,7 +106,6 @@ impl World {
         id: u64,
         path: &str,
         parent: Option<Parent>,
-        first_flow: Target,
     ) -> Result<(), BuildError> {
         if self.flows.len() >= MOST_FLOWS {
             return Err(BuildError::TooManyFlows {
@@ -172,19 +169,19 @@ impl World {
         });
         self.peak_flows = self.peak_flows.max(self.flows.len());
         if let Some(stop) = stop {
-            self.arm_app(slot, stop, first_flow);
+            self.arm_app(slot, stop);
         }
         if migrate != Instant::MAX {
-            self.arm_app(slot, migrate, first_flow);
+            self.arm_app(slot, migrate);
         }
         if is_udp {
             let now = self.now;
             if let Some(flow) = self.flows.get_mut(slot) {
                 flow.talk.start(now);
             }
-            self.send_datagrams(slot, first_flow);
+            self.send_datagrams(slot);
         } else {
-            self.after(slot, 0, first_flow);
+            self.after(slot, 0);
         }
         Ok(())
     }
@@ -216,7 +213,7 @@ impl World {
     }
 
     /// Sends the datagrams of both ends that are due, and schedules the next.
-    fn send_datagrams(&mut self, slot: u32, first_flow: Target) {
+    fn send_datagrams(&mut self, slot: u32) {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
@@ -234,22 +231,24 @@ impl World {
             }
         }
         let due = flow.due();
-        self.arm_app(slot, due, first_flow);
+        self.arm_app(slot, due);
     }
 
-    pub(crate) fn arm_app(&mut self, slot: u32, at: Instant, first_flow: Target) {
+    pub(crate) fn arm_app(&mut self, slot: u32, at: Instant) {
         if let Some(flow) = self.flows.get_mut(slot)
             && flow.app_timer.arm(at)
         {
-            self.net.queue.push(at, first_flow + slot * PER_FLOW + APP);
+            self.net
+                .queue
+                .push(at, self.first_flow + slot * PER_FLOW + APP);
         }
     }
 
     #[inline]
-    pub(crate) fn on_timer(&mut self, index: u32, first_flow: Target) {
+    pub(crate) fn on_timer(&mut self, index: u32) {
         let (slot, which) = (index / PER_FLOW, index % PER_FLOW);
         if which == APP {
-            self.on_app_timer(slot, first_flow);
+            self.on_app_timer(slot);
             return;
         }
         let Some(flow) = self.flows.get_mut(slot) else {
@@ -265,17 +264,17 @@ impl World {
         match end.poll_timeout() {
             Some(due) if due <= self.now => {
                 end.handle_timeout(self.now);
-                self.after(slot, which as usize, first_flow);
+                self.after(slot, which as usize);
             }
             Some(due) if side.timer.arm(due) => {
-                let target = first_flow + slot * PER_FLOW + which;
+                let target = self.first_flow + slot * PER_FLOW + which;
                 self.net.queue.push(due, target);
             }
             _ => {}
         }
     }
 
-    fn on_app_timer(&mut self, slot: u32, first_flow: Target) {
+    fn on_app_timer(&mut self, slot: u32) {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
@@ -288,8 +287,8 @@ impl World {
         }
         if flow.migrate <= self.now {
             match flow.spec.transport {
-                TransportSpec::Mptcp(_) => self.change_addresses(slot, first_flow),
-                _ => self.migrate(slot, first_flow),
+                TransportSpec::Mptcp(_) => self.change_addresses(slot),
+                _ => self.migrate(slot),
             }
         }
         let Some(flow) = self.flows.get_mut(slot) else {
@@ -297,16 +296,16 @@ impl World {
         };
         if flow.talk.due() > self.now {
             let due = flow.due();
-            self.arm_app(slot, due, first_flow);
+            self.arm_app(slot, due);
             return;
         }
         flow.talk.expire(self.now);
         match flow.spec.transport {
-            TransportSpec::Udp => self.send_datagrams(slot, first_flow),
+            TransportSpec::Udp => self.send_datagrams(slot),
             _ => {
                 let due = flow.due();
-                self.arm_app(slot, due, first_flow);
-                self.after(slot, 0, first_flow);
+                self.arm_app(slot, due);
+                self.after(slot, 0);
             }
         }
     }
@@ -314,7 +313,7 @@ impl World {
     /// Lets one end act after something happened to it: events, reading, writing, sending,
     /// re-arming its timer.
     #[inline]
-    pub(crate) fn after(&mut self, slot: u32, index: usize, first_flow: Target) {
+    pub(crate) fn after(&mut self, slot: u32, index: usize) {
         let now = self.now;
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
@@ -340,12 +339,12 @@ impl World {
         if let Some(due) = due.map(|due| due.max(now))
             && flow.sides[index].timer.arm(due)
         {
-            let target = first_flow + slot * PER_FLOW + index as u32;
+            let target = self.first_flow + slot * PER_FLOW + index as u32;
             self.net.queue.push(due, target);
         }
         let due = flow.talk.due();
         if due != was_due {
-            self.arm_app(slot, due, first_flow);
+            self.arm_app(slot, due);
         }
         if over {
             self.retire_if_over(slot);
@@ -366,32 +365,18 @@ impl World {
             return (None, false);
         };
         let endpoint = &mut **endpoint;
+        let key = self.settings.verify.then_some(id);
+        let mut talking = Talking {
+            talk,
+            index,
+            now,
+            key,
+        };
         let mut over = false;
         while let Some(event) = endpoint.poll_change() {
-            match event {
-                Event::Connected if index == 0 => talk.start(now),
-                Event::PeerClosed => talk.peer_closed(index),
-                Event::Closed => over = true,
-                Event::Reset => {
-                    talk.fail("reset");
-                    over = true;
-                }
-                Event::TimedOut => {
-                    talk.fail("timed out");
-                    over = true;
-                }
-                _ => {}
-            }
+            over |= talking.on_event(event);
         }
-        let key = self.settings.verify.then_some(id);
-        let got = read_all(talk, index, endpoint, key);
-        talk.received(now, index, got, endpoint.unsent());
-        if over {
-            talk.over(now);
-        }
-        if write_all(talk, index, endpoint, key) {
-            endpoint.close(now);
-        }
+        talking.exchange(endpoint, over);
         let sends = index == talk.sender();
         let records = Records {
             id,

@@ -13,12 +13,11 @@ use rand_pcg::Pcg64;
 
 use crate::BuildError;
 use crate::address::{SERVER_PORT, client_port, interface_address};
-use crate::event::Target;
 use crate::flow::End;
 use crate::mptcp::{MptcpSide, interface, router_address};
 use crate::net::Net;
 use crate::packet::{Body, Content as PacketContent};
-use crate::streams::{read_all, write_all};
+use crate::streams::Talking;
 use crate::world::World;
 
 /// Most interfaces of a host that can be used.
@@ -144,7 +143,6 @@ impl World {
         (from, to): (u8, u8),
         segment: Segment,
         ecn: Ecn,
-        first_flow: Target,
     ) {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
@@ -160,11 +158,11 @@ impl World {
             remote: m.peer_address(from, segment.src_port),
         };
         m.connection.handle(self.now, addresses, segment, ecn);
-        self.after(slot, side, first_flow);
+        self.after(slot, side);
     }
 
     /// Adds and removes addresses that are due.
-    pub(crate) fn change_addresses(&mut self, slot: u32, first_flow: Target) {
+    pub(crate) fn change_addresses(&mut self, slot: u32) {
         let now = self.now;
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
@@ -201,9 +199,9 @@ impl World {
             }
         }
         let due = flow.migrate;
-        self.arm_app(slot, due, first_flow);
+        self.arm_app(slot, due);
         for side in [0, 1] {
-            self.after(slot, side, first_flow);
+            self.after(slot, side);
         }
     }
 
@@ -220,20 +218,15 @@ impl World {
             return (None, false);
         };
         let records = flow.spec.rows && self.recorder.wants_events();
+        let mut talking = Talking {
+            talk: &mut flow.talk,
+            index,
+            now,
+            key: self.settings.verify.then_some(flow.id),
+        };
         let mut over = false;
         while let Some(event) = side.connection.poll_event() {
             match event {
-                Event::Connected if index == 0 => flow.talk.start(now),
-                Event::PeerClosed => flow.talk.peer_closed(index),
-                Event::Closed => over = true,
-                Event::Reset => {
-                    flow.talk.fail("reset");
-                    over = true;
-                }
-                Event::TimedOut => {
-                    flow.talk.fail("timed out");
-                    over = true;
-                }
                 Event::SubflowOpened { id, addresses } => {
                     side.opened(id, addresses, now);
                     if records && index == 0 {
@@ -249,20 +242,11 @@ impl World {
                     let detail = String::from(["client", "server"][index]);
                     self.recorder.event(now, flow.id, "fallback", detail);
                 }
-                _ => {}
+                other => over |= other.stream().is_some_and(|e| talking.on_event(e)),
             }
         }
         side.out_of_order_max = side.out_of_order_max.max(side.connection.out_of_order());
-        let key = self.settings.verify.then_some(flow.id);
-        let got = read_all(&mut flow.talk, index, &mut side.connection, key);
-        flow.talk
-            .received(now, index, got, side.connection.unsent());
-        if over {
-            flow.talk.over(now);
-        }
-        if write_all(&mut flow.talk, index, &mut side.connection, key) {
-            side.connection.close(now);
-        }
+        talking.exchange(&mut side.connection, over);
         transmit(self, slot, index, &mut side);
         let Some(flow) = self.flows.get_mut(slot) else {
             return (None, false);

@@ -10,7 +10,6 @@ use rand_pcg::Pcg64;
 
 use crate::BuildError;
 use crate::address::client_port;
-use crate::event::Target;
 use crate::flow::End;
 use crate::packet::{Body, Content as PacketContent, QuicDatagram};
 use crate::quic::{QuicSide, local, path, v4};
@@ -140,7 +139,6 @@ impl World {
         side: usize,
         datagram: QuicDatagram,
         ecn: Ecn,
-        first_flow: Target,
     ) {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
@@ -153,11 +151,11 @@ impl World {
         q.end
             .endpoint
             .handle(self.now, datagram.payload, ecn, to, from);
-        self.after(slot, side, first_flow);
+        self.after(slot, side);
     }
 
     /// Changes the address of the client.
-    pub(crate) fn migrate(&mut self, slot: u32, first_flow: Target) {
+    pub(crate) fn migrate(&mut self, slot: u32) {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
@@ -176,7 +174,7 @@ impl World {
         };
         if let Some(q) = flow.sides[0].quic() {
             q.end.endpoint.migrate(self.now, SocketAddr::V4(new));
-            self.after(slot, 0, first_flow);
+            self.after(slot, 0);
         }
     }
 

@@ -48,19 +48,14 @@ impl World {
     }
 
     /// Handles the event of source `i`: a transfer or embedded objects are due.
-    pub(crate) fn on_generator(
-        &mut self,
-        i: u32,
-        target: Target,
-        first_flow: Target,
-    ) -> Result<(), BuildError> {
+    pub(crate) fn on_generator(&mut self, i: u32, target: Target) -> Result<(), BuildError> {
         let now = self.now;
         while let Some(flows) = self
             .generators
             .get_mut(i as usize)
             .and_then(|s| s.parsed(now))
         {
-            self.start_flows(i, flows, first_flow)?;
+            self.start_flows(i, flows)?;
         }
         let Some(source) = self.generators.get_mut(i as usize) else {
             return Ok(());
@@ -74,26 +69,25 @@ impl World {
         if let Some(at) = source.next_transfer() {
             self.net.queue.push(at.max(now), target);
         }
-        self.start_flows(i, flow, first_flow)
+        self.start_flows(i, flow)
     }
 
     fn start_flows(
         &mut self,
         i: u32,
         flows: impl IntoIterator<Item = NewFlow>,
-        first_flow: Target,
     ) -> Result<(), BuildError> {
         for flow in flows {
             let id = self.next_generated;
             self.next_generated += 1;
             let parent = flow.page.map(|page| (i, page));
-            self.start_flow(flow.spec, id, &flow.stream, parent, first_flow)?;
+            self.start_flow(flow.spec, id, &flow.stream, parent)?;
         }
         Ok(())
     }
 
     /// Continues the pages whose flows have completed since the last event.
-    pub(crate) fn go_on_with_pages(&mut self, first_flow: Target) -> Result<(), BuildError> {
+    pub(crate) fn go_on_with_pages(&mut self) -> Result<(), BuildError> {
         while let Some((i, page)) = self.finished.pop() {
             let first_generator = self.first_generator();
             let Some(source) = self.generators.get_mut(i as usize) else {
@@ -102,7 +96,7 @@ impl World {
             let group = &mut self.groups[source.spec().group as usize];
             match source.completed(self.now, page, group) {
                 Next::ParsedAt(at) => self.net.queue.push(at, first_generator + i),
-                Next::Flows(flows) => self.start_flows(i, flows, first_flow)?,
+                Next::Flows(flows) => self.start_flows(i, flows)?,
             }
         }
         Ok(())

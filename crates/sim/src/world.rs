@@ -78,6 +78,8 @@ pub struct World {
     pub(crate) generators: Vec<Source>,
     /// Pages with a flow that has completed since the last event.
     pub(crate) finished: Vec<Parent>,
+    /// The first event target of flows; known when the run begins.
+    pub(crate) first_flow: Target,
     /// Virtual time has started.
     pub(crate) running: bool,
     /// State shared by QUIC endpoints; created with the first of them.
@@ -135,6 +137,7 @@ impl World {
             groups: Vec::new(),
             generators: Vec::new(),
             finished: Vec::new(),
+            first_flow: 0,
             running: false,
             quic: None,
             names: BTreeMap::new(),
@@ -274,9 +277,6 @@ impl World {
     fn first_direction(&self) -> Target {
         self.sampler() + 1
     }
-    pub(crate) fn first_flow(&self) -> Target {
-        self.first_direction() + self.net.directions()
-    }
 
     /// Ends the run before it begins.
     pub const fn stop(&mut self) {
@@ -290,8 +290,9 @@ impl World {
     /// When a capture cannot be written, flows come faster than they go, or virtual time stands still.
     pub fn run(mut self, progress: &mut Watch<'_>) -> Result<Outcome, BuildError> {
         let (first_arrival, first_generator) = (self.first_arrival(), self.first_generator());
-        let (first_direction, first_flow) = (self.first_direction(), self.first_flow());
-        let sampler = self.sampler();
+        let (first_direction, sampler) = (self.first_direction(), self.sampler());
+        let first_flow = first_direction + self.net.directions();
+        self.first_flow = first_flow;
         self.net.first = first_direction;
         self.net.every_event = self.settings.every_event || self.net.capture.is_some();
         let end = self.settings.end;
@@ -324,9 +325,9 @@ impl World {
             self.now = entry.time();
             self.events += 1;
             if target >= first_flow {
-                self.on_timer(target - first_flow, first_flow);
+                self.on_timer(target - first_flow);
             } else if target >= first_direction {
-                self.on_link(target - first_direction, first_flow, progress)?;
+                self.on_link(target - first_direction, progress)?;
             } else if target == sampler {
                 self.sample();
                 // No event is left that could lead to another: the sampler alone must not keep the world running.
@@ -337,19 +338,19 @@ impl World {
                     self.net.queue.push(self.now + interval, sampler);
                 }
             } else if target >= first_generator {
-                self.on_generator(target - first_generator, target, first_flow)?;
+                self.on_generator(target - first_generator, target)?;
             } else if target >= first_arrival {
-                self.on_arrival((target - first_arrival) as usize, target, first_flow)?;
+                self.on_arrival((target - first_arrival) as usize, target)?;
             } else {
                 let spec = self.waiting[target as usize].take();
                 pending_starts -= 1;
                 if let Some(spec) = spec {
                     let (id, stream) = (spec.id, spec.stream_name());
-                    self.start_flow(spec, id, &stream, None, first_flow)?;
+                    self.start_flow(spec, id, &stream, None)?;
                 }
             }
             if !self.finished.is_empty() {
-                self.go_on_with_pages(first_flow)?;
+                self.go_on_with_pages()?;
             }
             if pending_starts == 0 && self.is_idle() {
                 break;
@@ -492,12 +493,7 @@ impl World {
         self.recorder.sample_links(self.now, &mut self.net);
     }
 
-    fn on_arrival(
-        &mut self,
-        i: usize,
-        target: Target,
-        first_flow: Target,
-    ) -> Result<(), BuildError> {
+    fn on_arrival(&mut self, i: usize, target: Target) -> Result<(), BuildError> {
         let arrival = self.arrivals[i].next(self.now);
         let id = if arrival.is_first {
             arrival.spec.id
@@ -508,7 +504,7 @@ impl World {
         if let Some(next) = arrival.next {
             self.net.queue.push(next, target);
         }
-        self.start_flow(arrival.spec, id, &arrival.stream, None, first_flow)
+        self.start_flow(arrival.spec, id, &arrival.stream, None)
     }
 }
 
