@@ -34,6 +34,16 @@ def test_no_crate_stands_on_one_above_it():
         below.add(name)
 
 
+def test_no_behaviour_of_tcp_follows_from_the_name_of_a_profile():
+    source = ROOT / "crates/tcp/src"
+    for path in sorted(source.rglob("*.rs")):
+        if path.parent.name != "config" and path.name != "lib.rs":
+            assert "Profile" not in path.read_text(encoding="utf-8"), path
+    options = (source / "config/mod.rs").read_text(encoding="utf-8")
+    # The defaults of what is not given, and which of two keys an error names.
+    assert options.split("mod tests")[0].count("self.profile") == 1
+
+
 class Imports(ast.NodeVisitor):
     """What a module imports anywhere, except for annotations."""
 

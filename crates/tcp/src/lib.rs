@@ -25,7 +25,7 @@ mod timestamps;
 
 pub use config::{
     Autotuning, Config, Control, DelayedAck, EcnMode, KeepAlive, MtuProbing, Nagle, Pacing,
-    PacingFactors, Profile, Recovery, RtoRestart,
+    PacingFactors, Profile, Recovery, RtoRestart, WindowRule,
 };
 pub use endpoint::{Activity, Ending, Endpoint, Init, Room, Transmit};
 pub use error::Error;

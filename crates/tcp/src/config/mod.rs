@@ -14,7 +14,6 @@ mod controls;
 mod profiles;
 
 pub use controls::Control;
-pub(crate) use profiles::FirstWindow;
 pub use profiles::Profile;
 
 /// IPv4 and TCP header without options.
@@ -43,6 +42,8 @@ settings! {
         /// segments of any size; `rfc5681` has 2 to 4 segments
         /// by their size (RFC 5681 §3.1); `ns3-3.27` has 1.
         initial_window: Option<Window> = None;
+        /// The standard that says the initial window where `initial_window` does not, and the one after a lost SYN.
+        initial_window_rule: WindowRule = WindowRule::Rfc6928;
         /// The largest receive window that is announced.
         receive_buffer: Bytes = Bytes::new(64 << 20);
         /// Growth of the receive window with what the application reads in a round trip, up to `receive_buffer`
@@ -65,6 +66,8 @@ settings! {
         ecn: EcnMode as Switch<EcnMode> = EcnMode::Off;
         /// When the sender paces; false is `off`, true is `window`.
         pacing: Pacing as Switch<Pacing> = Pacing::Controller;
+        /// Packets at the start of a connection that leave at once, before pacing begins (Linux: 10, with `fq` and without).
+        unpaced_segments: u64 = 0, in 0..=1_000_000;
         /// Delayed acknowledgements; false acknowledges each segment at once.
         delayed_ack: DelayedAck as Switch<DelayedAck> = DelayedAck::default();
         /// How losses are detected.
@@ -87,6 +90,15 @@ settings! {
         undo: bool = true;
         /// New data on the first duplicate acknowledgements (RFC 3042).
         limited_transmit: bool = true;
+        /// In recovery by `sack`, when nothing is known to be lost and nothing new can be sent, the highest segment is sent
+        /// again, once (RFC 6675 §4, NextSeg (4)).
+        rescue_retransmission: bool = true;
+        /// Amounts are whole segments, as Linux counts: PRR rounds up to them and reduces the window instead of what is in
+        /// flight, and without SACK a segment that a duplicate acknowledgement stood for is not delivered twice.
+        whole_segments: bool = false;
+        /// The acknowledgement that ends recovery grows the window too, as in Linux. Otherwise it does not: RFC 5681 §3.2
+        /// (6) sets the window to ssthresh.
+        growth_at_recovery_end: bool = false;
         /// Minimum retransmission timeout.
         min_rto: Duration = Duration::from_millis(200);
         /// Linux's rule: `min_rto` bounds the variance term, so that the timeout is at least the round-trip time
@@ -114,6 +126,13 @@ settings! {
         /// Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4); true is
         /// `standard`, and Linux has `minshall`. Real programs turn it off with `TCP_NODELAY`.
         nagle: Nagle as Switch<Nagle> = Nagle::Off;
+        /// A FIN belongs to the last segment, as in Linux, also where the peer's window ends between them: it then goes past
+        /// the window behind other segments, and a last segment alone waits for the window probe, which is without FIN.
+        /// Otherwise the FIN waits for room in the window.
+        fin_in_last_segment: bool = false;
+        /// Contents that are written to an open connection are kept in super-segments as in Linux, each half of the largest
+        /// window and 64 KiB at most: a write is taken in whole ones, and PSH stays at the end of a write.
+        super_segments: bool = false;
         /// Search of the path MTU with data segments (RFC 4821), for paths that drop long packets without an ICMP
         /// error. Linux's default is `off` too. The segments of Multipath TCP's subflows only become smaller.
         mtu_probing: MtuProbing = MtuProbing::Off;
@@ -220,9 +239,28 @@ impl Recovery {
         }
     }
 
+    /// The least time to a tail loss probe: Linux before RACK had 10 ms.
+    pub(crate) const fn least_probe(self) -> Duration {
+        match self {
+            Self::Fack => Duration::from_millis(10),
+            _ => Duration::ZERO,
+        }
+    }
+
     /// Whether it evaluates tail loss probes.
     pub(crate) const fn probes(self) -> bool {
         matches!(self, Self::RackTlp | Self::Fack)
+    }
+}
+
+names! {
+    /// The standard of the initial window.
+    pub enum WindowRule {
+        /// 10 segments, but at most 14600 bytes or 2 segments, whichever is larger (RFC 6928 §2); one segment after two
+        /// lost SYNs, as one retransmission may only mean that the timeout was short.
+        Rfc6928 = "rfc6928",
+        /// 2 to 4 segments by their size; one segment after a lost SYN (RFC 5681 §3.1).
+        Rfc5681 = "rfc5681",
     }
 }
 
@@ -450,7 +488,40 @@ impl Config {
 
     /// The initial congestion window with segments of our size.
     pub const fn first_window(&self) -> Bytes {
-        FirstWindow::of(self).bytes(self.mss as u64)
+        self.first_window_with(self.mss as u64)
+    }
+
+    /// The initial congestion window with segments of `mss` bytes.
+    pub(crate) const fn first_window_with(&self, mss: u64) -> Bytes {
+        if let Some(window) = self.initial_window {
+            return window.bytes(mss);
+        }
+        Bytes::new(match self.initial_window_rule {
+            // RFC 6928 §2: min(10 MSS, max(2 MSS, 14600)).
+            WindowRule::Rfc6928 if 10 * mss <= 14_600 => 10 * mss,
+            WindowRule::Rfc6928 if 2 * mss <= 14_600 => 14_600,
+            WindowRule::Rfc6928 => 2 * mss,
+            // RFC 5681 §3.1.
+            WindowRule::Rfc5681 if mss > 2190 => 2 * mss,
+            WindowRule::Rfc5681 if mss > 1095 => 3 * mss,
+            WindowRule::Rfc5681 => 4 * mss,
+        })
+    }
+
+    /// The window after a handshake whose SYN or SYN-ACK was sent `transmissions` times: one segment after a
+    /// loss (RFC 5681 §3.1), which one retransmission does not prove, as the timeout of 1 s may be too short for
+    /// the path (RFC 6928 §2).
+    pub(crate) fn window_after_handshake(&self, mss: u64, transmissions: u32) -> Bytes {
+        let unproven = match self.initial_window_rule {
+            WindowRule::Rfc5681 => 1,
+            WindowRule::Rfc6928 => 2,
+        };
+        let first = self.first_window_with(mss);
+        if transmissions > unproven {
+            first.min(Bytes::new(mss))
+        } else {
+            first
+        }
     }
 }
 
@@ -555,7 +626,7 @@ mod tests {
     #[test]
     fn the_initial_window_follows_the_segment_size() {
         let windows = |config: Config| {
-            let of = |mss| FirstWindow::of(&config).bytes(mss).get();
+            let of = |mss| config.first_window_with(mss).get();
             [100, 536, 1095, 1096, 1460, 1461, 2190, 2191, 8948].map(of)
         };
         // RFC 6928 §2, RFC 5681 §3.1.
@@ -579,7 +650,7 @@ mod tests {
     #[test]
     fn a_lost_syn_leaves_one_segment() {
         let after = |config: Config, sent| {
-            let window = FirstWindow::of(&config).after_handshake(1000, sent);
+            let window = config.window_after_handshake(1000, sent);
             window.get()
         };
         let modern = [1, 2, 3].map(|sent| after(Config::modern(), sent));

@@ -3,7 +3,7 @@
 use gargalo_settings::{Window, names};
 use gargalo_units::{Bytes, Duration};
 
-use super::{Autotuning, Config, DelayedAck, Nagle, Pacing, Recovery, RtoRestart};
+use super::{Autotuning, Config, DelayedAck, Nagle, Pacing, Recovery, RtoRestart, WindowRule};
 
 names! {
     /// A named set of defaults.
@@ -75,6 +75,12 @@ impl Config {
     pub fn linux_6() -> Self {
         Self {
             profile: Profile::Linux6,
+            initial_window: Some(Window::Packets(10)),
+            unpaced_segments: 10,
+            whole_segments: true,
+            growth_at_recovery_end: true,
+            fin_in_last_segment: true,
+            super_segments: true,
             rto_restart: RtoRestart::Transmission,
             probe_slack_fixed: true,
             max_dup_thresh: 300,
@@ -109,6 +115,11 @@ impl Config {
             receive_autotuning: Some(Autotuning {
                 initial: Bytes::new(184_640),
             }),
+            unpaced_segments: 0,
+            whole_segments: false,
+            growth_at_recovery_end: false,
+            fin_in_last_segment: false,
+            super_segments: false,
             probe_slack_fixed: false,
             ..Self::linux_6()
         }
@@ -121,6 +132,8 @@ impl Config {
         Self {
             profile: Profile::Ns3,
             mss: 536,
+            initial_window: Some(Window::Packets(1)),
+            rescue_retransmission: false,
             receive_buffer: Bytes::new(131_072),
             send_buffer: Bytes::new(131_072),
             syn_timeout: Duration::from_secs(3),
@@ -136,6 +149,7 @@ impl Config {
         Self {
             profile: Profile::Rfc5681,
             mss: 1460,
+            initial_window_rule: WindowRule::Rfc5681,
             timestamps: false,
             ..Self::before_rack()
         }
@@ -154,6 +168,7 @@ impl Config {
         Self {
             profile: Profile::Ns2,
             mss,
+            rescue_retransmission: false,
             initial_window: Some(Window::Packets(2)),
             receive_buffer: window,
             send_buffer: window,
@@ -220,59 +235,6 @@ impl Config {
             min_rto_above_srtt: false,
             max_rto: Duration::from_secs(60),
             ..Self::modern()
-        }
-    }
-}
-
-/// The rule for the initial congestion window, which depends on the agreed size of segments.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FirstWindow {
-    given: Option<Window>,
-    profile: Profile,
-}
-
-impl FirstWindow {
-    pub(crate) const fn of(config: &Config) -> Self {
-        Self {
-            given: config.initial_window,
-            profile: config.profile,
-        }
-    }
-
-    /// The window in bytes with segments of `mss` bytes.
-    pub(crate) const fn bytes(self, mss: u64) -> Bytes {
-        if let Some(window) = self.given {
-            return window.bytes(mss);
-        }
-        let bytes = match self.profile {
-            // RFC 6928 §2: min(10 MSS, max(2 MSS, 14600)).
-            Profile::Modern if 10 * mss <= 14_600 => 10 * mss,
-            Profile::Modern if 2 * mss <= 14_600 => 14_600,
-            Profile::Modern => 2 * mss,
-            Profile::Linux6 | Profile::Linux41 => 10 * mss,
-            Profile::Ns3 => mss,
-            Profile::Ns2 | Profile::Smoltcp => 2 * mss,
-            // RFC 5681 §3.1.
-            Profile::Rfc5681 if mss > 2190 => 2 * mss,
-            Profile::Rfc5681 if mss > 1095 => 3 * mss,
-            Profile::Rfc5681 => 4 * mss,
-        };
-        Bytes::new(bytes)
-    }
-
-    /// The window after a handshake whose SYN or SYN-ACK was sent `transmissions` times: one segment after a
-    /// loss (RFC 5681 §3.1), which one retransmission does not prove, as the timeout of 1 s may be too short for
-    /// the path (RFC 6928 §2).
-    pub(crate) fn after_handshake(self, mss: u64, transmissions: u32) -> Bytes {
-        let unproven = if self.profile == Profile::Rfc5681 {
-            1
-        } else {
-            2
-        };
-        if transmissions > unproven {
-            Bytes::new(mss).min(self.bytes(mss))
-        } else {
-            self.bytes(mss)
         }
     }
 }

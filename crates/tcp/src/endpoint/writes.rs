@@ -2,7 +2,6 @@
 
 use super::super_segments::SuperSegments;
 use crate::Config;
-use crate::config::Profile;
 use crate::send_buffer::SendBuffer;
 
 /// The send buffer, its limits, and what the application waits for.
@@ -13,7 +12,7 @@ pub(super) struct Writes {
     pub(super) capacity: u64,
     /// Unsent bytes above which nothing is taken; [`u64::MAX`]: no limit.
     pub(super) notsent_lowat: u64,
-    /// Of contents that are written to an open connection; `None`: the profile has none.
+    /// Of contents that are written to an open connection; `None`: they are not kept.
     pub(super) super_segments: Option<SuperSegments>,
     /// A write was not accepted in full: report when there is room.
     pub(super) blocked: bool,
@@ -27,7 +26,7 @@ impl Writes {
             buffer: SendBuffer::default(),
             capacity: config.send_buffer.get(),
             notsent_lowat: config.notsent_lowat.map_or(u64::MAX, |b| b.get()),
-            super_segments: (config.profile == Profile::Linux6).then(SuperSegments::default),
+            super_segments: config.super_segments.then(SuperSegments::default),
             blocked: false,
             closed: false,
         }

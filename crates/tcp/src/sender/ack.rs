@@ -167,7 +167,7 @@ impl Sender {
         self.count_duplicates(facts, acked, outstanding);
         let spurious = self.episode.phase != Phase::Open
             && self.episode.phase != Phase::Reducing
-            && (self.settings.undo
+            && (self.config.undo
                 && (unneeded || self.undo.is_eifel(facts.tsecr, delivery.resent_at))
                 || self.frto_says_spurious(&delivery));
         if spurious {
@@ -190,13 +190,14 @@ impl Sender {
         }
         self.step_frto(advanced, &delivery);
         let mut acknowledged = self.acknowledged(acked, &delivery);
-        if self.settings.counts_segments {
+        if self.config.whole_segments {
             let most = acked.saturating_sub(duplicates_before);
             acknowledged = acknowledged.min(most.max(u64::from(self.mss)));
         }
         let growth = Growth {
             acknowledged,
-            withheld: (ended && !self.settings.grows_at_end) || self.withholds_growth(advanced),
+            withheld: (ended && !self.config.growth_at_recovery_end)
+                || self.withholds_growth(advanced),
         };
         let sample = self.sampler.finish(self.rtt.min());
         self.report(now, facts.ece, &delivery, sample, flight_before, growth);
@@ -258,7 +259,7 @@ impl Sender {
             }
         }
         let resent_at = d.resent_at;
-        if self.settings.recovery.is_selective() {
+        if self.recovery.is_selective() {
             // From the lowest block on: the option lists the latest block first, which must not look like
             // reordering.
             let mut blocks = [(0, 0); 4];
@@ -280,7 +281,7 @@ impl Sender {
 
     /// Duplicate acknowledgements without SACK stand for segments that left the network.
     fn count_duplicates(&mut self, facts: &AckFacts<'_>, acked: u64, outstanding: bool) {
-        if self.settings.recovery.is_selective() {
+        if self.recovery.is_selective() {
             return;
         }
         if acked > 0 && self.episode.phase == Phase::Recovery {
@@ -295,7 +296,7 @@ impl Sender {
         } else if facts.pure && outstanding && facts.ack == self.una {
             self.duplicates.acks += 1;
             // What goes back sends from the first missing segment on, whatever has left the network.
-            if self.settings.recovery != Recovery::GoBackN {
+            if self.recovery != Recovery::GoBackN {
                 let most = self.board.pipe().saturating_sub(u64::from(self.mss));
                 self.duplicates.bytes = (self.duplicates.bytes + u64::from(self.mss)).min(most);
             }
@@ -306,7 +307,7 @@ impl Sender {
         if self.episode.phase != Phase::Loss {
             return false;
         }
-        if !self.settings.recovery.is_selective() {
+        if !self.recovery.is_selective() {
             // RFC 5682 §2.1 step 3: the second acknowledgement advances too, although nothing else was
             // retransmitted.
             return matches!(self.episode.frto, Frto::SendNew | Frto::Second) && delivery.original;
@@ -368,12 +369,12 @@ impl Sender {
 
     #[inline]
     pub(super) fn dup_thresh(&self) -> u32 {
-        self.rack.dup_thresh(self.mss, self.settings.max_dup_thresh)
+        self.rack.dup_thresh(self.mss, self.config.max_dup_thresh)
     }
 
     fn mark(&mut self, now: Instant, advanced: bool) -> u64 {
         let mut marked: Vec<Sent> = Vec::new();
-        match self.settings.recovery {
+        match self.recovery {
             Recovery::NewReno => {
                 let first = self.episode.phase != Phase::Loss && self.duplicates.acks == DUP_THRESH;
                 let partial = self.episode.phase == Phase::Recovery && advanced;

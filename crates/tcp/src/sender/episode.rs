@@ -94,11 +94,11 @@ impl Sender {
         self.duplicates.reported = 0;
         self.cwr.due = true;
         self.episode.prr = None;
-        if self.settings.prr
+        if self.config.prr
             && !matches!(cause, Cause::Timeout { .. })
             && !self.controller.governs_recovery()
         {
-            self.episode.prr = Some(if self.settings.counts_segments {
+            self.episode.prr = Some(if self.config.whole_segments {
                 Prr::in_segments(target, window, u64::from(self.mss))
             } else {
                 Prr::new(target, flight.pipe)

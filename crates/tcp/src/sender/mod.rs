@@ -13,7 +13,6 @@ mod notice;
 mod prr;
 mod rack;
 mod scoreboard;
-mod settings;
 mod snapshot;
 mod timeout;
 mod transmit;
@@ -24,6 +23,7 @@ pub(crate) use hold::Hold;
 pub use notice::Notice;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use gargalo_cc::pacer::{Pacer, rate_of_window};
 use gargalo_cc::rate::RateSampler;
@@ -37,7 +37,6 @@ use episode::{Episode, Frto, Phase};
 use mtu_search::MtuSearch;
 use rack::Rack;
 use scoreboard::Scoreboard;
-use settings::Settings;
 use timeout::Timeouts;
 use undo::Undo;
 use written::Written;
@@ -126,7 +125,11 @@ pub(crate) struct Sender {
     rate: LatestRate,
     /// Bytes delivered at the latest congestion event, and between the latest two.
     loss_marks: (u64, u64),
-    settings: Settings,
+    config: Arc<Config>,
+    /// How losses are detected with this peer: as the configuration says, or without SACK.
+    recovery: Recovery,
+    /// How long data may stay unacknowledged (RFC 5482), instead of a number of retransmissions.
+    user_timeout: Option<Duration>,
     counters: SenderCounters,
     counts: Counts,
     notices: VecDeque<Notice>,
@@ -248,7 +251,7 @@ struct Counts {
 
 impl Sender {
     pub(crate) fn new(
-        config: &Config,
+        config: &Arc<Config>,
         controller: Box<dyn Controller>,
         mss: u16,
         now: Instant,
@@ -285,7 +288,13 @@ impl Sender {
             path_probe: PathProbe::default(),
             rate: LatestRate::default(),
             loss_marks: (0, 0),
-            settings: Settings::new(config),
+            config: Arc::clone(config),
+            recovery: if config.sack {
+                config.recovery
+            } else {
+                config.recovery.without_sack()
+            },
+            user_timeout: config.user_timeout,
             counters: SenderCounters::default(),
             counts: Counts::default(),
             notices: VecDeque::new(),
@@ -295,9 +304,7 @@ impl Sender {
 
     /// The peer does not acknowledge selectively.
     pub(crate) fn without_sack(&mut self) {
-        self.settings.recovery = self.settings.recovery.without_sack();
-        self.settings.probe = false;
-        self.settings.rescue = false;
+        self.recovery = self.recovery.without_sack();
     }
 
     /// The handshake is complete; the SYN, or SYN-ACK, was sent `syn_transmissions` times.
@@ -315,10 +322,10 @@ impl Sender {
         }
         self.last_sent = now;
         self.on_window(window);
-        let rule = self.settings.first_window;
+        let mss = u64::from(self.mss);
         let established = Established {
             now,
-            window: rule.after_handshake(u64::from(self.mss), syn_transmissions),
+            window: self.config.window_after_handshake(mss, syn_transmissions),
         };
         let (controller, path) = self.parts();
         controller.on_established(&established, &path);
@@ -478,7 +485,7 @@ impl Sender {
             in_flight: Bytes::new(self.board.pipe().saturating_sub(self.duplicates.bytes)),
             siblings: &self.coupled.siblings,
             index: self.coupled.index,
-            sack: self.settings.recovery.is_selective(),
+            sack: self.recovery.is_selective(),
         };
         (&mut self.controller, path)
     }
@@ -489,13 +496,13 @@ impl Sender {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        if self.settings.pacing == Pacing::Off {
+        if self.config.pacing == Pacing::Off {
             return None;
         }
         if let Some(rate) = self.controller.pacing_rate() {
             return Some(rate);
         }
-        let Pacing::Window(factors) = self.settings.pacing else {
+        let Pacing::Window(factors) = self.config.pacing else {
             return None;
         };
         let cwnd = self.controller.cwnd();
@@ -513,7 +520,7 @@ impl Sender {
     }
 
     fn notice(&mut self, notice: Notice) {
-        if self.settings.notices {
+        if self.config.notices {
             self.notices.push_back(notice);
         }
     }

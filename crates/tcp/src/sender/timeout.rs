@@ -11,6 +11,8 @@ use super::{Frto, Notice, Phase, Sender};
 
 /// The least time until a timer is due (a tick of Linux).
 const TICK: Duration = Duration::from_millis(1);
+/// The peer's longest delay of acknowledgements, which is unknown (RFC 8985 §7.2); ours is a lower bound.
+const PEER_ACK_DELAY: Duration = Duration::from_millis(200);
 
 /// Retransmission timeouts since anything new was acknowledged.
 #[derive(Clone, Debug)]
@@ -64,7 +66,7 @@ impl Sender {
             if delivered {
                 self.arm_probe(now, self.timers.rto);
             }
-            if self.settings.rto_restart == RtoRestart::Transmission
+            if self.config.rto_restart == RtoRestart::Transmission
                 && advanced
                 && shorter
                 && self.timers.probe == Instant::MAX
@@ -83,7 +85,7 @@ impl Sender {
         }
         self.timers.persist = Instant::MAX;
         if new {
-            let latest = match self.settings.rto_restart {
+            let latest = match self.config.rto_restart {
                 RtoRestart::Acknowledgement => self.timers.rto,
                 RtoRestart::Transmission => self.timers.rto.min(self.first_deadline(now)),
             };
@@ -94,7 +96,8 @@ impl Sender {
     /// Arms the probe timer (RFC 8985 §7.2), at `latest` when the retransmission timeout is due.
     #[inline]
     fn arm_probe(&mut self, now: Instant, latest: Instant) {
-        let eligible = self.settings.probe
+        let eligible = self.config.tail_loss_probe
+            && self.recovery.probes()
             && self.episode.phase == Phase::Open
             && self.tlp.in_flight.is_none()
             && self.board.sacked() == 0;
@@ -104,10 +107,10 @@ impl Sender {
                 .probe_at(
                     now,
                     single,
-                    self.settings.peer_ack_delay,
-                    self.settings.probe_slack_fixed,
+                    self.config.delayed_ack.timeout.max(PEER_ACK_DELAY),
+                    self.config.probe_slack_fixed,
                 )
-                .max(now + self.settings.least_probe)
+                .max(now + self.recovery.least_probe())
                 .min(latest)
         } else {
             Instant::MAX
@@ -125,7 +128,7 @@ impl Sender {
             self.peer.probing_since = None;
         } else if self.timers.persist == Instant::MAX {
             let backed_off = self.rtt.rto().saturating_mul(1 << self.peer.probes.min(16));
-            let at = now + backed_off.min(self.settings.max_rto);
+            let at = now + backed_off.min(self.config.max_rto);
             self.timers.persist = self.bounded(now, at, self.peer.probing_since);
         }
     }
@@ -161,7 +164,7 @@ impl Sender {
             }
             self.peer.unanswered += 1;
             self.peer.probes = self.peer.probes.saturating_add(1);
-            if self.peer.unanswered > self.settings.retries {
+            if self.peer.unanswered > self.config.data_retries {
                 self.timeouts.given_up = true;
                 return;
             }
@@ -199,9 +202,9 @@ impl Sender {
         if self.timeouts.in_a_row == 1 {
             self.timeouts.first = now;
         }
-        let expired = match self.settings.user_timeout {
+        let expired = match self.user_timeout {
             Some(_) => self.has_waited(now, self.timeouts.first),
-            None => self.timeouts.in_a_row > self.settings.retries,
+            None => self.timeouts.in_a_row > self.config.data_retries,
         };
         if expired {
             self.timeouts.given_up = true;
@@ -223,7 +226,7 @@ impl Sender {
             self.undo.begin(self.una);
             self.timeouts.rtt_before = Some(self.rtt.clone());
         }
-        let may_be_spurious = self.settings.frto && (first || self.episode.phase != Phase::Loss);
+        let may_be_spurious = self.config.frto && (first || self.episode.phase != Phase::Loss);
         self.episode.phase = Phase::Loss;
         self.episode.resend_due = true;
         self.episode.frto = if may_be_spurious {
@@ -247,13 +250,13 @@ impl Sender {
     /// Whether the user timeout has passed since `since`. As in Linux, it begins with the first retransmission or
     /// probe, and a peer that answers probes with a closed window does not end it (RFC 5482 §1 leaves that open).
     fn has_waited(&self, now: Instant, since: Instant) -> bool {
-        let timeout = self.settings.user_timeout;
+        let timeout = self.user_timeout;
         timeout.is_some_and(|t| now > since && now.saturating_since(since) >= t)
     }
 
     /// A timer that is due at `at`, but not after the user timeout that began at `since`.
     fn bounded(&self, now: Instant, at: Instant, since: Option<Instant>) -> Instant {
-        match (self.settings.user_timeout, since) {
+        match (self.user_timeout, since) {
             (Some(timeout), Some(since)) => at.min((since + timeout).max(now + TICK)),
             _ => at,
         }
@@ -267,7 +270,7 @@ impl Sender {
 
     /// How long data may stay unacknowledged, from now on.
     pub(crate) fn set_user_timeout(&mut self, timeout: Option<Duration>) {
-        self.settings.user_timeout = timeout;
+        self.user_timeout = timeout;
     }
 
     /// Whether there is unsent data or an unsent FIN.

@@ -3,7 +3,7 @@
 use gargalo_cc::{Idle, SendState, Sent};
 use gargalo_units::{Bytes, Instant, Rate};
 
-use crate::config::{Nagle, Pacing};
+use crate::config::{Nagle, Pacing, Recovery};
 use crate::endpoint::Room;
 
 use super::chrono::Work;
@@ -175,7 +175,8 @@ impl Sender {
     /// lost, and no new data can be sent, the highest segment is sent again, once. Its acknowledgement shows what is
     /// missing below it.
     fn rescue(&mut self, now: Instant) -> Option<SendOrder> {
-        if !self.settings.rescue || self.episode.rescued || self.episode.phase != Phase::Recovery {
+        let asked = self.config.rescue_retransmission && self.recovery == Recovery::Sack;
+        if !asked || self.episode.rescued || self.episode.phase != Phase::Recovery {
             return None;
         }
         let fits = self.pipe() + u64::from(self.mss) <= self.window();
@@ -202,7 +203,7 @@ impl Sender {
     pub(crate) fn room(&self, now: Instant) -> Room {
         let (pipe, window, mss) = (self.pipe(), self.window(), u64::from(self.mss));
         let held = self.board.has_lost()
-            || (!self.settings.limited_transmit
+            || (!self.config.limited_transmit
                 && self.episode.phase == Phase::Open
                 && (self.duplicates.bytes > 0 || self.board.sacked() > 0));
         if held || (pipe + mss > window && pipe > 0) {
@@ -249,7 +250,7 @@ impl Sender {
             return (ends && usable > 0).then_some(Piece { len: 0, fin: true });
         }
         let mut fin = ends && usable > len;
-        if ends && !fin && self.settings.fin_in_last {
+        if ends && !fin && self.config.fin_in_last_segment {
             // The last segment waits for the window probe, unless it leaves right behind another.
             if self.board.is_empty() || self.last_sent < now {
                 return None;
@@ -277,7 +278,7 @@ impl Sender {
     /// Whether limited transmit is off and would send now (RFC 3042).
     #[inline]
     fn withholds_new(&self) -> bool {
-        !self.settings.limited_transmit
+        !self.config.limited_transmit
             && self.episode.phase == Phase::Open
             && (self.duplicates.bytes > 0 || self.board.sacked() > 0)
     }
@@ -379,8 +380,8 @@ impl Sender {
         let idle = (pipe == 0 && self.board.is_empty()).then(|| Idle {
             duration: now - self.last_sent,
             rto: self.rtt.rto(),
-            restart_window: self.settings.restart_after_idle.then(|| {
-                let first = self.settings.first_window.bytes(u64::from(self.mss));
+            restart_window: self.config.slow_start_after_idle.then(|| {
+                let first = self.config.first_window_with(u64::from(self.mss));
                 first.min(self.controller.cwnd())
             }),
             was_app_limited: self.was_app_limited,
@@ -407,7 +408,7 @@ impl Sender {
             self.pacer.set_quantum(self.burst(rate));
         }
         self.counters.sent_packets += 1;
-        let rate = rate.filter(|_| self.counters.sent_packets >= self.settings.unpaced);
+        let rate = rate.filter(|_| self.counters.sent_packets >= self.config.unpaced_segments);
         self.pacer.on_send(now, bytes, rate);
         self.last_sent = now;
         self.was_app_limited = app_limited;
@@ -421,7 +422,7 @@ impl Sender {
             return burst;
         }
         let two = Bytes::new(2 * u64::from(self.mss));
-        match self.settings.pacing {
+        match self.config.pacing {
             Pacing::Window(p) => (rate * p.burst).min(LARGEST_BURST).max(two),
             Pacing::Off | Pacing::Controller => two,
         }

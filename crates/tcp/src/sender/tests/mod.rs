@@ -128,7 +128,8 @@ impl Rig {
         controller: Box<dyn Controller>,
         log: Arc<Mutex<Vec<String>>>,
     ) -> Self {
-        let mut sender = Sender::new(config, controller, MSS as u16, at(0));
+        let config = Arc::new(config.clone());
+        let mut sender = Sender::new(&config, controller, MSS as u16, at(0));
         let window = 1 << 30;
         sender.on_established(at(0), Some(ms(RTT)), 1, window);
         Self {
@@ -137,6 +138,11 @@ impl Rig {
             log,
             window,
         }
+    }
+
+    /// Turns tail loss probes off.
+    fn without_probe(&mut self) {
+        Arc::make_mut(&mut self.sender.config).tail_loss_probe = false;
     }
 
     /// The diary since the last call.
@@ -466,7 +472,7 @@ fn duplicates_after_a_timeout_open_no_window() {
 fn a_spurious_timeout_is_found_by_originals_that_arrive() {
     // RFC 5682 §3.1.
     let mut r = Rig::new(&config(Recovery::RackTlp), 4);
-    r.sender.settings.probe = false;
+    r.without_probe();
     r.write(20);
     assert_eq!(r.wait().1, ["R0"]);
     r.log();
@@ -479,7 +485,7 @@ fn a_spurious_timeout_is_found_by_originals_that_arrive() {
 #[test]
 fn the_last_segment_before_a_timeout_is_an_original_too() {
     let mut r = Rig::new(&config(Recovery::RackTlp), 4);
-    r.sender.settings.probe = false;
+    r.without_probe();
     r.write(20);
     assert_eq!(r.wait().1, ["R0"]);
     r.ack(450, 0, &[(3, 4)]);
@@ -489,7 +495,7 @@ fn the_last_segment_before_a_timeout_is_an_original_too() {
 #[test]
 fn a_real_timeout_is_not_undone() {
     let mut r = Rig::new(&config(Recovery::RackTlp), 4);
-    r.sender.settings.probe = false;
+    r.without_probe();
     r.write(20);
     assert_eq!(r.wait().1, ["R0"]);
     // The retransmission arrives: new data tells whether more is missing (RFC 5682 §3.1 step 2b).
