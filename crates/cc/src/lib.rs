@@ -32,6 +32,8 @@ pub use event::{
     Acked, Cause, Congestion, Established, Idle, Lost, RateSample, SendState, Sent, Spurious,
 };
 pub use factory::{ControllerFactory, Registered};
+/// The declaration of parameters, for plug-ins, which need no other crate for it.
+pub use gargalo_settings::{names, settings};
 pub use pacer::Pacer;
 pub use params::{BuildError, Param, ParamKind, ParamValue, Params};
 pub use path::{LossIntervals, Path, Sibling};

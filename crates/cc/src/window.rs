@@ -4,17 +4,17 @@
 //! congestion avoidance ([`Window::slow_start`]), and decides alone how cwnd grows from them and how
 //! far it falls.
 
+use gargalo_settings::{names, settings};
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion, Sent, Spurious};
 use crate::registry::Init;
 use crate::slow_start::{Growth, SlowStart, SlowStartKind};
-use crate::{choices, params};
 
 /// No window grows beyond this (1 TiB), so that arithmetic on windows cannot overflow.
 pub const MAX_WINDOW: Bytes = Bytes::new(1 << 40);
 
-choices! {
+names! {
     /// The base of a reduction.
     pub enum ReduceFrom {
         /// The bytes in flight, but no more than cwnd (RFC 5681 equation 4).
@@ -24,9 +24,9 @@ choices! {
     }
 }
 
-params! {
+settings! {
     /// The parameters that window-based algorithms share; the defaults are those of RFC 5681 and RFC 3465.
-    pub struct WindowParams {
+    pub struct WindowParams: Copy as "Window", const {
         /// Slow start: RFC 5681 (standard), RFC 3742 (limited), hybrid slow start (hystart) or RFC 9406
         /// (hystart++).
         slow_start: SlowStartKind = SlowStartKind::Standard;

@@ -1,12 +1,13 @@
 //! Congestion controls for the tests: a copy of a built-in one, and some that do what they must not.
 
 use gargalo_cc::algorithms::cubic;
-use gargalo_cc::{Acked, Algorithm, Congestion, Controller, Init, Path, params};
+use gargalo_cc::params::Declared;
+use gargalo_cc::{Acked, Algorithm, Congestion, Controller, Init, Path, names, settings};
 use gargalo_units::{Bytes, Duration};
 
-params! {
+settings! {
     /// Parameters of the one that fails.
-    pub struct WrongParams {
+    pub struct WrongParams: Copy as "Wrong", const {
         /// Acknowledgements before it.
         after: u32 = 3, in 0..=1000;
         /// What it does then.
@@ -16,7 +17,7 @@ params! {
     }
 }
 
-gargalo_cc::choices! {
+names! {
     /// What a controller does.
     pub enum Deed {
         /// Panics with a message.

@@ -10,32 +10,63 @@
 /// table with this key only. `over function` before that returns the values of keys that a table does not have,
 /// `fn(&Map<String, Json>, &mut Files) -> Result<Self, Error>`; they may depend on the table.
 ///
-/// After the keys, `with { /// meaning⏎ field: Table; … }` has other tables whose keys are keys of this one, and
+/// After the keys, `with { /// meaning⏎ field: Table = values; … }` has other tables whose keys are keys of this one, with
+/// these values as their defaults, or without `= values` with the table's own, and
 /// `beside { /// meaning⏎ field: Type = value; … }` has fields that only code sets.
+///
+/// With `, const` after the definition the struct also has a constant `DEFAULT`, for which all defaults are constants.
 #[macro_export]
 macro_rules! settings {
     (
         $(#[doc = $about:literal])*
-        pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, over $usual:path)? $(, checked by $check:path)? {
+        $vis:vis struct $name:ident $(: $derive:ident)? as $definition:literal, const {
+            $($(#[doc = $doc:literal])*
+            $field:ident: $ty:ty $(as $repr:ty)? = $default:expr $(, in $range:expr)?;)*
+        }
+        $(with { $($(#[doc = $wdoc:literal])* $wfield:ident: $wty:ty = $wvalue:expr;)* })?
+    ) => {
+        $crate::settings! { @table
+            $(#[doc = $about])*
+            $vis struct $name $(: $derive)? as $definition {
+                $($(#[doc = $doc])* $field: $ty $(as $repr)? = $default $(, in $range)?;)*
+            }
+            $(with { $($(#[doc = $wdoc])* $wfield: $wty = $wvalue;)* })?
+        }
+        impl $name {
+            /// The default values of all keys.
+            pub const DEFAULT: Self = Self {
+                $($field: $default,)*
+                $($($wfield: $wvalue,)*)?
+            };
+        }
+        impl Default for $name {
+            fn default() -> Self {
+                Self::DEFAULT
+            }
+        }
+    };
+    (
+        $(#[doc = $about:literal])*
+        $vis:vis struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, over $usual:path)? $(, checked by $check:path)? {
             $($(#[doc = $doc:literal])*
             $field:ident: $ty:ty $(as $repr:ty)? = $default:expr $(, in $range:expr)? $(, items $items:expr)?;)*
         }
-        $(with { $($(#[doc = $wdoc:literal])* $wfield:ident: $wty:ty;)* })?
+        $(with { $($(#[doc = $wdoc:literal])* $wfield:ident: $wty:ty $(= $wvalue:expr)?;)* })?
         $(beside { $($(#[doc = $bdoc:literal])* $bfield:ident: $bty:ty = $bvalue:expr;)* })?
     ) => {
         $crate::settings! { @table
             $(#[doc = $about])*
-            pub struct $name $(: $derive)? as $definition $(| $short)? $(, over $usual)? $(, checked by $check)? {
+            $vis struct $name $(: $derive)? as $definition $(| $short)? $(, over $usual)? $(, checked by $check)? {
                 $($(#[doc = $doc])* $field: $ty $(as $repr)? = $default $(, in $range)? $(, items $items)?;)*
             }
-            $(with { $($(#[doc = $wdoc])* $wfield: $wty;)* })?
+            $(with { $($(#[doc = $wdoc])* $wfield: $wty $(= $wvalue)?;)* })?
             $(beside { $($(#[doc = $bdoc])* $bfield: $bty = $bvalue;)* })?
         }
         impl Default for $name {
             fn default() -> Self {
                 Self {
                     $($field: $default,)*
-                    $($($wfield: <$wty>::default(),)*)?
+                    $($($wfield: $crate::__usual!($wty $(, $wvalue)?),)*)?
                     $($($bfield: $bvalue,)*)?
                 }
             }
@@ -43,24 +74,24 @@ macro_rules! settings {
     };
     (
         $(#[doc = $about:literal])*
-        pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, checked by $check:path)? { $($fields:tt)* }
+        $vis:vis struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, checked by $check:path)? { $($fields:tt)* }
     ) => {
         $crate::settings! { @table
-            $(#[doc = $about])* pub struct $name $(: $derive)? as $definition $(| $short)? $(, checked by $check)? { $($fields)* }
+            $(#[doc = $about])* $vis struct $name $(: $derive)? as $definition $(| $short)? $(, checked by $check)? { $($fields)* }
         }
     };
     (
         @table $(#[doc = $about:literal])*
-        pub struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, over $usual:path)? $(, checked by $check:path)? {
+        $vis:vis struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, over $usual:path)? $(, checked by $check:path)? {
             $($(#[doc = $doc:literal])*
             $field:ident: $ty:ty $(as $repr:ty)? $(= $default:expr)? $(, in $range:expr)? $(, items $items:expr)?;)*
         }
-        $(with { $($(#[doc = $wdoc:literal])* $wfield:ident: $wty:ty;)* })?
+        $(with { $($(#[doc = $wdoc:literal])* $wfield:ident: $wty:ty $(= $wvalue:expr)?;)* })?
         $(beside { $($(#[doc = $bdoc:literal])* $bfield:ident: $bty:ty = $bvalue:expr;)* })?
     ) => {
         $(#[doc = $about])*
         #[derive(Clone, Debug, PartialEq $(, $derive)?)]
-        pub struct $name {
+        $vis struct $name {
             $($(#[doc = $doc])* pub $field: $ty,)*
             $($($(#[doc = $wdoc])* pub $wfield: $wty,)*)?
             $($($(#[doc = $bdoc])* pub $bfield: $bty,)*)?
@@ -72,7 +103,8 @@ macro_rules! settings {
                 $($crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
                     $(.within($range))? $(.items($items))? $(.or(|| $default))?
                     .describe(table, concat!($($doc, "\n"),*), schemas);)*
-                $($(<$wty as $crate::support::Keyed>::describe(table, schemas);)*)?
+                $($(<$wty as $crate::support::Keyed>::describe(table, schemas);
+                    $(table.usual(&$wvalue);)?)*)?
             }
             fn keys() -> Vec<&'static str> {
                 #[allow(unused_mut)]
@@ -89,7 +121,7 @@ macro_rules! settings {
                 let this = Self {
                     $($field: $crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
                         $(.within($range))? $(.items($items))? $(.or(|| $default))?.read(table, files)?,)*
-                    $($($wfield: <$wty as $crate::support::Keyed>::take(table, files)?,)*)?
+                    $($($wfield: <$wty as $crate::support::Keyed>::take($crate::__over!(table $(, $wvalue)?), files)?,)*)?
                     $($($bfield: $bvalue,)*)?
                 };
                 $($check(&this)?;)?
@@ -155,6 +187,30 @@ macro_rules! switch {
                 }
             }
         }
+    };
+}
+
+/// The default of a table inside of another.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __usual {
+    ($ty:ty) => {
+        <$ty>::default()
+    };
+    ($ty:ty, $value:expr) => {
+        $value
+    };
+}
+
+/// What a table inside of another is read from.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __over {
+    ($table:ident) => {
+        $table
+    };
+    ($table:ident, $value:expr) => {
+        &$crate::support::overlay(&$crate::Setting::write(&$value), $table)
     };
 }
 

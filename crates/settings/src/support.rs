@@ -227,6 +227,17 @@ impl Table {
         }
     }
 
+    /// Makes the values of a table, whose keys were added, their defaults.
+    pub fn usual(&mut self, values: &impl Keyed) {
+        let mut written = Map::new();
+        values.put(&mut written);
+        for (key, value) in written {
+            if let Some(schema) = self.properties.get_mut(&key) {
+                schema["default"] = value;
+            }
+        }
+    }
+
     /// Returns the schema with all keys.
     pub fn schema(self) -> Json {
         schema::table(&prose(self.doc), self.properties, self.required)

@@ -67,7 +67,7 @@ macro_rules! integers {
         }
     )*};
 }
-integers! { u8 u16 u32 u64 }
+integers! { u8 u16 u32 u64 usize }
 
 impl Setting for String {
     fn schema(_: &mut Schemas) -> Json {

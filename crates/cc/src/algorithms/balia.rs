@@ -15,19 +15,20 @@
 //!   max(x))) acknowledgements, rounded down, with rates in B/s; a loss takes half of the window or three quarters, which may
 //!   leave one segment. The module computes both when its window or state changes, here with each acknowledgement.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::coupled::{Arithmetic, Coupling, Subflow, Whole, eighths, has_siblings, segments};
 use crate::event::{Acked, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Balia`]; the defaults are those of the paper and the draft.
-    pub struct BaliaParams {
+    pub struct BaliaParams: Copy as "Balia", const {
         /// A loss takes min(a, `most`)/2 of the window, where a is the best subflow's rate over
         /// this subflow's.
         most: f64 = 1.5, in 1.0..=2.0;
@@ -35,6 +36,8 @@ params! {
         whole_ratio: bool = false;
         /// Real numbers (exact), or the integers of Linux' module (linux), to which `whole_ratio` belongs.
         arithmetic: Arithmetic = Arithmetic::Exact;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

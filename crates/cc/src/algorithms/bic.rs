@@ -12,18 +12,19 @@
 //! - Without a maximum (slow start left without a loss) the window grows by S_max, as with the
 //!   paper's infinite initial maximum; a timeout sets the maximum as a loss does.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Bic`]; the defaults are those of the paper, except `beta`.
-    pub struct BicParams {
+    pub struct BicParams: Copy as "Bic", const {
         /// Most growth per round trip, segments (S_max; Linux: 16).
         s_max: f64 = 32.0, in 1.0..=1e5;
         /// Least growth per round trip, segments (S_min).
@@ -36,6 +37,8 @@ params! {
         search: f64 = 2.0, in 1.0..=100.0;
         /// Give up bandwidth faster when the maximum has fallen.
         fast_convergence: bool = true;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

@@ -9,19 +9,20 @@
 //!   reduction comes first and takes the alpha of the window before.
 //! - §3.3: selectively acknowledged bytes are counted at once, and not when the hole below is filled.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{ReduceFrom, Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Dctcp`]; the defaults are those of RFC 8257. Marks reduce cwnd (§3.3) and
     /// not FlightSize.
-    pub struct DctcpParams {
+    pub struct DctcpParams: Copy as "Dctcp", const {
         /// Weight g of the newest window in the share of marked bytes (§4.2: 1/16).
         gain: f64 = 1.0 / 16.0, in 1e-4..=1.0;
         /// Share of marked bytes assumed before the first window has ended; 1 makes the first mark
@@ -29,6 +30,8 @@ params! {
         initial_alpha: f64 = 1.0, in 0.0..=1.0;
         /// Window kept after a loss, as a fraction (§3.5: as in TCP).
         beta: f64 = 0.5, in 0.01..=0.99;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams {
             reduce_from: ReduceFrom::Cwnd,

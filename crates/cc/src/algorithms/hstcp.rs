@@ -11,18 +11,19 @@
 //!   with the response function.
 //! - a(w) is at least 1 (§5: 0.96 at `w_low`) and at most w, the pace of slow start.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`HsTcp`]; the defaults are those of RFC 3649 §5.
-    pub struct HsTcpParams {
+    pub struct HsTcpParams: Copy as "HsTcp", const {
         /// Window up to which the algorithm is Reno, segments (Low_Window, §5).
         w_low: f64 = 38.0, in 2.0..=1e4;
         /// Window at the end of the response function, segments (High_Window, §5).
@@ -33,6 +34,8 @@ params! {
         p_high: f64 = 1e-7, in 1e-15..=1e-6;
         /// Share of the window given up after a loss at `w_high` (High_Decrease, §5).
         high_decrease: f64 = 0.1, in 0.01..=0.5;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

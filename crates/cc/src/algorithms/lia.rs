@@ -17,22 +17,25 @@
 //!   segments if those are more. The path with the largest w/rtt² is found in units of 2⁻³² segments per (µs/8)²: from 26 ms
 //!   on a window of ten segments is zero there, and the last subflow counts as the best.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use super::reno::{Reno, RenoParams};
 use crate::coupled::{Arithmetic, Coupling, Subflow, Whole, eighths, segments};
 use crate::event::{Acked, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::Window;
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Lia`]; the defaults are those of RFC 6356.
-    pub struct LiaParams {
+    pub struct LiaParams: Copy as "Lia", const {
         /// Real numbers (exact), or the integers of Linux' module (linux).
         arithmetic: Arithmetic = Arithmetic::Exact;
+    }
+    with {
         /// The parameters of Reno.
         reno: RenoParams = RenoParams::DEFAULT;
     }

@@ -5,20 +5,23 @@
 //! acknowledgements, the distinguishing part of NewReno, is done by the transport: `recovery = "newreno"` there
 //! turns SACK off. [`super::reno`] is the same with appropriate byte counting.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`NewReno`]; the defaults are those of RFC 5681.
-    pub struct NewRenoParams {
+    pub struct NewRenoParams: Copy as "NewReno", const {
         /// Window kept after a loss or mark, as a fraction (RFC 5681 equation 4: 1/2).
         beta: f64 = 0.5, in 0.01..=0.99;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams {
             abc_limit: 1,

@@ -14,18 +14,19 @@
 //!   with the same result.
 //! - Windows below one segment are not supported.
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::event::{Acked, Cause, Congestion, Lost};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{ReduceFrom, Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Prague`]; the defaults are those of the draft.
-    pub struct PragueParams {
+    pub struct PragueParams: Copy as "Prague", const {
         /// Weight g of the newest round in the share of marked bytes (1/16, as in DCTCP).
         gain: f64 = 1.0 / 16.0, in 1e-4..=1.0;
         /// Share of marked bytes assumed at the first mark; 1 makes it halve the window.
@@ -39,6 +40,8 @@ params! {
         /// Rounds of congestion avoidance before they do (§2.4.4: 500), so that short flows are
         /// fast.
         transition_rounds: u64 = 500, in 0..=1_000_000_000;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams {
             reduce_from: ReduceFrom::Cwnd,

@@ -3,22 +3,25 @@
 //! The window grows per acknowledged byte, not per acknowledgement; the literal RFC 5681 is [`super::newreno`].
 //! Fast retransmit and fast recovery belong to the transport.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Reno`]; the defaults are those of RFC 5681.
-    pub struct RenoParams {
+    pub struct RenoParams: Copy as "Reno", const {
         /// Window kept after a loss, as a fraction (RFC 5681 equation 4: 1/2).
         beta: f64 = 0.5, in 0.01..=0.99;
         /// Window kept after an ECN mark, as a fraction (RFC 3168 §6.1.2: 1/2; RFC 8511: 0.8).
         beta_ecn: f64 = 0.5, in 0.01..=0.99;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

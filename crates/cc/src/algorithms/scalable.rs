@@ -5,24 +5,27 @@
 //! does not depend on the window: ln(1/(1 - b))/ln(1 + a) round trips, 13.4 by default. Up to the
 //! legacy window it is Reno.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Scalable`]; the defaults are those of the paper.
-    pub struct ScalableParams {
+    pub struct ScalableParams: Copy as "Scalable", const {
         /// Growth per segment acknowledged, segments.
         a: f64 = 0.01, in 1e-5..=1.0;
         /// Share of the window given up after a loss or mark.
         b: f64 = 0.125, in 0.01..=0.99;
         /// Window up to which the algorithm is Reno, segments (lwnd).
         legacy_window: f64 = 16.0, in 0.0..=1e6;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

@@ -5,21 +5,24 @@
 //! The transport still knows which segments are missing (the original sent everything again from the
 //! first hole on); the window opens during the repair, as there is no recovery for Tahoe.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Tahoe`]; the defaults are the published values. Acknowledgements are
     /// counted, as in 1988.
-    pub struct TahoeParams {
+    pub struct TahoeParams: Copy as "Tahoe", const {
         /// ssthresh after a loss or mark, as a fraction of the data in flight (1/2).
         beta: f64 = 0.5, in 0.01..=0.99;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams {
             abc_limit: 1,

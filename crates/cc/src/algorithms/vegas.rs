@@ -10,20 +10,21 @@
 //! - Loss, which the transport detects, halves the window; RACK-TLP replaces the paper's fine-grained
 //!   retransmission.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::{Round, RoundRtt, settle};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Vegas`]; the defaults are Vegas-2,4 of the paper's table 1 (the other is
     /// Vegas-1,3), as deployed since, and half of the window after a loss (RFC 5681).
-    pub struct VegasParams {
+    pub struct VegasParams: Copy as "Vegas", const {
         /// Segments in the queue below which the window grows (α).
         alpha: f64 = 2.0, in 0.0..=1e4;
         /// Segments in the queue above which the window shrinks (β).
@@ -36,6 +37,8 @@ params! {
         min_samples: u32 = 3, in 1..=1000;
         /// Window kept after a loss or mark, as a fraction.
         decrease: f64 = 0.5, in 0.01..=0.99;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

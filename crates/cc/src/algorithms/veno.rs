@@ -4,17 +4,18 @@
 //! With fewer than beta segments in the queue a loss counts as random and reduces the window by a fifth; with more,
 //! congestion avoidance grows at half speed and a loss halves the window.
 
+use gargalo_settings::{names, settings};
 use gargalo_units::{Bytes, Duration};
 
 use crate::event::{Acked, Cause, Congestion};
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::{RoundRtt, backlog};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
-use crate::{choices, params};
 
-choices! {
+names! {
     /// The round-trip time that determines the backlog.
     pub enum VenoRtt {
         /// The smoothed one, as in the paper.
@@ -24,9 +25,9 @@ choices! {
     }
 }
 
-params! {
+settings! {
     /// Parameters of [`Veno`]; the defaults are those of the paper.
-    pub struct VenoParams {
+    pub struct VenoParams: Copy as "Veno", const {
         /// Segments in the queue from which a loss counts as congestion (β).
         beta: f64 = 3.0, in 0.0..=1e4;
         /// Window kept after a random loss, as a fraction.
@@ -40,6 +41,8 @@ params! {
         /// Round-trip time that determines the backlog (Linux: least, the least of the latest
         /// round).
         rtt: VenoRtt = VenoRtt::Smoothed;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

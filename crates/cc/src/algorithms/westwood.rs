@@ -12,24 +12,27 @@
 //! - The data behind duplicate and delayed acknowledgements is known from SACK, not estimated.
 //! - Acknowledgements at the same instant are one sample.
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Duration, Instant};
 
 use crate::event::{Acked, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Westwood`]; the default of `m` is the least that the paper allows (the
     /// sampling theorem).
-    pub struct WestwoodParams {
+    pub struct WestwoodParams: Copy as "Westwood", const {
         /// Time constant τ of the bandwidth filter.
         tau: Duration = Duration::from_millis(500),
             in Duration::from_micros(10)..=Duration::from_secs(1000);
         /// After τ/m without an acknowledgement a sample of zero is assumed.
         m: f64 = 2.0, in 2.0..=1000.0;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

@@ -2,24 +2,27 @@
 //! Vegas TCP congestion control", ACM CCR 34(2), 2004): Westwood with one bandwidth sample a round
 //! trip, which compressed acknowledgements do not inflate.
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Duration, Instant};
 
 use super::westwood::pipe;
 use crate::event::{Acked, Congestion, Sent};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`WestwoodPlus`]; the defaults are those of the paper's equation 1, and a
     /// sample spans one round trip, however short.
-    pub struct WestwoodPlusParams {
+    pub struct WestwoodPlusParams: Copy as "WestwoodPlus", const {
         /// Weight α of the old bandwidth estimate against a new sample (Linux: 7/8).
         alpha: f64 = 0.9, in 0.0..=0.999;
         /// Shortest time that a bandwidth sample spans (Linux: 50 ms).
         min_interval: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(10);
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

@@ -1,8 +1,7 @@
+use gargalo_settings::names;
 use gargalo_units::Bytes;
 
-use crate::choices;
-
-choices! {
+names! {
     /// The response to Congestion Experienced marks. The draft requires a response if ECN is enabled and leaves its
     /// form open (§3.7).
     pub enum EcnResponse {

@@ -1,16 +1,16 @@
 //! The parameters that versions 2 and 3 share: more than 25, one field per parameter, as scenarios have them in one
 //! flat table.
 
+use gargalo_settings::settings;
 use gargalo_units::Duration;
 
 use super::ecn::EcnResponse;
-use crate::params;
 
-params! {
+settings! {
     /// Parameters of [`BoundedBbr`](super::BoundedBbr), with the names of draft-ietf-ccwg-bbr in parentheses. The
     /// defaults are those of that draft; those of the proportional ECN response are Linux's. A version replaces the
     /// defaults that differ in its draft.
-    pub struct BoundedParams {
+    pub struct BoundedParams: Copy as "Bounded", const {
         /// Pacing gain of STARTUP, 4 ln 2 (BBR.StartupPacingGain).
         startup_pacing_gain: f64 = 2.77, in 1.1..=10.0;
         /// Pacing gain of DRAIN (BBR.DrainPacingGain).

@@ -1,14 +1,14 @@
 //! What the coupled controls of the out-of-tree Linux (multipath-tcp.org, release 0.90) have in common: windows of whole
 //! segments that grow by one after so many acknowledgements, and slow start up to a segment above the threshold.
 
+use gargalo_settings::names;
 use gargalo_units::Bytes;
 
 use super::Subflow;
-use crate::choices;
 use crate::event::Acked;
 use crate::window::Window;
 
-choices! {
+names! {
     /// How a coupled increase is computed.
     pub enum Arithmetic {
         /// In real numbers, for each byte acknowledged.

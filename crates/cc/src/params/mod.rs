@@ -1,16 +1,15 @@
 //! Parameters of algorithms by name: declared ones, given ones, and their validation.
 //!
-//! A parameter is declared once, as a field in a [`params!`](crate::params!) struct: its name, its type, its
-//! default, its valid values and its documentation. [`choices!`](crate::choices!) declares
-//! a parameter's type that takes one of a few names.
+//! A parameter is declared once, as a key of a table of [`settings!`](gargalo_settings::settings!): its name, its type,
+//! its default, its valid values and its documentation; see [`Declared`]. Plug-ins declare theirs when they are loaded.
 
-mod declare;
+mod declared;
 #[cfg(test)]
 mod tests;
 
 use gargalo_units::{Duration, ParseError, nearest, parse};
 
-pub use declare::{Field, NoParams, Value, list};
+pub use declared::{Declared, NoParams};
 
 /// A parameter value as given by a user.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,6 +148,16 @@ impl Param {
         }
     }
 
+    /// The default as a value that fits.
+    fn default_checked(&self) -> Checked {
+        match self.kind {
+            ParamKind::Number { default, .. } => Checked::Number(default),
+            ParamKind::Bool { default } => Checked::Bool(default),
+            ParamKind::Choice { default, .. } => Checked::Choice(default),
+            ParamKind::Duration { default, .. } => Checked::Duration(default),
+        }
+    }
+
     /// The valid values, in words.
     pub fn valid(&self) -> String {
         match self.kind {
@@ -268,6 +277,14 @@ pub enum BuildError {
         /// The closest valid name, for choices.
         nearest: Option<&'static str>,
     },
+    /// Values do not go together.
+    #[error("{algorithm}: {source}")]
+    Setting {
+        /// Name of the algorithm that was to be built.
+        algorithm: &'static str,
+        /// What is wrong with them.
+        source: gargalo_settings::Error,
+    },
     /// The value is not a quantity with a unit.
     #[error("{algorithm}: {param}: {source}")]
     Quantity {
@@ -303,22 +320,6 @@ pub enum Checked {
     Choice(&'static str),
     /// Value of a [`ParamKind::Duration`], within its range.
     Duration(Duration),
-}
-
-/// `params`, whose parameters are `table`, with what was given to `algorithm`.
-///
-/// # Errors
-/// The first parameter that is unknown, repeated or invalid.
-pub fn read<F: Field>(
-    mut params: F,
-    table: &'static [Param],
-    algorithm: &'static str,
-    given: &Params,
-) -> Result<F, BuildError> {
-    for (name, value) in checked(table, algorithm, given)? {
-        params.assign("", name, value);
-    }
-    Ok(params)
 }
 
 /// What was given to `algorithm`, whose parameters are `table`, as names and checked values.

@@ -1,19 +1,20 @@
-use super::*;
-use crate::{choices, params};
+use gargalo_settings::{names, settings};
 
-choices! {
-    /// A choice without and with inner parameters.
-    enum Mode {
+use super::*;
+
+names! {
+    /// A choice.
+    pub enum Mode {
         /// The default of [`Outer`].
         First = "first",
-        /// With something inside.
-        Second(Inner) = "second",
+        /// Another.
+        Second = "second",
     }
 }
 
-params! {
+settings! {
     /// Parameters inside others.
-    struct Inner {
+    struct Inner: Copy as "Inner", const {
         /// A share,
         /// as a fraction.
         share: f64 = 0.5, in 0.0..=1.0;
@@ -22,18 +23,20 @@ params! {
     }
 }
 
-params! {
+settings! {
     /// Parameters of every kind.
-    struct Outer {
+    struct Outer: Copy as "Outer", const {
         /// A mode (source: 1. 2.).
         mode: Mode = Mode::First;
-        /// Inner parameters with another default.
-        inner: Inner = Inner { share: 0.25, ..Inner::DEFAULT };
         /// A switch.
         switch: bool = true;
         /// A wait.
         wait: Duration = Duration::from_millis(10),
             in Duration::ZERO..=Duration::from_secs(1);
+    }
+    with {
+        /// Inner parameters with another default.
+        inner: Inner = Inner { share: 0.25, ..Inner::DEFAULT };
     }
 }
 
@@ -51,6 +54,8 @@ fn a_declaration_is_the_list() {
             "one of first, second",
             "A mode (source: 1. 2.)",
         ),
+        ("switch", "true", "true or false", "A switch"),
+        ("wait", "\"10ms\"", "a duration from 0s to 1s", "A wait"),
         (
             "share",
             "0.25",
@@ -58,8 +63,6 @@ fn a_declaration_is_the_list() {
             "A share, as a fraction",
         ),
         ("count", "3", "a whole number from 1 to 1000000", "A count"),
-        ("switch", "true", "true or false", "A switch"),
-        ("wait", "\"10ms\"", "a duration from 0s to 1s", "A wait"),
     ];
     let expected = expected.map(|(n, d, v, doc)| (n, d.to_owned(), v.to_owned(), doc));
     assert_eq!(shown, expected);
@@ -76,7 +79,7 @@ fn a_declaration_is_the_reading() {
         .with("mode", "second")
         .with("switch", false);
     let expected = Outer {
-        mode: Mode::Second(Inner::DEFAULT),
+        mode: Mode::Second,
         inner: Inner {
             share: 0.25,
             count: 7,
@@ -89,7 +92,7 @@ fn a_declaration_is_the_reading() {
         (
             "shar",
             0.5.into(),
-            "outer has no parameter \"shar\" (did you mean \"share\"?); it has mode, share",
+            "outer has no parameter \"shar\" (did you mean \"share\"?); it has mode, switch, wait, share",
         ),
         ("inner", 0.5.into(), "outer has no parameter \"inner\""),
         (

@@ -8,7 +8,8 @@ pub use hystart::{HyStart, HyStartParams};
 pub use hystart_plus_plus::{HyStartPlusPlus, HyStartPlusPlusParams};
 pub use limited::LimitedParams;
 
-use crate::choices;
+use gargalo_settings::names;
+
 use crate::event::Acked;
 
 /// How the window may grow with the acknowledgement just observed.
@@ -20,18 +21,18 @@ pub enum Growth {
     Exit,
 }
 
-choices! {
+names! {
     /// Which slow start to build.
     pub enum SlowStartKind {
         /// RFC 5681 §3.1: exponential until loss or ssthresh.
         Standard = "standard",
         /// RFC 3742: bounded growth per round trip beyond a window.
-        Limited(LimitedParams) = "limited",
+        Limited = "limited",
         /// Hybrid slow start (Ha and Rhee, 2011).
-        HyStart(HyStartParams) = "hystart",
+        HyStart = "hystart",
         /// HyStart++ (RFC 9406): a rise of the round-trip time leads through conservative slow start to congestion
         /// avoidance.
-        HyStartPlusPlus(HyStartPlusPlusParams) = "hystart++",
+        HyStartPlusPlus = "hystart++",
     }
 }
 
@@ -40,8 +41,8 @@ impl SlowStartKind {
     /// (RFC 3465 §2.2), 8 without pacing (RFC 9406 §4.2).
     pub const fn default_abc_limit(self) -> u64 {
         match self {
-            Self::Standard | Self::Limited(_) | Self::HyStart(_) => 2,
-            Self::HyStartPlusPlus(_) => 8,
+            Self::Standard | Self::Limited | Self::HyStart => 2,
+            Self::HyStartPlusPlus => 8,
         }
     }
 }
@@ -64,9 +65,11 @@ impl SlowStart {
     pub fn new(kind: SlowStartKind) -> Self {
         match kind {
             SlowStartKind::Standard => Self::Standard,
-            SlowStartKind::Limited(p) => Self::Limited(p),
-            SlowStartKind::HyStart(p) => Self::HyStart(HyStart::new(p)),
-            SlowStartKind::HyStartPlusPlus(p) => Self::HyStartPlusPlus(HyStartPlusPlus::new(p)),
+            SlowStartKind::Limited => Self::Limited(LimitedParams::DEFAULT),
+            SlowStartKind::HyStart => Self::HyStart(HyStart::new(HyStartParams::DEFAULT)),
+            SlowStartKind::HyStartPlusPlus => {
+                Self::HyStartPlusPlus(HyStartPlusPlus::new(HyStartPlusPlusParams::DEFAULT))
+            }
         }
     }
 

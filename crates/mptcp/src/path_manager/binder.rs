@@ -3,7 +3,7 @@
 //! The original sends packets to gateways by loose source routing; here a subflow names its gateway, and the host
 //! sends its packets there. Without gateways no subflow is opened.
 
-use gargalo_cc::params::NoParams;
+use gargalo_cc::params::{Declared, NoParams};
 
 use super::{Entry, Open, PathManager, View};
 

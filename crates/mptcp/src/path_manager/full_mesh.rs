@@ -1,12 +1,13 @@
 //! Full mesh: subflows between every local address and every address of the peer.
 
-use gargalo_cc::params;
+use gargalo_cc::params::Declared;
+use gargalo_settings::settings;
 
 use super::{Entry, Open, PathManager, View};
 
-params! {
+settings! {
     /// Parameters of [`FullMesh`].
-    struct FullMeshParams {
+    struct FullMeshParams: Copy as "FullMesh", const {
         /// Subflows between each pair of addresses.
         subflows: usize = 1, in 1..=16;
     }

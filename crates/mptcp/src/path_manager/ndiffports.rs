@@ -1,13 +1,14 @@
 //! n subflows between the addresses of the initial one, from other source ports: for networks that
 //! balance load by ports.
 
-use gargalo_cc::params;
+use gargalo_cc::params::Declared;
+use gargalo_settings::settings;
 
 use super::{Entry, Open, PathManager, View};
 
-params! {
+settings! {
     /// Parameters of [`Ndiffports`].
-    struct NdiffportsParams {
+    struct NdiffportsParams: Copy as "Ndiffports", const {
         /// Subflows in all.
         subflows: usize = 2, in 1..=64;
     }

@@ -1,6 +1,6 @@
 //! Passive: accepts the subflows that the peer opens, opens none and announces no address.
 
-use gargalo_cc::params::NoParams;
+use gargalo_cc::params::{Declared, NoParams};
 
 use super::{Entry, Open, PathManager, View};
 

@@ -1,7 +1,7 @@
 //! Single mesh: at most one subflow per address of either host, so min(n, m) of them for n addresses of
 //! ours and m of the peer's. Disjoint paths get one subflow each, without the competition of a full mesh.
 
-use gargalo_cc::params::NoParams;
+use gargalo_cc::params::{Declared, NoParams};
 
 use super::{Entry, Open, PathManager, View};
 

@@ -11,7 +11,8 @@
 //!
 //! The scheduler changes after two equal decisions in a row.
 
-use gargalo_cc::params;
+use gargalo_cc::params::Declared;
+use gargalo_settings::settings;
 use gargalo_units::{Duration, Instant};
 
 use super::highest_sending_rate::HighestSendingRate;
@@ -19,9 +20,9 @@ use super::largest_window_space::LargestWindowSpace;
 use super::lowest_time_space::LowestTimeSpace;
 use super::{Choice, Context, Entry, PathView, Scheduler};
 
-params! {
+settings! {
     /// Parameters of [`Adaptive`].
-    struct AdaptiveParams {
+    struct AdaptiveParams: Copy as "Adaptive", const {
         /// Loss ratio from which the paths count as lossy.
         loss: f64 = 0.03, in 0.0..=1.0;
         /// Ratio of round-trip times, or of rates, from which paths count as unequal.

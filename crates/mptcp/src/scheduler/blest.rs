@@ -7,14 +7,15 @@
 //! nothing is sent. lambda grows when windows were blocked nevertheless, and shrinks otherwise, once per round trip
 //! of s.
 
-use gargalo_cc::params;
+use gargalo_cc::params::Declared;
+use gargalo_settings::settings;
 use gargalo_units::Instant;
 
 use super::{Choice, Context, Entry, PathView, Scheduler};
 
-params! {
+settings! {
     /// Parameters of [`Blest`].
-    struct BlestParams {
+    struct BlestParams: Copy as "Blest", const {
         /// Initial factor of the estimate (lambda).
         lambda: f64 = 1.2, in 1.0..=10.0;
         /// Largest factor of the estimate.

@@ -5,14 +5,15 @@
 //! room, delta = max(deviation of either), beta = 1/4: waits if rtt_f (max(k, cwnd_f) + cwnd_f) < cwnd_f (rtt_s +
 //! delta) (1 + beta if waiting already) and rtt_s max(k, cwnd_s) >= cwnd_s (2 rtt_f + delta).
 
-use gargalo_cc::params;
+use gargalo_cc::params::Declared;
+use gargalo_settings::settings;
 use gargalo_units::Duration;
 
 use super::{Choice, Context, Entry, Scheduler};
 
-params! {
+settings! {
     /// Parameters of [`Ecf`].
-    struct EcfParams {
+    struct EcfParams: Copy as "Ecf", const {
         /// Hysteresis of waiting (beta).
         beta: f64 = 0.25, in 0.0..=10.0;
     }

@@ -1,7 +1,7 @@
 //! Highest sending rate: the path with the largest cwnd / RTT by the latest round-trip sample; ties go to the later
 //! path.
 
-use gargalo_cc::params::NoParams;
+use gargalo_cc::params::{Declared, NoParams};
 
 use super::{Choice, Context, Entry, PathView, Scheduler};
 

@@ -1,7 +1,7 @@
 //! Largest window space: the path whose congestion window has the most room, in segments. If none has room, the one
 //! with the lowest smoothed round-trip time; ties go to the later path.
 
-use gargalo_cc::params::NoParams;
+use gargalo_cc::params::{Declared, NoParams};
 
 use super::{Choice, Context, Entry, Scheduler};
 

@@ -1,7 +1,7 @@
 //! Lowest latency: of the paths that can send, the one with the lowest smoothed round-trip time. The default of
 //! Linux's out-of-tree MPTCP.
 
-use gargalo_cc::params::NoParams;
+use gargalo_cc::params::{Declared, NoParams};
 
 use super::{Choice, Context, Entry, Scheduler};
 

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use gargalo_cc::params::NoParams;
+use gargalo_cc::params::{Declared, NoParams};
 
 use super::{Choice, Context, Entry, PathView, Scheduler};
 

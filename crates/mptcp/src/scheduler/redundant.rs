@@ -1,7 +1,7 @@
 //! Redundant: every segment on every path. The path with the lowest round-trip time gets it first, the others get
 //! copies as soon as they have room; segments acknowledged in the meantime are not copied.
 
-use gargalo_cc::params::NoParams;
+use gargalo_cc::params::{Declared, NoParams};
 
 use super::{Choice, Context, Entry, Scheduler};
 

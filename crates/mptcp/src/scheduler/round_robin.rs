@@ -1,13 +1,14 @@
 //! Round robin: the paths in turn, a few segments each. By default a path whose window is full is skipped, so that
 //! each carries what its congestion control allows.
 
-use gargalo_cc::params;
+use gargalo_cc::params::Declared;
+use gargalo_settings::settings;
 
 use super::{Choice, Context, Entry, Scheduler};
 
-params! {
+settings! {
     /// Parameters of [`RoundRobin`].
-    struct RoundRobinParams {
+    struct RoundRobinParams: Copy as "RoundRobin", const {
         /// Segments in a row on one path.
         segments: u32 = 1, in 1..=1000;
         /// Skip paths without room; false: wait for the one whose turn it is.

@@ -27,14 +27,15 @@
 //! total rate: if F is most of it, s can add little and block much. lambda rises by `step` when a window was
 //! blocked nevertheless, at most once per A_s, and falls slowly.
 
-use gargalo_cc::params;
+use gargalo_cc::params::Declared;
+use gargalo_settings::settings;
 use gargalo_units::{Duration, Instant};
 
 use super::{Choice, Context, Entry, PathView, Scheduler};
 
-params! {
+settings! {
     /// Parameters of [`WindowAware`].
-    struct WindowAwareParams {
+    struct WindowAwareParams: Copy as "WindowAware", const {
         /// Smallest factor of the estimate.
         lambda: f64 = 1.05, in 1.0..=10.0;
         /// Largest factor of the estimate.

@@ -1,13 +1,16 @@
 //! A congestion control of a plug-in: Reno that keeps more of its window after a loss.
 
+use gargalo_cc::params::Declared;
 use gargalo_cc::{Acked, Algorithm, Congestion, Path, Policy, Window, WindowBased, WindowParams};
 use gargalo_units::Bytes;
 
-gargalo_cc::params! {
+gargalo_cc::settings! {
     /// Its parameters.
-    pub struct Params {
+    pub struct GentleParams: Copy as "Gentle", const {
         /// Window kept after a loss, as a fraction.
         beta: f64 = 0.8, in 0.01..=0.99;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }
@@ -20,9 +23,9 @@ const ALGORITHM: Algorithm = Algorithm {
     aliases: &[],
     summary: "Reno that keeps more of its window",
     source: "",
-    params: Params::params,
+    params: GentleParams::params,
     build: |params, init| {
-        let params = Params::from_params(NAME, params)?;
+        let params = GentleParams::from_params(NAME, params)?;
         Ok(Box::new(WindowBased::new(
             Gentle(params),
             params.window,
@@ -33,7 +36,7 @@ const ALGORITHM: Algorithm = Algorithm {
 gargalo_plugin::export_congestion!(ALGORITHM);
 
 #[derive(Clone, Debug)]
-struct Gentle(Params);
+struct Gentle(GentleParams);
 
 impl Policy for Gentle {
     fn increase(&mut self, window: &mut Window, acked: Bytes, _: &Acked, _: &Path<'_>) {

@@ -1,13 +1,14 @@
+use gargalo_settings::settings;
 use gargalo_units::Duration;
 
 use super::Bbr;
-use crate::params;
+use crate::params::Declared;
 use crate::registry::Algorithm;
 
-params! {
+settings! {
     /// Parameters of [`Bbr`]; the defaults are those of the draft, and of Linux where the draft is
     /// silent.
-    pub struct BbrParams {
+    pub struct BbrParams: Copy as "Bbr", const {
         /// Pacing gain and cwnd gain of STARTUP, 2/ln 2 (BBRHighGain); DRAIN paces at the inverse.
         startup_gain: f64 = 2.885, in 1.1..=10.0;
         /// cwnd in bandwidth-delay products in PROBE_BW.

@@ -23,17 +23,18 @@
 #[cfg(test)]
 mod tests;
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Rate};
 
 use crate::bounded_bbr::{BoundedBbr, BoundedParams, State, Version};
 use crate::event::Acked;
-use crate::params;
+use crate::params::Declared;
 use crate::path_model::SMALL_RATE;
 use crate::registry::{Algorithm, Init};
 
-params! {
+settings! {
     /// The parameters that only version 2 has, with the draft's names in parentheses.
-    pub struct Version2 {
+    pub struct Version2: Copy as "Version2", const {
         /// cwnd in bandwidth-delay products in STARTUP and DRAIN (BBRStartupCwndGain).
         startup_cwnd_gain: f64 = 2.0, in 1.0..=10.0;
         /// A probe for bandwidth ends with more than so many bandwidth-delay products in flight, after a minimum
@@ -45,9 +46,10 @@ params! {
     }
 }
 
-params! {
+settings! {
     /// Parameters of [`Bbr2`].
-    pub struct Bbr2Params {
+    pub struct Bbr2Params: Copy as "Bbr2", const {}
+    with {
         /// Those that version 3 has as well.
         shared: BoundedParams = BoundedParams {
             full_loss_count: 3, // §4.3.1.3

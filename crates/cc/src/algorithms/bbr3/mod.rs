@@ -12,16 +12,17 @@
 #[cfg(test)]
 mod tests;
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Rate};
 
 use crate::bounded_bbr::{BoundedBbr, BoundedParams, State, Version};
 use crate::event::Acked;
-use crate::params;
+use crate::params::Declared;
 use crate::registry::{Algorithm, Init};
 
-params! {
+settings! {
     /// The parameters that only version 3 has, with the draft's names in parentheses.
-    pub struct Version3 {
+    pub struct Version3: Copy as "Version3", const {
         /// cwnd in bandwidth-delay products while probing for bandwidth (PROBE_BW_UP).
         up_cwnd_gain: f64 = 2.25, in 1.0..=10.0;
         /// Rounds after which DRAIN ends regardless of the data in flight.
@@ -29,9 +30,10 @@ params! {
     }
 }
 
-params! {
+settings! {
     /// Parameters of [`Bbr3`].
-    pub struct Bbr3Params {
+    pub struct Bbr3Params: Copy as "Bbr3", const {}
+    with {
         /// Those that version 2 has as well.
         shared: BoundedParams = BoundedParams::DEFAULT;
         /// Those that it has not.

@@ -6,10 +6,11 @@
 //! - The queue is estimated once per round from the minimum round-trip time of the round.
 //! - Timeouts and marks reduce the sum as in RFC 5681 and RFC 3168, and the delay window is reset after a timeout.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion, Sent};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::{Round, RoundRtt, backlog, settle};
@@ -19,10 +20,10 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-params! {
+settings! {
     /// Parameters of [`Compound`]; the defaults are those of the paper, and of the draft for the
     /// tuning of γ, which is off.
-    pub struct CompoundParams {
+    pub struct CompoundParams: Copy as "Compound", const {
         /// Factor α of the increase α·win^k, segments per round trip.
         alpha: f64 = 0.125, in 0.0..=10.0;
         /// Part β of the window given up after a loss or mark.
@@ -43,6 +44,8 @@ params! {
         gamma_high: f64 = 30.0, in 0.0..=1e5;
         /// Round-trip samples below which a round is not judged.
         min_samples: u32 = 3, in 1..=1000;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

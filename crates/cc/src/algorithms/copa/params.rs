@@ -1,12 +1,13 @@
+use gargalo_settings::settings;
 use gargalo_units::Duration;
 
 use super::Copa;
-use crate::params;
+use crate::params::Declared;
 use crate::registry::Algorithm;
 
-params! {
+settings! {
     /// Parameters of [`Copa`]; the defaults are the published values.
-    pub struct CopaParams {
+    pub struct CopaParams: Copy as "Copa", const {
         /// Weight δ of delay against throughput in default mode: 1/δ segments wait in the queue
         /// (§2.2: 0.5).
         delta: f64 = 0.5, in 0.001..=100.0;

@@ -11,22 +11,23 @@
 //! - `connections` > 1 emulates that many flows as Google's QUIC does: beta and alpha become those
 //!   of the aggregate, and alpha is the number of connections once W_est >= cwnd_prior.
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Duration, Instant};
 
 use crate::event::{Acked, Cause, Congestion, Sent};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
-use crate::slow_start::{HyStartPlusPlusParams, SlowStartKind};
+use crate::slow_start::SlowStartKind;
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
 #[cfg(test)]
 mod tests;
 
-params! {
+settings! {
     /// Parameters of [`Cubic`]; the defaults are those of RFC 9438, with HyStart++ (§4.10).
-    pub struct CubicParams {
+    pub struct CubicParams: Copy as "Cubic", const {
         /// Aggressiveness C, segments per second cubed (§5.1).
         c: f64 = 0.4, in 1e-4..=1e4;
         /// Window kept after a loss, as a fraction (β_cubic, §4.6).
@@ -39,9 +40,11 @@ params! {
         reno_friendly: bool = true;
         /// Number of flows emulated, as in Google's QUIC.
         connections: u32 = 1, in 1..=1000;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams {
-            slow_start: SlowStartKind::HyStartPlusPlus(HyStartPlusPlusParams::DEFAULT),
+            slow_start: SlowStartKind::HyStartPlusPlus,
             ..WindowParams::DEFAULT
         };
     }

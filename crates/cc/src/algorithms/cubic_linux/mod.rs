@@ -16,11 +16,11 @@
 //!
 //! The cube root is exact; that of Linux is within 0.2% of it.
 
+use gargalo_settings::{names, settings};
 use gargalo_units::{Bytes, Duration, Instant};
 
-use crate::choices;
 use crate::event::{Acked, Cause, Congestion, Sent};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::slow_start::SlowStartKind;
@@ -33,7 +33,7 @@ mod tests;
 
 use hystart::HyStart;
 
-choices! {
+names! {
     /// The searches of hybrid slow start.
     pub enum HyStartDetect {
         /// Slow start ends with a loss.
@@ -47,9 +47,9 @@ choices! {
     }
 }
 
-params! {
+settings! {
     /// Parameters of [`CubicLinux`]; the defaults are those of the module, and 250 ticks per second.
-    pub struct CubicLinuxParams {
+    pub struct CubicLinuxParams: Copy as "CubicLinux", const {
         /// Aggressiveness C, in 1/1024 segments per second cubed (41: 0.04, times 10 for a round trip of 100 ms).
         bic_scale: u64 = 41, in 1..=10_000;
         /// Window kept after a loss or mark, in 1/1024.

@@ -8,10 +8,11 @@
 //!   by the equation.
 //! - Pacing takes the place of the prototype's burstiness control.
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Duration, Rate};
 
 use crate::event::{Acked, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::settle;
@@ -21,10 +22,10 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-params! {
+settings! {
     /// Parameters of [`Fast`]; the defaults are those of the paper: γ = 1/2 every other round trip,
     /// half the window after a loss, α by table.
-    pub struct FastParams {
+    pub struct FastParams: Copy as "Fast", const {
         /// Segments to keep in the queue, if `tuning` is off (α).
         alpha: f64 = 200.0, in 1.0..=1e5;
         /// Choose α by the throughput: 8 segments below 18 Mbit/s, 20 below 180 Mbit/s, 200 above.
@@ -40,6 +41,8 @@ params! {
         pacing: bool = true;
         /// Window kept after a loss or mark, as a fraction.
         decrease: f64 = 0.5, in 0.01..=0.99;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

@@ -12,10 +12,11 @@
 //! - The throughput of the 20 % rule is the greatest of the rounds between two events.
 //! - The window grows no faster than in slow start.
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Duration, Instant};
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
@@ -24,9 +25,9 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-params! {
+settings! {
     /// Parameters of [`HTcp`]; the defaults are those of draft-leith-tcp-htcp-06.
-    pub struct HTcpParams {
+    pub struct HTcpParams: Copy as "HTcp", const {
         /// Time after a congestion event during which the increase is Reno's (Δ_L).
         delta_l: Duration = Duration::from_secs(1), in Duration::ZERO..=Duration::from_secs(1000);
         /// Increase after `delta_l`, segments per round trip and second.
@@ -50,6 +51,8 @@ params! {
         /// Round-trip time at which scaling changes nothing.
         rtt_reference: Duration = Duration::from_millis(100),
             in Duration::from_millis(1)..=Duration::from_secs(10);
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

@@ -13,20 +13,21 @@
 //!   overshoot would be detected too late. Linux has no estimate. Packet spacing, the paper's other measure against
 //!   bursts, is done by the transport.
 
+use gargalo_settings::{names, settings};
 use gargalo_units::{Bytes, Duration};
 
 use crate::event::{Acked, Congestion};
 use crate::packet_pair::PacketPair;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{MAX_WINDOW, Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
-use crate::{choices, params};
 
 #[cfg(test)]
 mod tests;
 
-choices! {
+names! {
     /// The round-trip time that determines rho.
     pub enum RhoFrom {
         /// The least one.
@@ -36,9 +37,9 @@ choices! {
     }
 }
 
-params! {
+settings! {
     /// Parameters of [`Hybla`]; the defaults are those of the paper, `rho_max` is Linux's.
-    pub struct HyblaParams {
+    pub struct HyblaParams: Copy as "Hybla", const {
         /// Round-trip time of the reference connection (RTT0).
         rtt0: Duration = Duration::from_millis(25),
             in Duration::from_millis(1)..=Duration::from_secs(10);
@@ -52,6 +53,8 @@ params! {
         bandwidth_estimate: bool = true;
         /// Window kept after a loss or mark, as a fraction.
         beta: f64 = 0.5, in 0.01..=0.99;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

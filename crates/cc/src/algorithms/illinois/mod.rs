@@ -4,10 +4,11 @@
 //! Loss determines when to reduce; the queueing delay determines the growth (alpha) and the reduction (beta). Both
 //! are set once a round trip from the mean delay of that round.
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Duration};
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
@@ -16,9 +17,9 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-params! {
+settings! {
     /// Parameters of [`Illinois`]; the defaults are those of the paper.
-    pub struct IllinoisParams {
+    pub struct IllinoisParams: Copy as "Illinois", const {
         /// Growth without a queue, segments per round trip (α_max).
         alpha_max: f64 = 10.0, in 1.0..=1e4;
         /// Growth at the greatest queueing delay, segments per round trip (α_min).
@@ -37,6 +38,8 @@ params! {
         theta: u64 = 5, in 0..=1_000_000;
         /// Window below which the algorithm is Reno, segments (W_thresh).
         window_threshold: f64 = 15.0, in 0.0..=1e6;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

@@ -19,6 +19,7 @@ use self::delay::Delays;
 pub use self::params::LedbatParams;
 use self::slowdown::{Slowdown, Step};
 use crate::event::{Acked, Congestion, Sent};
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::settle;

@@ -1,14 +1,14 @@
 //! LEDBAT's parameters.
 
+use gargalo_settings::settings;
 use gargalo_units::Duration;
 
-use crate::params;
 use crate::window::WindowParams;
 
-params! {
+settings! {
     /// Parameters of [`Ledbat`](super::Ledbat); the defaults are those of RFC 6817: TARGET at its
     /// maximum (§2.5), GAIN 1, no slow start as in the pseudocode (§2.4.2).
-    pub struct LedbatParams {
+    pub struct LedbatParams: Copy as "Ledbat", const {
         /// Target queueing delay (TARGET; RFC 6817: at most 100 ms; LEDBAT++: 60 ms).
         target: Duration = Duration::from_millis(100),
             in Duration::from_micros(1)..=Duration::from_secs(10);
@@ -37,6 +37,8 @@ params! {
         multiplicative_decrease: bool = false;
         /// LEDBAT++ §4.4: slow down to two segments periodically, to measure the base delay.
         slowdowns: bool = false;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

@@ -11,13 +11,14 @@
 //! - T is the smoothed round-trip time, Tmin and Tmax are the extremes of the connection.
 //! - Without a round-trip time the window grows as Reno's and is halved.
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Duration, Rate};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use crate::event::{Acked, Congestion};
 use crate::packet_pair::PacketPair;
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::{Window, WindowParams};
@@ -26,9 +27,9 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-params! {
+settings! {
     /// Parameters of [`Libra`]; the defaults are the published values.
-    pub struct LibraParams {
+    pub struct LibraParams: Copy as "Libra", const {
         /// Increase per Mbit/s of capacity without a queue, segments per second.
         k1: f64 = 2.0, in 1e-6..=1e6;
         /// How fast the increase falls with the queueing delay.
@@ -44,6 +45,8 @@ params! {
         /// Where the transport paces, draw each gap at random between half and one and a half times
         /// its mean.
         random_pacing: bool = true;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

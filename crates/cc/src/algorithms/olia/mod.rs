@@ -23,18 +23,19 @@
 //!   more than 1024/n² segments grows, which for 25 is one segment. What the second term takes may fall to one segment,
 //!   below the threshold: slow start then gives it back.
 
+use gargalo_settings::{names, settings};
 use gargalo_units::Bytes;
 
 use super::reno::{Reno, RenoParams};
 use crate::coupled::{Arithmetic, Coupling, Subflow, Whole, eighths, has_siblings, segments};
 use crate::event::{Acked, Congestion};
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::window::Window;
 use crate::window_based::{Policy, WindowBased};
-use crate::{choices, params};
 
-choices! {
+names! {
     /// The measure of the presumably best paths; l is the larger of the bytes acknowledged since the last
     /// loss and between the last two losses.
     pub enum Best {
@@ -54,10 +55,10 @@ impl Best {
     }
 }
 
-params! {
+settings! {
     /// Parameters of [`Olia`]: the paper's best paths, the draft's least window, RFC 5681's
     /// decrease.
-    pub struct OliaParams {
+    pub struct OliaParams: Copy as "Olia", const {
         /// The best paths are those with the largest l/rtt² (rate) or l²/rtt (squared-bytes), where
         /// l is the number of bytes between losses.
         best: Best = Best::Rate;
@@ -66,6 +67,8 @@ params! {
         least_window: u64 = 1, in 1..=2;
         /// Real numbers (exact), or the integers of Linux' module (linux), which has a least threshold of two segments.
         arithmetic: Arithmetic = Arithmetic::Exact;
+    }
+    with {
         /// The parameters of Reno.
         reno: RenoParams = RenoParams::DEFAULT;
     }

@@ -17,21 +17,22 @@
 //! - A drained window grows back as far as ssthresh in slow start, as in Linux.
 //! - After a loss alpha starts again with `initial_alpha` (Linux). Losses and marks halve.
 
+use gargalo_settings::settings;
 use gargalo_units::{Bytes, Duration};
 
 use super::vegas::{Vegas, VegasParams};
 use crate::coupled::{has_siblings, other_rates, seconds};
 use crate::event::{Acked, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::Round;
 use crate::window::{Window, WindowParams};
 use crate::window_based::{Policy, WindowBased};
 
-params! {
+settings! {
     /// Parameters of [`Wvegas`]; the defaults are those of the draft and the authors' Linux module.
-    pub struct WvegasParams {
+    pub struct WvegasParams: Copy as "Wvegas", const {
         /// Segments that all subflows together keep in queues, shared by rate.
         total_alpha: f64 = 10.0, in 0.0..=1e4;
         /// Segments that a subflow keeps in the queue before its share is known, and at least.
@@ -43,6 +44,8 @@ params! {
         drain: f64 = 2.0, in 0.0..=1e4;
         /// Window kept after a loss or mark, as a fraction.
         decrease: f64 = 0.5, in 0.01..=0.99;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }

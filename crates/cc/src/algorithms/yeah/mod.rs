@@ -8,10 +8,11 @@
 //! - The queue is estimated once per round from the minimum round-trip time of the round.
 //! - A decongestion in slow start also ends it.
 
+use gargalo_settings::settings;
 use gargalo_units::Bytes;
 
 use crate::event::{Acked, Cause, Congestion};
-use crate::params;
+use crate::params::Declared;
 use crate::path::Path;
 use crate::registry::{Algorithm, Init};
 use crate::round_rtt::{Round, RoundRtt, backlog, settle};
@@ -21,10 +22,10 @@ use crate::window_based::{Policy, WindowBased};
 #[cfg(test)]
 mod tests;
 
-params! {
+settings! {
     /// Parameters of [`Yeah`]; the defaults are those of the authors' Linux module, and 0.01 for
     /// STCP's increase.
-    pub struct YeahParams {
+    pub struct YeahParams: Copy as "Yeah", const {
         /// Segments in the queue above which it is emptied (Q_max).
         q_max: f64 = 80.0, in 0.0..=1e6;
         /// Slow mode begins at a queueing delay of the base round-trip time divided by this (φ).
@@ -46,6 +47,8 @@ params! {
         min_samples: u32 = 3, in 1..=1000;
         /// Window kept when Reno flows compete, after a timeout or a mark, as a fraction.
         decrease: f64 = 0.5, in 0.01..=0.99;
+    }
+    with {
         /// The parameters that window-based algorithms share.
         window: WindowParams = WindowParams::DEFAULT;
     }
