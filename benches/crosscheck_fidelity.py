@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import gargalo
 import polars as pl
-from gargalo.studies.fidelity import STUDY
-from gargalo.studies.fidelity.cells import METRIC, Cell, cells, place_text
-from gargalo.studies.fidelity.scenarios import DEEP, KERNEL, SIM, Stack
 from gargalo.studies.model import Context
 from gargalo.sweeps import StoreError, Sweep
+from gargalo_studies.fidelity import STUDY
+from gargalo_studies.fidelity.cells import METRIC, Cell, cells, place_text
+from gargalo_studies.fidelity.scenarios import DEEP, KERNEL, SIM, Stack
 from ns3_build import ROOT, BenchError, build, compiled, run
 
 if sys.version_info >= (3, 11):

@@ -54,7 +54,7 @@ REAL_TIME = {
     "test_lab_examples",
     "test_lab_flows",
     "test_wire",
-    "test_study_userspace_bbr",
+    "test_userspace_bbr",
     "test_multipath_results",
     "test_try_wheel",
 }

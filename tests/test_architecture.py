@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import quick
+from gargalo import _toml
 
 ROOT = Path(__file__).parent.parent
 PYTHON = ROOT / "python"
@@ -68,7 +70,7 @@ class Imports(ast.NodeVisitor):
 def python_imports() -> dict[str, set[str]]:
     files = {
         quick.module_of(path.relative_to(ROOT)): path
-        for path in sorted((PYTHON / "gargalo").rglob("*.py"))
+        for path in sorted(PYTHON.rglob("*.py"))
         if "examples" not in path.parts
     }
     found = {}
@@ -94,6 +96,54 @@ def test_only_commands_stand_on_the_commands():
     for name, imported in python_imports().items():
         if not name.startswith(("gargalo.cli", "gargalo.__main__", "gargalo._reference")):
             assert not any(i.startswith("gargalo.cli") for i in imported), name
+
+
+PUBLIC = (
+    "gargalo",
+    "gargalo.interop",
+    "gargalo.metrics",
+    "gargalo.reporting",
+    "gargalo.studies",
+    "gargalo.studies.drawing",
+    "gargalo.studies.pages",
+    "gargalo.sweeps",
+)
+"""Modules whose `__all__` a package with studies may use."""
+
+
+def names_used(tree: ast.Module) -> set[tuple[str, str]]:
+    """Return what a module takes of others: pairs of a module and a name in it."""
+    used, modules = set(), {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            used |= {(alias.name, "") for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                used.add((str(node.module), alias.name))
+                modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = modules.get(node.value.id, "")
+            used |= {(module, node.attr)} if module in PUBLIC else set()
+    return used
+
+
+def test_studies_stand_on_public_names():
+    for path in sorted((PYTHON / "gargalo_studies").rglob("*.py")):
+        for module, name in names_used(ast.parse(path.read_text(encoding="utf-8"))):
+            if module.split(".")[0] == "gargalo" and f"{module}.{name}" not in PUBLIC:
+                assert module in PUBLIC, f"{path}: {module} is not public"
+                assert name in importlib.import_module(module).__all__, f"{path}: {module}.{name}"
+
+
+def test_nothing_but_entry_points_knows_the_studies():
+    for name, imported in python_imports().items():
+        if not name.startswith("gargalo_studies"):
+            assert not any(i.startswith("gargalo_studies") for i in imported), name
+    project = _toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = project["entry-points"]["gargalo.studies"]
+    folders = (PYTHON / "gargalo_studies").glob("*/__init__.py")
+    assert set(declared.values()) == {f"gargalo_studies.{f.parent.name}:STUDY" for f in folders}
 
 
 def test_the_table_of_python_rooms_has_each_room():

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from gargalo import run
 from gargalo.scenarios.scenario import to_toml
-from gargalo.studies.fidelity import STUDY
-from gargalo.studies.fidelity import experiments as ex
 from gargalo.studies.model import Context
+from gargalo_studies.fidelity import STUDY
+from gargalo_studies.fidelity import experiments as ex
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benches"))
 

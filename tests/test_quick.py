@@ -18,8 +18,8 @@ def test_a_module_is_tested_by_who_imports_it_and_by_its_namesake():
     assert chosen("crates/tcp/src/lib.rs") == quick.STRUCTURE
     assert "test_plot.py" in chosen("python/gargalo/cli/plot.py")
     of_lab = chosen("python/gargalo/lab.py")
-    assert {"test_lab.py", "test_study_fidelity.py"} <= of_lab
-    assert len(of_lab) < len(list(quick.TESTS.glob("test_*.py"))) / 2
+    assert {"test_lab.py", "studies/test_fidelity.py"} <= of_lab
+    assert len(of_lab) < len(list(quick.TESTS.rglob("test_*.py"))) / 2
 
 
 def test_a_test_and_a_page_are_tested_themselves():

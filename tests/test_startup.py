@@ -10,7 +10,13 @@ from conftest import ROOT
 
 SHORT = ["examples/cellular-race.toml", "--set", "duration=0.1s"]
 TABLES = ("polars", "numpy", "scipy", "matplotlib", "plotly", "dask")
-MANY_RUNS = ("gargalo.sweeps", "gargalo.studies", "gargalo.evaluation", "gargalo.reporting")
+MANY_RUNS = (
+    "gargalo.sweeps",
+    "gargalo.studies",
+    "gargalo_studies",
+    "gargalo.evaluation",
+    "gargalo.reporting",
+)
 # What libraries for command lines bring with them.
 FRONTS = ("typer", "pydantic", "importlib.metadata", "email", "asyncio", "ssl", "jsonschema")
 SCREEN = ("rich",)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import errno
-import importlib
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import gargalo as lib
 import polars as pl
@@ -17,11 +14,6 @@ from gargalo import reporting, studies
 from gargalo.metrics import Interval, mean_interval
 from gargalo.reporting.model import Evidence, TableBlock
 from gargalo.studies import pages
-from gargalo.studies.high_speed_tcp import STUDY
-from gargalo.studies.high_speed_tcp.claims import ranking
-from gargalo.studies.high_speed_tcp.measure import background_share
-from gargalo.studies.high_speed_tcp.ratings import rate
-from gargalo.studies.high_speed_tcp.scenarios import PROTOCOLS, dumbbell
 from gargalo.studies.model import (
     Claim,
     Context,
@@ -38,6 +30,11 @@ from gargalo.studies.model import (
 from gargalo.studies.running import jobs_of
 from gargalo.sweeps import Job, SweepError
 from gargalo.sweeps.job import Identifier
+from gargalo_studies.high_speed_tcp import STUDY
+from gargalo_studies.high_speed_tcp.claims import ranking
+from gargalo_studies.high_speed_tcp.measure import background_share
+from gargalo_studies.high_speed_tcp.ratings import rate
+from gargalo_studies.high_speed_tcp.scenarios import PROTOCOLS, dumbbell
 
 
 def test_conditions_decide():
@@ -292,34 +289,6 @@ def test_a_study_of_which_every_run_failed_has_its_report(tmp_path):
     assert "runs failed" in outcome.page.read_text(encoding="utf-8")
 
 
-PAGES = Path(__file__).parent.parent / "docs" / "studies" / "results"
-
-
-@pytest.mark.parametrize("stored", sorted(PAGES.glob("*.json")), ids=lambda p: p.stem)
-def test_the_results_of_the_documentation_are_made_of_the_data_beside_them(stored):
-    found = json.loads(stored.read_text(encoding="utf-8"))
-    assert pages.page(found) == stored.with_suffix(".md").read_text(encoding="utf-8")
-    study = studies.find(found["study"])
-    assert [c["id"] for c in found["claims"]] == [c.id for c in study.claims]
-    assert [c["text"] for c in found["claims"]] == [c.text for c in study.claims]
-
-
-LEAST_TRIED = 3
-"""Hypotheses that are tried before a claim stays contradicted."""
-
-
-@pytest.mark.parametrize("stored", sorted(PAGES.glob("*.json")), ids=lambda p: p.stem)
-def test_every_contradicted_claim_has_at_least_three_tried_hypotheses(stored):
-    found = json.loads(stored.read_text(encoding="utf-8"))
-    if not studies.find(found["study"]).readings:
-        # Nothing of it is an interpretation of a text: it compares our stacks with the kernel.
-        assert not any(c["others"] for c in found["claims"])
-        return
-    contradicted = [c for c in found["claims"] if c["verdict"] == "contradicted"]
-    less = {c["id"] for c in contradicted if sum(o["tried"] for o in c["others"]) < LEAST_TRIED}
-    assert not less
-
-
 def saved(figures: int) -> reporting.Report:
     block = reporting.FigureBlock("a", "b", {"data": [], "layout": {}})
     return reporting.Report(title="t", figures=[block] * figures)
@@ -371,40 +340,6 @@ def test_claims_are_inconclusive_without_runs():
     for claim in STUDY.claims:
         assert claim.check(context).verdict == "inconclusive", claim.id
     assert sorted(PROTOCOLS) == list(PROTOCOLS)
-
-
-def measured_names(study):
-    """Return the metrics that a study's measuring module writes, up to the first dot of their names."""
-    path = importlib.import_module(study.measure.partition(":")[0]).__file__
-    found = set()
-    for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
-        keys = []
-        if isinstance(node, ast.Dict):
-            keys = [k for k in node.keys if k is not None]
-        elif isinstance(node, ast.DictComp):
-            keys = [node.key]
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            keys = [node.slice]
-        for key in keys:
-            first = key.values[0] if isinstance(key, ast.JoinedStr) else key
-            if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                found.add(first.value.partition(".")[0])
-    return found
-
-
-@pytest.mark.parametrize("name", sorted(studies.STUDIES))
-def test_every_metric_declares_its_bounds(name):
-    study = studies.find(name)
-    assert set(study.bounds) == measured_names(study)
-    assert all(least < most for least, most in study.bounds.values())
-
-
-def test_no_interval_of_a_study_leaves_its_scale_out():
-    folder = Path(studies.__file__).parent
-    for path in folder.glob("*/*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "mean_interval":
-                assert "bounds" in {k.arg for k in node.keywords}, path
 
 
 def test_a_verdict_uses_the_interval_within_the_bounds():

@@ -1,7 +1,7 @@
 """Runs the tests of what has changed: `make quick`, or `make quick SINCE=main`.
 
     crates/NAME/...           the tests of that crate
-    python/gargalo/...        the test files that import the module, and those named after it
+    python/...                the test files that import the module, and those named after it
     tests/test_NAME.py        that file
     docs, README              the options of the commands on the pages
 
@@ -66,7 +66,7 @@ def tests_of(files: list[Path]) -> list[Path]:
     found |= {ROOT / f for f in files if f.parts[0] == "tests" and f.name.startswith("test_")}
     if any(f.suffix == ".md" for f in files):
         found |= {TESTS / name for name in PAGES}
-    for test in sorted(TESTS.glob("test_*.py")):
+    for test in sorted(TESTS.rglob("test_*.py")):
         if modules & imports_of(test) or test.stem.removeprefix("test_") in names:
             found.add(test)
     return sorted(found)

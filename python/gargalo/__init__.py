@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gargalo._core import Diagnostic, RunError, ScenarioError, __version__
+from gargalo._core import Diagnostic, RunError, ScenarioError, __version__, trace_generate
 from gargalo.plugins.controller import (
     Acked,
     Congestion,
@@ -116,6 +116,7 @@ __all__ = [
     "run",
     "scheduler",
     "sweep",
+    "trace_generate",
 ]
 
 

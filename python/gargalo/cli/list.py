@@ -149,9 +149,7 @@ def listing(what: What) -> list[dict[str, Any]]:
     if what == "studies":
         from gargalo.studies import STUDIES
 
-        return [
-            {"name": t.name, "summary": t.summary, "source": t.source} for t in STUDIES.values()
-        ]
+        return [study_entry(name) for name in STUDIES]
     if what == "congestion":
         from gargalo.plugins.registry import registered
 
@@ -169,6 +167,17 @@ def listing(what: What) -> list[dict[str, Any]]:
     from gargalo.scenarios.model import Model
 
     return Model.load().listing(CHOICES[what])
+
+
+def study_entry(name: str) -> dict[str, str]:
+    """Return the entry of a study; of one that cannot be used, why."""
+    from gargalo.studies import StudyError, find
+
+    try:
+        study = find(name)
+    except StudyError as e:
+        return {"name": name, "summary": str(e), "source": ""}
+    return {"name": name, "summary": study.summary, "source": study.source}
 
 
 REGISTRIES = {

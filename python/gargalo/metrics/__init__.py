@@ -32,7 +32,16 @@ from gargalo.metrics.fairness import (
     share,
     starved_share,
 )
-from gargalo.metrics.intervals import Interval, bootstrap_interval, mean_interval
+from gargalo.metrics.intervals import (
+    ANY,
+    ENOUGH,
+    OPINION,
+    POSITIVE,
+    SHARE,
+    Interval,
+    bootstrap_interval,
+    mean_interval,
+)
 from gargalo.metrics.multipath import (
     aggregation_benefit,
     duplicate_share,
@@ -61,6 +70,11 @@ from gargalo.metrics.utilization import (
 from gargalo.names import with_path
 
 __all__ = [
+    "ANY",
+    "ENOUGH",
+    "OPINION",
+    "POSITIVE",
+    "SHARE",
     "Definition",
     "Difference",
     "Interval",

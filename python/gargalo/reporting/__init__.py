@@ -9,12 +9,14 @@ from gargalo.extras import need
 need("reports", "numpy", "scipy", "plotly", "jinja2")
 
 from gargalo.reporting.model import (
+    VERDICTS,
     ClaimRow,
     Evidence,
     FigureBlock,
     Judgement,
     Report,
     TableBlock,
+    Verdict,
 )
 from gargalo.reporting.page import html, write
 from gargalo.reporting.runs import report_of_run
@@ -22,12 +24,14 @@ from gargalo.reporting.studies import report_of_study, save
 from gargalo.reporting.sweeps import report_of_sweep
 
 __all__ = [
+    "VERDICTS",
     "ClaimRow",
     "Evidence",
     "FigureBlock",
     "Judgement",
     "Report",
     "TableBlock",
+    "Verdict",
     "html",
     "report_of_run",
     "report_of_study",

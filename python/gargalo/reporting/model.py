@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    Verdict: TypeAlias = Literal["reproduced", "contradicted", "inconclusive"]
+
+Verdict: TypeAlias = Literal["reproduced", "contradicted", "inconclusive"]
 
 VERDICTS: Mapping[Verdict, Mark] = {
     "reproduced": Mark("✓", "green"),

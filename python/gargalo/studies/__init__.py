@@ -2,37 +2,62 @@
 
 A study has experiments (sets of runs), claims (sentences of the work that is reproduced, each with a
 check), figures and tables. `gargalo study NAME` does what is missing in the study's store and writes
-one HTML report.
+one HTML report. The studies themselves are in other packages, which entry points declare.
 """
 
 from gargalo.judging import Profile
+from gargalo.metrics._numbers import summed
 from gargalo.studies.model import (
+    Assessment,
     Claim,
     Context,
     Experiment,
     Finding,
+    Reading,
     Study,
+    Unmeasured,
+    above,
+    assessed,
+    below,
+    between,
+    by_repeat,
     contradicted,
     decide,
+    evidence,
     inconclusive,
+    positive,
+    quotient,
     reproduced,
 )
-from gargalo.studies.registry import STUDIES, find
+from gargalo.studies.registry import STUDIES, StudyError, find
 from gargalo.studies.running import Outcome, run_study
 
 __all__ = [
     "STUDIES",
+    "Assessment",
     "Claim",
     "Context",
     "Experiment",
     "Finding",
     "Outcome",
     "Profile",
+    "Reading",
     "Study",
+    "StudyError",
+    "Unmeasured",
+    "above",
+    "assessed",
+    "below",
+    "between",
+    "by_repeat",
     "contradicted",
     "decide",
+    "evidence",
     "find",
     "inconclusive",
+    "positive",
+    "quotient",
     "reproduced",
     "run_study",
+    "summed",
 ]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from gargalo.studies.model import Context
 
 
+__all__ = ["Figures", "bar", "cell_tables", "error_bars", "known", "line", "names_of"]
+
+
 class Figures(list[FigureBlock]):
     """The figures of a study, without those that have no runs."""
 

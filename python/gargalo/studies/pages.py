@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from gargalo.reporting.model import Verdict
 
+__all__ = ["anchor", "judgements", "page", "readings", "sign", "table", "written"]
+
 MARK = "<!-- Made by `python -m gargalo.studies.pages`; do not edit. -->\n\n"
 KEPT = ("study", "profile", "runs", "failed", "all_packets", "missing", "claims")
 """Of what a study says of itself: not what depends on the machine, or on how often it was called."""

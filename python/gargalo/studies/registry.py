@@ -1,24 +1,65 @@
-"""All studies by name."""
+"""Studies by name: those that the entry points `gargalo.studies` of all installed distributions declare."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoints, entry_points
 
 from gargalo import judging
-from gargalo.studies.fidelity import STUDY as FIDELITY
-from gargalo.studies.high_speed_tcp import STUDY as HIGH_SPEED_TCP
-from gargalo.studies.mptcp_schedulers import STUDY as MPTCP_SCHEDULERS
-from gargalo.studies.nsquic import STUDY as NSQUIC
-from gargalo.studies.quic_stacks import STUDY as QUIC_STACKS
-from gargalo.studies.userspace_bbr import STUDY as USERSPACE_BBR
+from gargalo.studies.model import Study
 
-if TYPE_CHECKING:
-    from gargalo.studies.model import Study
+GROUP = "gargalo.studies"
 
-STUDIES: dict[str, Study] = {
-    s.name: s
-    for s in (FIDELITY, HIGH_SPEED_TCP, MPTCP_SCHEDULERS, NSQUIC, QUIC_STACKS, USERSPACE_BBR)
-}
+
+class StudyError(ValueError):
+    """A study that a distribution declares cannot be used."""
+
+
+class Installed(Mapping[str, Study]):
+    """The studies by name; each is imported when it is asked for."""
+
+    @cached_property
+    def entries(self) -> EntryPoints:
+        """What the distributions declare."""
+        return entry_points(group=GROUP)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self.entries.names))
+
+    def __len__(self) -> int:
+        return len(self.entries.names)
+
+    def __getitem__(self, name: str) -> Study:
+        """Return a study.
+
+        Raises:
+            KeyError: There is none of that name.
+            StudyError: It cannot be imported, is no study, or there are several.
+
+        """
+        found = {entry.value: entry for entry in self.entries.select(name=name)}
+        if not found:
+            raise KeyError(name)
+        if len(found) > 1:
+            msg = f'several studies are called "{name}": {", ".join(sorted(found))}'
+            raise StudyError(msg)
+        ((place, entry),) = found.items()
+        try:
+            study = entry.load()
+        except Exception as e:
+            msg = f'the study "{name}" cannot be imported from {place}: {type(e).__name__}: {e}'
+            raise StudyError(msg) from e
+        if not isinstance(study, Study) or study.name != name:
+            msg = f'{place} is not a study called "{name}"'
+            raise StudyError(msg)
+        return study
+
+
+STUDIES = Installed()
 
 
 def find(name: str) -> Study:
@@ -26,6 +67,7 @@ def find(name: str) -> Study:
 
     Raises:
         KeyError: There is none of that name.
+        StudyError: It cannot be imported, is no study, or there are several.
 
     """
     return judging.find("study", name, STUDIES)

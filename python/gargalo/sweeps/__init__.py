@@ -28,7 +28,7 @@ from gargalo.sweeps.errors import (
     WorkersError,
 )
 from gargalo.sweeps.execute import execute
-from gargalo.sweeps.job import Job, Source, derive_seed, derive_seeds
+from gargalo.sweeps.job import Job, Source, World, derive_seed, derive_seeds
 from gargalo.sweeps.model import SweepFile, plan
 from gargalo.sweeps.progress import SweepProgress
 from gargalo.sweeps.result import Failure, Sweep, SweepInterrupted
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from gargalo.results import Run
     from gargalo.running import ScenarioLike
-    from gargalo.sweeps.job import World
 
 __all__ = [
     "Axis",
@@ -61,6 +60,7 @@ __all__ = [
     "SweepInterrupted",
     "SweepProgress",
     "WorkersError",
+    "World",
     "axis",
     "derive_seed",
     "derive_seeds",

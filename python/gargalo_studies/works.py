@@ -1,0 +1,279 @@
+"""The works that the studies repeat, item by item, and where each item stands.
+
+What each work says is written here; what came out is taken from `docs/studies/results`, which the studies make.
+`python -m gargalo_studies.works docs` writes `docs/works.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gargalo.reporting import VERDICTS
+from gargalo.studies import pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from gargalo.reporting import Verdict
+
+
+@dataclass(frozen=True)
+class Item:
+    """A figure, a table, a claim or an idea for future work of a work."""
+
+    place: str
+    """Where the work has it: `claim 1`, `figure 4`, `table 4.3`, `future work`."""
+    text: str
+    """What it says."""
+    claim: str = ""
+    """The claim of the study that decides it."""
+    shows: Sequence[str] = ()
+    """Which figures of the claim's evidence are shown, by the beginning of their labels."""
+    command: str = ""
+    """What makes it, if it is not the whole study."""
+    page: str = ""
+    """Where the documentation answers it, if no claim does."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A published work."""
+
+    title: str
+    source: str
+    study: str
+    items: Sequence[Item]
+
+
+NSQUIC = Work(
+    "nsQUIC",
+    "a master's dissertation of 2018 (USP)",
+    "nsquic",
+    (
+        Item("claim 1", "QUIC is sooner done than TCP CUBIC for every size, bandwidth, delay and loss.", "always-faster"),
+        Item("claim 2", "Its advantage grows with bandwidth and with delay.", "advantage-grows"),
+        Item("claim 3", "QUIC's time varies little up to 0.1% of loss, TCP's grows and varies.", "loss"),
+        Item("claim 4", "With many nodes the fastest flow is QUIC's, the slowest TCP's.", "many-nodes"),
+        Item("claim 5", "QUIC is fair to QUIC, TCP to TCP; QUIC takes more from TCP.", "fairness"),
+        Item("figure: order", "QUIC, Hybla, the others, Vegas.", "order"),
+        Item("printed rates", "QUIC: 4.17 and 11.07 Mbit/s for 1 MB, 9.96 for 210 MB, 90% and 23% of the link.", "figures-quic", shows=("5 Mbit/s, 1 MB", "1 Gbit/s, 1 MB")),
+        Item("printed rates", "TCP CUBIC: 2.87 and 3.99 Mbit/s for 1 MB, 9.89 for 210 MB, 78% and 10% of the link.", "figures-tcp", shows=("5 Mbit/s, 1 MB", "1 Gbit/s, 1 MB")),
+        Item("text", "10 kB: QUIC and TCP differ by hundredths of a second; 1 kB: QUIC is slightly slower.", "small-transfers"),
+        Item("future work", "Reordering.", "reordering"),
+        Item("future work", "Pages of many small objects.", "small-objects"),
+        Item("future work", "0-RTT.", "zero-rtt"),
+        Item("future work", "Wireless and mixed networks.", "wireless"),
+        Item("future work", "BBR among the TCPs.", page="congestion/bbr.md", command="gargalo example cubic-vs-bbr"),
+    ),
+)  # fmt: skip
+
+TOOL = Work(
+    "The tool paper of nsQUIC",
+    "a tool paper of 2018 (USP)",
+    "nsquic",
+    (
+        Item("figure 4", "From 10 kB on QUIC is sooner done than Hybla and NewReno.", "tool-sizes"),
+        Item(
+            "figure 5",
+            "On its dumbbell QUIC is sooner done than both at every delay.",
+            "tool-delays",
+        ),
+    ),
+)
+
+HIGH_SPEED = Work(
+    "TCP variants for high speeds",
+    "a master's dissertation of 2008 (UNICAMP)",
+    "high-speed-tcp",
+    (
+        Item("claim 1", "16 connections fill 1 Gbit/s with 20% background, of all but Libra.", "sixteen-fill"),
+        Item("claim 2", "Above 1 Gbit/s the share falls; more connections raise it, larger buffers hardly.", "above-a-gigabit"),
+        Item("claim 3", "FAST and H-TCP scale best, Libra worst, below Reno.", "who-scales"),
+        Item("claim 4", "Utilisation falls with delay, less so with background.", "delay"),
+        Item("claim 5", "Libra, then CUBIC, harm Reno least, FAST and H-TCP most.", "reno-suffers"),
+        Item("claim 6, tables of RTT fairness", "Indices of 0.8 and more; Libra first, H-TCP above 0.9, BIC and Scalable last.", "rtt-fairness"),
+        Item("claim 7", "BIC and CUBIC converge slowest, FAST and HSTCP fastest, H-TCP within 8 s.", "convergence"),
+        Item("claim 8", "At 80% background CUBIC and FAST vary by 25%, Libra, HSTCP and H-TCP by 40%, BIC and Scalable by more than 50%.", "stability"),
+        Item("claim 9", "Parking lot: the same ranking, and H-TCP is fair to long round trips.", "parking-lot"),
+    ),
+)  # fmt: skip
+
+MPTCP = Work(
+    "Schedulers and a path manager for MPTCP",
+    "a master's dissertation of 2017 (UNIFEI)",
+    "mptcp-schedulers",
+    (
+        Item("claim 1", "E1, 4 to 12% lost: LWS has about 7% more than LL with LIA, OLIA and wVegas.", "lossy-lws"),
+        Item("claim 1", "There LTS has about 4% more.", "lossy-lts"),
+        Item("claim 1", "There HSR has as much as LL; under BALIA all have.", "lossy-same"),
+        Item("claim 2", "From 0 to 1% of loss goodput rises, but not with wVegas.", "rises"),
+        Item("claim 3", "BALIA degrades fastest as loss grows.", "balia-degrades"),
+        Item("claim 3", "wVegas is best overall.", "wvegas-best"),
+        Item("claim 4", "E2: HSR and LTS gain about 2% over LL on average.", "average-gain"),
+        Item("claim 4", "Exp4 under OLIA: HSR, LWS and LTS beat LL clearly.", "exp4-olia"),
+        Item("claim 4", "Under BALIA LL wins on average; under wVegas all are alike.", "balia-ll"),
+        Item("claim 5", "Exp5 to Exp8: schedulers are alike.", "lossy-alike"),
+        Item("claim 6", "Single mesh at least doubles full mesh in Exp3 and Exp4 under OLIA and BALIA.", "single-doubles"),
+        Item("claim 6", "There it is worse under LIA and wVegas.", "single-worse"),
+        Item("claim 6", "In Exp5 to Exp8 it is worse.", "single-lossy"),
+        Item("claim 7", "Full mesh without loss can be below one TCP.", "below-tcp"),
+        Item("future work", "A scheduler that switches between LWS, LTS and HSR.", "adaptive"),
+        Item("future work", "TCP and UDP flows in the background of the paths.", "background"),
+    ),
+)  # fmt: skip
+
+USERSPACE = Work(
+    "BBR in user space",
+    "a bachelor's monograph of 2023 (UnB)",
+    "userspace-bbr",
+    (
+        Item("claim 1", "Over losses of 0 to 1% BBR has most, and leads above 0.1%.", "loss-lead"),
+        Item("claim 1, means", "BBR 6.39, NewReno 4.66, CUBIC 4.61 Mbit/s.", "loss-means"),
+        Item("claim 1", "At 1% BBR leads by a factor of 2.44.", "loss-factor"),
+        Item("claim 2, means", "BBR 7.35, NewReno 5.26, CUBIC 4.95 Mbit/s.", "rate-means"),
+        Item("claim 2", "At 6 Mbit/s BBR is not ahead: 73%, CUBIC 81%.", "rate-low"),
+        Item("claim 2", "At 24 Mbit/s BBR has near 50%, the others near 24%.", "rate-high"),
+        Item("claim 3, means", "Cellular traces: BBR 5.3, CUBIC 4.66, NewReno 3.71 Mbit/s.", "traces-order"),
+        Item("claim 3", "BBR leads on T-Mobile's traces only.", "traces-lead"),
+        Item("text", "BBR varies less from run to run.", "variation"),
+        Item("future work", "Pacing.", "pacing"),
+        Item("future work", "What its absence cost.", "pacing-cost"),
+        Item("future work", "Several flows that compete.", "competition"),
+        Item("future work", "Later versions of BBR.", "bbr3"),
+        Item("future work", "Voice.", "calls"),
+        Item("future work", "Streaming.", "films"),
+        Item("future work", "Complex topologies.", "parking-lot"),
+    ),
+)  # fmt: skip
+
+WORKS = (NSQUIC, TOOL, HIGH_SPEED, MPTCP, USERSPACE)
+
+HEAD = """\
+<!-- Made by `python -m gargalo_studies.works`; do not edit. -->
+
+# The works, item by item
+
+Every figure, table, claim and idea for future work of the five works that the [studies](studies.md) repeat: what came out with the
+stack of the work's time and with today's, and where it stands. A claim that the first stack contradicts is **inconclusive** where
+something that the work leaves open turns it: the reading is named.
+
+"""
+
+
+def page(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Write the page from the results of the studies, by name."""
+    text = HEAD + "\n".join(overview(results)) + "\n"
+    for work in WORKS:
+        text += f"\n## {work.title}\n\nSource: {work.source}. `gargalo study {work.study}` makes all of it"
+        found = results.get(work.study)
+        text += f"; [what was done](studies/{work.study}.md).\n\n"
+        if found is None:
+            text += "Its results are not here.\n"
+            continue
+        text += f"Profile `{found['profile']}`, {found['runs']:,} runs.\n\n"
+        text += "\n".join(pages.table(heads(found), rows(work, found))) + "\n"
+    return text
+
+
+def overview(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a table of how many claims of each work stand where."""
+    counted = []
+    for work in WORKS:
+        found = results.get(work.study)
+        states = (
+            []
+            if found is None
+            else [standing(claim_of(found, i.claim))[0] for i in work.items if i.claim]
+        )
+        counts = [str(states.count(v)) if found else "" for v in VERDICTS]
+        counted.append([work.title, str(len(work.items)), *counts])
+    return pages.table(["work", "items", *VERDICTS], counted)
+
+
+def shown(found: Mapping[str, Any]) -> list[str]:
+    """Return the readings that have a column: the stack of the work's time, and today's."""
+    return pages.readings(found)[:2]
+
+
+def heads(found: Mapping[str, Any]) -> list[str]:
+    """Return the heads of the table of a work."""
+    return ["item", "it says", "command", *shown(found), "stands"]
+
+
+def rows(work: Work, found: Mapping[str, Any]) -> Iterable[list[str]]:
+    """Return a row for each item."""
+    columns = shown(found)
+    for item in work.items:
+        if not item.claim:
+            where = f"built: [{item.page}]({item.page})"
+            yield [item.place, item.text, f"`{item.command}`", *[""] * len(columns), where]
+            continue
+        claim = claim_of(found, item.claim)
+        by_reading = {j["reading"]: j for j in pages.judgements(claim)}
+        cells = [told(by_reading.get(r), item.shows) for r in columns]
+        verdict, why = standing(claim)
+        link = f"studies/results/{work.study}.md#{pages.anchor(claim)}"
+        state = f"[{pages.sign(verdict)}]({link})" + (f": {why}" if why else "")
+        command = f"`{item.command or f'gargalo study {work.study}'}`"
+        yield [item.place, item.text, command, *cells, state]
+
+
+def claim_of(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the results of a claim."""
+    return next(c for c in found["claims"] if c["id"] == name)
+
+
+def told(judgement: Mapping[str, Any] | None, shows: Sequence[str]) -> str:
+    """Return a verdict in a reading, with figures of its evidence."""
+    if judgement is None:
+        return ""
+    lines = [] if isinstance(judgement["evidence"], str) else judgement["evidence"]
+    figures = [
+        f"{e['label']}: {pages.written(e)}"
+        for e in lines
+        if str(e["label"]).startswith(tuple(shows or [" "]))
+    ]
+    return "; ".join([pages.sign(judgement["verdict"]), *figures])
+
+
+def standing(claim: Mapping[str, Any]) -> tuple[Verdict, str]:
+    """Return where a claim stands, and why.
+
+    What the stack of its time contradicts is inconclusive if a hypothesis, a reading of what the work leaves open, does not.
+    """
+    first, *others = pages.judgements(claim)
+    tried = [j for j in others if j["tried"]]
+    if first["verdict"] != "contradicted":
+        return first["verdict"], first["explanation"] if first["verdict"] == "inconclusive" else ""
+    for verdict, told_as in (
+        ("reproduced", "reproduced with"),
+        ("inconclusive", "not decided with"),
+    ):
+        turning = [j["reading"] for j in tried if j["verdict"] == verdict]
+        if turning:
+            return "inconclusive", f"{told_as} {', '.join(turning)}"
+    return "contradicted", f"tried: {', '.join(j['reading'] for j in tried)}" if tried else ""
+
+
+def stored(folder: Path) -> dict[str, Any]:
+    """Return the results of all studies in `docs/studies/results`, by name."""
+    return {
+        f.stem: json.loads(f.read_text(encoding="utf-8")) for f in sorted(folder.glob("*.json"))
+    }
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("docs", type=Path)
+    docs = parser.parse_args().docs
+    (docs / "works.md").write_text(page(stored(docs / "studies" / "results")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
