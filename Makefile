@@ -10,7 +10,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 WHEELS := $(TARGET)/wheels
-PROFILE := --profile test
 
 # Sources of the wheel: a change in any of them rebuilds it. Tests and benches are not included.
 RUST_SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name Cargo.toml -path 'crates/*' -o -path 'crates/plugin/include/*.[ch]')
@@ -20,7 +19,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup dev demo dist try-wheel test test-rust test-python test-tools mutants fuzz fuzz-corpus bench crosscheck stacks stack-tools lint docs reference pictures comparison scorecards fmt lock clean
+.PHONY: help setup dev develop demo dist try-wheel quick test test-plan test-rust test-python test-tools mutants fuzz fuzz-corpus bench crosscheck stacks stack-tools lint style clippy docs reference pictures comparison scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -58,31 +57,56 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.deps
 	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	@touch $@
 
-dev: setup $(VENV)/.dev
+dev: $(VENV)/.tested $(VENV)/.dev
+
+# Of three marks, one says what is installed: .gargalo, the wheel compiled for speed; .tested, the one of the tests' profile,
+# most of which is compiled for Rust's tests anyway; .develop, the working tree. Tests take either wheel.
+define INSTALL_WHEEL
+@$(CHECK_RUST); \
+rm -f $(WHEELS)/gargalo-*.whl $(VENV)/.gargalo $(VENV)/.tested $(VENV)/.develop; \
+"$(BIN)/maturin" build $(1) --locked --quiet --interpreter "$(BIN)/python" --out $(WHEELS); \
+"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall $(WHEELS)/gargalo-*.whl
+endef
 
 $(VENV)/.gargalo: $(VENV)/.deps $(SOURCES)
-	@$(CHECK_RUST); \
-	echo "setup: building gargalo (the first time takes some minutes)"; \
-	rm -f $(WHEELS)/gargalo-*.whl; \
-	"$(BIN)/maturin" build --release --locked --quiet --interpreter "$(BIN)/python" --out $(WHEELS); \
-	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall $(WHEELS)/gargalo-*.whl; \
-	echo "setup: done; the command is $(BIN)/gargalo ($$("$(BIN)/gargalo" --version))"
+	@echo "setup: building gargalo (the first time takes some minutes)"
+	$(call INSTALL_WHEEL,--release)
+	@echo "setup: done; the command is $(BIN)/gargalo ($$("$(BIN)/gargalo" --version))"
+	@touch $(VENV)/.tested $@
+
+$(VENV)/.tested: $(VENV)/.deps $(SOURCES)
+	@echo "setup: building gargalo in the profile of the tests (the first time takes some minutes)"
+	$(call INSTALL_WHEEL,)
 	@touch $@
+
+MATURIN_DEVELOP := VIRTUAL_ENV="$(abspath $(VENV))" "$(abspath $(BIN))/maturin" develop --locked --quiet
+develop: $(VENV)/.develop ## .venv/bin/gargalo runs python/ and crates/ as they are now; `make setup` or `make test` end that
+	$(MATURIN_DEVELOP) --skip-install
+
+$(VENV)/.develop: $(VENV)/.deps pyproject.toml
+	@$(CHECK_RUST); \
+	echo "develop: building gargalo (the first time takes some minutes, later ones seconds)"; \
+	rm -f $(VENV)/.gargalo $(VENV)/.tested; \
+	$(MATURIN_DEVELOP); \
+	touch $@
 
 demo: setup ## three congestion controls race over a cellular link
 	"$(BIN)/gargalo" run examples/cellular-race.toml
 
-test: ## everything that can fail
+test: test-plan ## everything that can fail
 	@$(MAKE) --no-print-directory --jobs 2 dev test-tools
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-python TEST_TOOLS=
 
-# All is compiled once: without notes for the next compilation that takes a tenth less.
-test-rust: export CARGO_INCREMENTAL := 0
-test-rust: setup
+test-plan:
+	@echo "test: 1. Python packages in $(VENV), and of the system as root if missing: $(foreach t,$(TEST_TOOLS),$(lastword $(subst :, ,$(t))))"; \
+	echo "test: 2. a wheel and all of Rust's tests are compiled, and run; 3. pytest. On two cores 10 min each; make quick is what changed"
+
+test-rust: dev
 	cargo test --workspace --locked --quiet
 
-quick: dev ## the tests of what has changed since the last commit (SINCE=)
+# After `make develop` the working tree is tested as it is.
+quick: $(if $(wildcard $(VENV)/.develop),develop,$(VENV)/.tested) $(VENV)/.dev ## the tests of what has changed since the last commit (SINCE=)
 	"$(BIN)/python" tools/quick.py --since $(SINCE)
 
 test-python: dev test-tools
@@ -210,20 +234,24 @@ crosscheck: setup ## the same congestion controls in ns-3 and here; rewrites doc
 	"$(BIN)/python" benches/crosscheck.py
 	[ ! -d runs/studies/fidelity/quick/store ] || "$(BIN)/python" benches/crosscheck.py --fidelity runs/studies/fidelity/quick
 
-# Clippy shares the tests' profile: build scripts and macros are compiled once for both.
-lint: dev ## formatting, clippy, ruff, mypy
+lint: style clippy ## formatting, ruff, mypy, clippy
+
+# Seconds, and nothing is compiled.
+style: $(VENV)/.dev
 	cargo fmt --all --check
 	for s in common quinn quiche; do cargo fmt --manifest-path stacks/$$s/Cargo.toml --check; done
-	cargo clippy --workspace --all-targets --locked --quiet $(PROFILE) -- -D warnings
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
 	"$(BIN)/python" -m mypy.stubtest gargalo._core --concise --allowlist tools/stub-allowed.txt
 
+clippy: $(VENV)/.deps
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+
 docs: dev reference ## the documentation as a site in site/
 	NO_MKDOCS_2_WARNING=1 "$(BIN)/mkdocs" build --strict --quiet
 
-reference: setup ## regenerates what is derived from the scenario model, results tables, commands and docstrings
+reference: $(VENV)/.tested ## regenerates what is derived from the scenario model, results tables, commands and docstrings
 	"$(BIN)/python" -m gargalo._generate
 
 # ONLY=name redraws one algorithm.
