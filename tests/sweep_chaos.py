@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 SEED = int(os.environ.get("GARGALO_CHAOS_SEED", "1"))
 ROUNDS = int(os.environ.get("GARGALO_CHAOS_ROUNDS", "0"))
-PROCESSES_ROUNDS, DASK_ROUNDS = 16, 6
+PROCESSES_ROUNDS, DASK_ROUNDS = 11, 6
 FIRST, MORE = 8, 5
 """Repeats of each of the two cells in the first round, and more in each round after it."""
 HANG_S = 120

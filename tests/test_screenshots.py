@@ -49,6 +49,10 @@ def test_what_is_too_wide_or_different_is_noticed():
     assert not screenshots.same(["a b"], ["a c"])
 
 
+# The site is built once, by one worker.
+of_site = pytest.mark.xdist_group("site")
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The documentation as a site."""
@@ -70,6 +74,7 @@ def chromium() -> Iterator[Chrome]:
     driver.quit()
 
 
+@of_site
 @needs_browser
 def test_no_page_of_the_documentation_is_wider_than_a_screen(site, chromium):
     pages = sorted(p for p in site.rglob("*.html") if p.name != "404.html")
@@ -95,6 +100,7 @@ MATRIX = """return (table => {
              titles: cells.every(e => e.title === e.className) }; })(document.querySelector('.matrix table'))"""
 
 
+@of_site
 @needs_browser
 def test_the_matrix_of_scorecards_fits_a_screen_and_scrolls_within_itself_on_a_phone(
     site, chromium

@@ -96,7 +96,8 @@ class Stranger:
         pip = [str(self.python), "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
         pip += ["--disable-pip-version-check", "--find-links", str(self.wheels)]
         if self.libraries is not None:
-            pip += ["--no-index", "--find-links", str(self.libraries)]
+            # What is imported is compiled then.
+            pip += ["--no-compile", "--no-index", "--find-links", str(self.libraries)]
         self.do([*pip, what])
 
     def read(self, name: str) -> str:
