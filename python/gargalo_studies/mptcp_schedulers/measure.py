@@ -61,7 +61,8 @@ def shares(run: Run, flow: int) -> dict[str, float | None]:
     duplicates: dict[str, float] = {}
     for s in run.subflows.filter(pl.col("flow") == flow).iter_rows(named=True):
         by_path[s["link"]] = by_path.get(s["link"], 0.0) + float(s["delivered_bytes"])
-        duplicates[s["link"]] = duplicates.get(s["link"], 0.0) + float(s["duplicate_acks"])
+        if s["duplicate_acks"] is not None:
+            duplicates[s["link"]] = duplicates.get(s["link"], 0.0) + float(s["duplicate_acks"])
     total = sum(by_path.values())
     # Where paths are shared, the link of the host itself has the same number.
     found: dict[str, float | None] = {
