@@ -102,18 +102,25 @@ impl<V: Version> BoundedBbr<V> {
 
     /// SetCwnd: after an acknowledgement, by packet conservation or by the gain, then within the bounds of the model.
     pub(crate) fn set_cwnd(&mut self, ack: &Acked) {
-        let lost = std::mem::take(&mut self.newly_lost);
-        if self.recovery == Recovery::Fast && self.version.conserves_packets() {
-            self.cwnd = self.conservation.modulate(self.cwnd, ack, lost, self.mss);
+        let lost = std::mem::take(&mut self.repair.newly_lost);
+        if self.repair.phase == Recovery::Fast && self.version.conserves_packets() {
+            self.cwnd = self
+                .repair
+                .conservation
+                .modulate(self.cwnd, ack, lost, self.mss);
         }
-        if !self.conservation.is_active() {
+        if !self.repair.conservation.is_active() {
             self.approach_target(ack);
         }
         self.bound_cwnd();
     }
 
     fn approach_target(&mut self, ack: &Acked) {
-        let extra = self.extra_acked.get().mul_f64(self.params.extra_acked_gain);
+        let extra = self
+            .aggregation
+            .extra_acked
+            .get()
+            .mul_f64(self.params.extra_acked_gain);
         let most = self.quantized(self.bdp(self.bw, self.cwnd_gain()) + extra);
         if self.full_bw.is_reached() {
             self.cwnd = (self.cwnd + ack.bytes).min(most);
@@ -140,16 +147,16 @@ impl<V: Version> BoundedBbr<V> {
     // --- the last good window (draft §5.6.4.4) ---
 
     pub(crate) fn save_cwnd(&mut self) {
-        let unmodulated = self.recovery == Recovery::None && self.state != State::ProbeRtt;
-        self.prior_cwnd = if unmodulated {
+        let unmodulated = self.repair.phase == Recovery::None && self.state != State::ProbeRtt;
+        self.repair.prior_cwnd = if unmodulated {
             self.cwnd
         } else {
-            self.prior_cwnd.max(self.cwnd)
+            self.repair.prior_cwnd.max(self.cwnd)
         };
     }
 
     pub(crate) fn restore_cwnd(&mut self) {
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.cwnd = self.cwnd.max(self.repair.prior_cwnd);
         self.bound_cwnd();
     }
 }

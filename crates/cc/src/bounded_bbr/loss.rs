@@ -70,10 +70,10 @@ impl<V: Version> BoundedBbr<V> {
     pub(crate) fn handle_lost_segment(&mut self, l: &Lost) {
         self.save_before_loss();
         self.lost += l.bytes;
-        self.newly_lost += l.bytes;
+        self.repair.newly_lost += l.bytes;
         self.latest.note_loss(self.delivered);
         if l.new_burst {
-            self.loss_events = self.loss_events.saturating_add(1);
+            self.repair.loss_events = self.repair.loss_events.saturating_add(1);
         }
         if !self.probe.is_sample {
             return;
@@ -101,9 +101,9 @@ impl<V: Version> BoundedBbr<V> {
         if !self.latest.is_round_start() {
             return;
         }
-        let events = std::mem::take(&mut self.loss_events);
+        let events = std::mem::take(&mut self.repair.loss_events);
         if self.state == State::Startup
-            && self.recovery == Recovery::Fast
+            && self.repair.phase == Recovery::Fast
             && events >= self.params.full_loss_count
             && self.is_too_high(rs.lost, rs.tx_in_flight)
         {
@@ -211,8 +211,8 @@ impl<V: Version> BoundedBbr<V> {
         if !self.undo.open {
             return;
         }
-        self.recovery = Recovery::None;
-        self.conservation.end();
+        self.repair.phase = Recovery::None;
+        self.repair.conservation.end();
         self.latest.loss = false;
         self.full_bw.reset(Rate::ZERO);
         self.short_term = self.short_term.looser(self.undo.short_term);

@@ -112,10 +112,42 @@ impl CwndLimited {
     }
 }
 
+/// The model of aggregated acknowledgements (draft §5.5.9).
+#[derive(Clone, Debug)]
+pub(crate) struct Aggregation {
+    excess: Excess,
+    pub(crate) extra_acked: WindowedMax<Bytes>,
+}
+
+/// Loss recovery.
+#[derive(Clone, Debug)]
+struct Repair {
+    /// The state of the transport.
+    phase: Recovery,
+    conservation: Conservation,
+    /// The last good cwnd.
+    prior_cwnd: Bytes,
+    /// Losses in the present round.
+    loss_events: u32,
+    /// Bytes lost since the last acknowledgement.
+    newly_lost: Bytes,
+}
+
+impl Default for Repair {
+    fn default() -> Self {
+        Self {
+            phase: Recovery::None,
+            conservation: Conservation::default(),
+            prior_cwnd: Bytes::ZERO,
+            loss_events: 0,
+            newly_lost: Bytes::ZERO,
+        }
+    }
+}
+
 /// BBR, with what version `V` does in its own way.
 ///
-/// It has more than 25 fields on purpose: they are the variables of the draft, most of them types of their own, under
-/// its names.
+/// The variables have the names of the draft.
 #[derive(Clone, Debug)]
 pub struct BoundedBbr<V> {
     pub(crate) params: BoundedParams,
@@ -133,8 +165,7 @@ pub struct BoundedBbr<V> {
     pub(crate) min_rtt: MinRtt,
     pub(crate) round: Round,
     pub(crate) full_bw: FullBw,
-    excess: Excess,
-    pub(crate) extra_acked: WindowedMax<Bytes>,
+    pub(crate) aggregation: Aggregation,
     pub(crate) latest: Latest,
     pub(crate) short_term: ShortTerm,
     pub(crate) long_term: LongTerm,
@@ -143,16 +174,12 @@ pub struct BoundedBbr<V> {
     pub(crate) probe: Probe,
     pub(crate) probe_rtt: ProbeRtt,
     drain_start_round: u64,
-    loss_events: u32,
-    /// Loss recovery: the state of the transport, packet conservation, what an undo restores, and the last good cwnd.
-    recovery: Recovery,
-    conservation: Conservation,
+    repair: Repair,
+    /// What an undo restores.
     pub(crate) undo: Undo,
-    prior_cwnd: Bytes,
-    /// Totals, and bytes lost since the last acknowledgement.
+    /// Bytes delivered and lost so far.
     delivered: Bytes,
     lost: Bytes,
-    newly_lost: Bytes,
     limited: CwndLimited,
     pub(crate) idle_restart: bool,
 }
@@ -177,8 +204,10 @@ impl<V: Version> BoundedBbr<V> {
             min_rtt: MinRtt::new(interval, window, init.now),
             round: Round::default(),
             full_bw: FullBw::new(params.full_pipe_growth, params.full_pipe_rounds),
-            excess: Excess::new(init.now),
-            extra_acked: Windowed::new(1, 0, Bytes::ZERO),
+            aggregation: Aggregation {
+                excess: Excess::new(init.now),
+                extra_acked: Windowed::new(1, 0, Bytes::ZERO),
+            },
             latest: Latest::default(),
             short_term: ShortTerm::NONE,
             long_term: LongTerm::NONE,
@@ -186,14 +215,10 @@ impl<V: Version> BoundedBbr<V> {
             probe: Probe::new(init.now, init.rng),
             probe_rtt: ProbeRtt::default(),
             drain_start_round: 0,
-            loss_events: 0,
-            recovery: Recovery::None,
-            conservation: Conservation::default(),
+            repair: Repair::default(),
             undo: Undo::default(),
-            prior_cwnd: Bytes::ZERO,
             delivered: Bytes::ZERO,
             lost: Bytes::ZERO,
-            newly_lost: Bytes::ZERO,
             limited: CwndLimited::default(),
             idle_restart: false,
         };
@@ -244,14 +269,18 @@ impl<V: Version> BoundedBbr<V> {
 
     /// UpdateACKAggregation: the maximum of what was acknowledged in excess of the bandwidth, at most cwnd.
     fn update_aggregation(&mut self, ack: &Acked) {
-        let extra = self.excess.on_ack(ack.now, ack.bytes, self.bw, Bytes::MAX);
+        let extra = self
+            .aggregation
+            .excess
+            .on_ack(ack.now, ack.bytes, self.bw, Bytes::MAX);
         let window = if self.full_bw.is_reached() {
             self.params.extra_acked_window
         } else {
             self.version.startup_aggregation(&self.params)
         };
-        self.extra_acked.set_window(window);
-        self.extra_acked
+        self.aggregation.extra_acked.set_window(window);
+        self.aggregation
+            .extra_acked
             .update(self.round.count(), extra.min(self.cwnd));
     }
 
@@ -287,7 +316,7 @@ impl<V: Version> Controller for BoundedBbr<V> {
             return;
         }
         self.idle_restart = true;
-        self.excess.restart(sent.now);
+        self.aggregation.excess.restart(sent.now);
         if self.state.is_probe_bw() {
             self.set_pacing_rate(1.0, path.srtt);
         } else if self.state == State::ProbeRtt && self.probe_rtt.has_waited(sent.now) {
@@ -315,7 +344,7 @@ impl<V: Version> Controller for BoundedBbr<V> {
             self.latest.advance(rs.rate, rs.delivered);
         }
         if self.latest.is_round_start() {
-            self.conservation.end_round();
+            self.repair.conservation.end_round();
         }
         self.bound_bw();
         self.set_pacing_rate(self.pacing_gain(), path.srtt);
@@ -333,15 +362,15 @@ impl<V: Version> Controller for BoundedBbr<V> {
             Cause::Loss => {
                 self.begin_episode();
                 self.latest.note_loss(self.delivered);
-                self.recovery = Recovery::Fast;
+                self.repair.phase = Recovery::Fast;
                 if self.version.conserves_packets() {
-                    self.conservation.enter();
+                    self.repair.conservation.enter();
                 }
             }
             Cause::Timeout { .. } => {
                 self.begin_episode();
-                self.recovery = Recovery::Timeout;
-                self.conservation.end();
+                self.repair.phase = Recovery::Timeout;
+                self.repair.conservation.end();
                 // One segment may be sent (draft §5.6.4.4).
                 self.cwnd = (path.in_flight + self.mss).min(self.cwnd).max(self.mss);
             }
@@ -355,9 +384,9 @@ impl<V: Version> Controller for BoundedBbr<V> {
     }
 
     fn on_recovered(&mut self, _now: Instant, _path: &Path<'_>) {
-        if self.recovery != Recovery::None {
-            self.recovery = Recovery::None;
-            self.conservation.end();
+        if self.repair.phase != Recovery::None {
+            self.repair.phase = Recovery::None;
+            self.repair.conservation.end();
             self.restore_cwnd();
         }
         self.undo.end();
@@ -424,7 +453,10 @@ impl<V: Version> Controller for BoundedBbr<V> {
         out.push(("min_rtt_s", min_rtt));
         out.push(("pacing_gain", self.pacing_gain()));
         out.push(("cwnd_gain", self.cwnd_gain()));
-        out.push(("extra_acked_bytes", self.extra_acked.get().as_f64()));
+        out.push((
+            "extra_acked_bytes",
+            self.aggregation.extra_acked.get().as_f64(),
+        ));
         out.push(("inflight_longterm_bytes", bytes(self.long_term.inflight)));
         out.push(("inflight_shortterm_bytes", bytes(self.short_term.inflight)));
         let shortterm = match self.short_term.bw {

@@ -23,14 +23,18 @@ impl Endpoint {
         let now = self.time.to_std(self.now);
         // Datagrams in flight to the old address of a migrated client are still delivered, but must not cause a
         // migration back.
-        let own = if self.multipath { local } else { self.local };
+        let own = if self.options.multipath {
+            local
+        } else {
+            self.local
+        };
         let path = FourTuple::new(remote, Some(own.ip()));
         let ecn = EcnCodepoint::from_bits(ecn as u8);
         self.scratch.clear();
         let event = self.noq.handle(now, path, ecn, payload, &mut self.scratch);
         match event {
             // RFC 9000 §10.2.2: later datagrams are ignored; noq might fail on them.
-            Some(DatagramEvent::ConnectionEvent(..)) if self.draining => {}
+            Some(DatagramEvent::ConnectionEvent(..)) if self.closing.draining => {}
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some((own, connection)) = &mut self.connection
                     && *own == handle
@@ -44,7 +48,7 @@ impl Endpoint {
                     return;
                 }
                 self.scratch.clear();
-                if self.retries && !incoming.remote_address_validated() {
+                if self.options.retries && !incoming.remote_address_validated() {
                     self.scratch.clear();
                     // An address that is not validated may be answered with a Retry: noq refuses no other.
                     if let Ok(transmit) = self.noq.retry(incoming, &mut self.scratch) {
@@ -82,7 +86,7 @@ impl Endpoint {
             return;
         };
         while let Some(event) = connection.poll_endpoint_events() {
-            self.draining |= event.is_draining();
+            self.closing.draining |= event.is_draining();
             if let Some(event) = self.noq.handle_event(handle, event) {
                 connection.handle_event(event);
             }
@@ -98,7 +102,9 @@ impl Endpoint {
         match event {
             noq_proto::Event::Connected => self.on_handshake(connection),
             noq_proto::Event::HandshakeConfirmed => {
-                self.report.notice("handshake", || "confirmed".to_owned());
+                self.observers
+                    .report
+                    .notice("handshake", || "confirmed".to_owned());
                 self.trace_state("handshake_confirmed");
             }
             noq_proto::Event::ConnectionLost { reason } => self.on_lost(reason),
@@ -115,7 +121,7 @@ impl Endpoint {
         };
         let rejected = self.early && !accepted;
         if rejected {
-            self.meter.start_again();
+            self.observers.meter.start_again();
         }
         self.streams.end_early(connection, rejected);
         if self.state == State::Opening {
@@ -126,11 +132,15 @@ impl Endpoint {
         self.path_opened(connection, PathId::ZERO);
         let zero_rtt = self.early.then_some(accepted);
         self.events.push_back(Event::HandshakeComplete { zero_rtt });
-        self.report.notice("handshake", || "complete".to_owned());
+        self.observers
+            .report
+            .notice("handshake", || "complete".to_owned());
         self.trace_state("handshake_complete");
         if let Some(accepted) = zero_rtt {
             let outcome = if accepted { "accepted" } else { "rejected" };
-            self.report.notice("zero-rtt", || outcome.to_owned());
+            self.observers
+                .report
+                .notice("zero-rtt", || outcome.to_owned());
         }
     }
 
@@ -152,7 +162,7 @@ impl Endpoint {
     }
 
     pub(super) fn trace_state(&self, state: &str) {
-        if let Some(trace) = &self.trace {
+        if let Some(trace) = &self.observers.trace {
             trace.state(state);
         }
     }
@@ -162,14 +172,14 @@ impl Endpoint {
             return;
         }
         self.state = State::Over;
-        if let Some(trace) = &self.trace {
+        if let Some(trace) = &self.observers.trace {
             let failure = match &event {
                 Event::Failed(why) => Some(why.as_str()),
                 _ => None,
             };
             trace.closed(locally, failure);
         }
-        self.report.notice("close", || match &event {
+        self.observers.report.notice("close", || match &event {
             Event::Failed(why) => why.clone(),
             _ => String::new(),
         });

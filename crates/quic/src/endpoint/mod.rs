@@ -25,6 +25,7 @@ use crate::realm::Timeline;
 use crate::tls::{Clock, SERVER_NAME, Secrets, random};
 use crate::types::{Chunk, Datagram, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId};
 use crate::{Config, Congestion, Error, Realm, Stack};
+use paths::Paths;
 use probes::Probes;
 use setup::Parts;
 use streams::Streams;
@@ -34,9 +35,6 @@ use streams::Streams;
 const MOST_CLOSING_DATAGRAMS: u32 = 16;
 
 /// One end of a connection.
-///
-/// It has more than 25 fields on purpose: they are noq's two halves and the state beside them (streams, paths, reports,
-/// clock), which the files of this module share.
 pub struct Endpoint {
     side: Side,
     noq: noq_proto::Endpoint,
@@ -46,23 +44,14 @@ pub struct Endpoint {
     /// Time of the latest call.
     now: Instant,
     local: SocketAddr,
-    ecn: bool,
-    multipath: bool,
-    /// As a server: validates addresses with a Retry.
-    retries: bool,
+    options: Options,
     tls_rng: Pcg64,
     clock: Arc<Clock>,
-    report: Arc<Report>,
-    meter: Arc<Meter>,
-    secrets: Option<Arc<Secrets>>,
-    trace: Option<Arc<Trace>>,
+    observers: Observers,
     streams: Streams,
     probes: Probes,
     state: State,
-    /// The peer has closed.
-    draining: bool,
-    /// Remaining datagrams of [`MOST_CLOSING_DATAGRAMS`].
-    closing_datagrams: u32,
+    closing: Closing,
     /// Early data is or was possible.
     early: bool,
     events: VecDeque<Event>,
@@ -72,10 +61,36 @@ pub struct Endpoint {
     ce_marks: u64,
     sent_datagrams: u64,
     sent_datagram_bytes: u64,
-    /// Paths that can or could carry data; of multipath connections only.
-    paths: Vec<paths::Known>,
-    /// Paths to open as soon as the peer has issued identifiers for them.
-    wanted_paths: Vec<FourTuple>,
+    paths: Paths,
+}
+
+/// The options of the scenario that are used after the connection was made.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    /// Sends ECN-capable packets (RFC 9000 §13.4).
+    ecn: bool,
+    multipath: bool,
+    /// As a server: validates addresses with a Retry (RFC 9000 §8.1.2).
+    retries: bool,
+}
+
+/// What noq's parts report to: congestion controls, frames, TLS and qlog.
+struct Observers {
+    report: Arc<Report>,
+    meter: Arc<Meter>,
+    /// `None`: TLS secrets are not collected.
+    secrets: Option<Arc<Secrets>>,
+    /// `None`: no qlog is written.
+    trace: Option<Arc<Trace>>,
+}
+
+/// The end of the connection.
+#[derive(Clone, Copy, Debug)]
+struct Closing {
+    /// The peer has closed.
+    draining: bool,
+    /// Remaining datagrams of [`MOST_CLOSING_DATAGRAMS`].
+    datagrams: u32,
 }
 
 /// The state of the connection.
@@ -148,26 +163,31 @@ impl Endpoint {
             time: realm.time(),
             now,
             local,
-            ecn: config.ecn,
-            multipath: config.paths() > 1,
-            retries: config.retry,
+            options: Options {
+                ecn: config.ecn,
+                multipath: config.paths() > 1,
+                retries: config.retry,
+            },
             tls_rng: parts.tls_rng,
             clock: parts.clock,
-            report: parts.report,
-            meter: parts.meter.clone(),
-            secrets: parts.secrets,
-            trace: parts.trace,
+            observers: Observers {
+                report: parts.report,
+                meter: parts.meter.clone(),
+                secrets: parts.secrets,
+                trace: parts.trace,
+            },
             streams: Streams::new(config.connection_window, parts.meter),
             probes: Probes::new(now),
             state: State::Opening,
-            draining: false,
-            closing_datagrams: MOST_CLOSING_DATAGRAMS,
+            closing: Closing {
+                draining: false,
+                datagrams: MOST_CLOSING_DATAGRAMS,
+            },
             early: false,
             events: VecDeque::new(),
             answers: VecDeque::new(),
             scratch: Vec::new(),
-            paths: Vec::new(),
-            wanted_paths: Vec::new(),
+            paths: Paths::default(),
             ce_marks: 0,
             sent_datagrams: 0,
             sent_datagram_bytes: 0,
@@ -193,7 +213,9 @@ impl Endpoint {
             self.streams.begin_early();
         }
         self.events.push_back(Event::Connected { early: true });
-        self.report.notice("zero-rtt", || "keys".to_owned());
+        self.observers
+            .report
+            .notice("zero-rtt", || "keys".to_owned());
     }
 
     /// Calls noq with clock and random source set.
@@ -201,7 +223,7 @@ impl Endpoint {
     fn run(&mut self, now: Instant, work: impl FnOnce(&mut Self)) {
         self.now = self.now.max(now);
         self.clock.set(self.now);
-        self.closing_datagrams = MOST_CLOSING_DATAGRAMS;
+        self.closing.datagrams = MOST_CLOSING_DATAGRAMS;
         // TLS draws random numbers until the handshake is complete.
         let mut rng = self.tls_rng.clone();
         random::with(&mut rng, || {
@@ -214,16 +236,16 @@ impl Endpoint {
     fn transmit(&mut self) -> Option<Datagram> {
         let (_, connection) = self.connection.as_mut()?;
         if self.state == State::Over {
-            self.closing_datagrams = self.closing_datagrams.checked_sub(1)?;
+            self.closing.datagrams = self.closing.datagrams.checked_sub(1)?;
         }
         self.scratch.clear();
         let at = self.time.to_std(self.now);
         let transmit = connection.poll_transmit(at, NonZeroUsize::MIN, &mut self.scratch);
         self.probes
-            .after_transmit(self.now, connection, &self.report);
+            .after_transmit(self.now, connection, &self.observers.report);
         let transmit = transmit?;
         let ecn = match transmit.ecn {
-            Some(mark) if self.ecn => Ecn::from_bits(mark as u8),
+            Some(mark) if self.options.ecn => Ecn::from_bits(mark as u8),
             _ => Ecn::NotEct,
         };
         let ip = transmit.src_ip.unwrap_or(self.local.ip());
@@ -237,12 +259,12 @@ impl Endpoint {
 
     /// Ends the connection after an error that noq does not know of.
     fn check(&mut self) {
-        if let Some(trace) = &self.trace
+        if let Some(trace) = &self.observers.trace
             && let Some(why) = trace.take_failure()
         {
-            self.report.notice("qlog", || why);
+            self.observers.report.notice("qlog", || why);
         }
-        let failure = self.report.take_failure().or_else(|| {
+        let failure = self.observers.report.take_failure().or_else(|| {
             let reset = std::mem::take(&mut self.streams.reset);
             reset.then(|| "the peer has reset a stream".to_owned())
         });
@@ -284,7 +306,7 @@ impl Stack for Endpoint {
         self.ce_marks += u64::from(ecn == Ecn::Ce);
         self.run(now, |s| {
             s.receive(payload, ecn, local, remote);
-            if !s.wanted_paths.is_empty() {
+            if !s.paths.wanted.is_empty() {
                 s.open_wanted_paths();
             }
         });
@@ -294,7 +316,8 @@ impl Stack for Endpoint {
         self.run(now, |s| {
             let at = s.time.to_std(s.now);
             if let Some((_, connection)) = &mut s.connection {
-                s.probes.before_timeout(s.now, connection, &s.report);
+                s.probes
+                    .before_timeout(s.now, connection, &s.observers.report);
                 connection.handle_timeout(at);
             }
         });
@@ -376,15 +399,15 @@ impl Stack for Endpoint {
             .connection
             .as_mut()
             .map_or(0, |(_, connection)| connection.stats().lost_packets);
-        let data = self.meter.total();
+        let data = self.observers.meter.total();
         Stats {
             sender: SenderCounters {
-                sent_packets: self.report.sent_packets().into(),
+                sent_packets: self.observers.report.sent_packets().into(),
                 sent_bytes: data.bytes.into(),
                 retransmitted_packets: data.repeating_packets.into(),
                 lost_packets: lost.into(),
                 timeouts: self.probes.timeouts().into(),
-                spurious_losses: self.report.spurious().into(),
+                spurious_losses: self.observers.report.spurious().into(),
                 ..SenderCounters::UNKNOWN
             },
             ce_marks: self.ce_marks,
@@ -394,23 +417,23 @@ impl Stack for Endpoint {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        self.report.first_path().snapshot()
+        self.observers.report.first_path().snapshot()
     }
 
     fn take_rtt_sample(&mut self) -> Option<Duration> {
-        self.report.first_path().take_rtt_sample()
+        self.observers.report.first_path().take_rtt_sample()
     }
 
     fn poll_notice(&mut self) -> Option<Notice> {
-        self.report.poll_notice()
+        self.observers.report.poll_notice()
     }
 
     fn record_notices(&mut self) {
-        self.report.record_notices();
+        self.observers.report.record_notices();
     }
 
     fn poll_secret(&mut self) -> Option<String> {
-        self.secrets.as_ref()?.pop()
+        self.observers.secrets.as_ref()?.pop()
     }
 
     fn migrate(&mut self, now: Instant, local: SocketAddr) {
@@ -425,12 +448,14 @@ impl Stack for Endpoint {
                 connection.handle_network_change(None, at);
             }
         });
-        self.report.notice("path", || format!("moved to {local}"));
+        self.observers
+            .report
+            .notice("path", || format!("moved to {local}"));
     }
 
     fn open_path(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) {
         let path = FourTuple::new(remote, Some(local));
-        self.wanted_paths.push(path);
+        self.paths.wanted.push(path);
         self.run(now, Self::open_wanted_paths);
     }
 
@@ -440,7 +465,7 @@ impl Stack for Endpoint {
 
     fn take_path_rtt_samples(&mut self) -> Vec<(u32, Duration)> {
         let of = |k: &paths::Known| Some((k.number, k.report.take_rtt_sample()?));
-        self.paths.iter().filter_map(of).collect()
+        self.paths.known.iter().filter_map(of).collect()
     }
 }
 

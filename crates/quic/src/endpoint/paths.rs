@@ -1,4 +1,4 @@
-//! Multipath.
+//! The paths of a multipath connection (draft-ietf-quic-multipath).
 
 use std::sync::Arc;
 
@@ -23,6 +23,15 @@ pub(super) struct Known {
     pub(super) report: Arc<PathReport>,
 }
 
+/// The paths of a multipath connection.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    /// Paths that can or could carry data.
+    pub(super) known: Vec<Known>,
+    /// Paths to open as soon as the peer has issued identifiers for them.
+    pub(super) wanted: Vec<FourTuple>,
+}
+
 impl Endpoint {
     /// Opens the paths that were waiting for connection identifiers of the peer.
     pub(super) fn open_wanted_paths(&mut self) {
@@ -30,8 +39,8 @@ impl Endpoint {
         let Some((_, connection)) = &mut self.connection else {
             return;
         };
-        let report = &self.report;
-        self.wanted_paths.retain(|path| {
+        let report = &self.observers.report;
+        self.paths.wanted.retain(|path| {
             let outcome = connection.open_path(*path, PathStatus::Available, at);
             if matches!(outcome, Err(PathError::RemoteCidsExhausted)) {
                 return true;
@@ -47,26 +56,26 @@ impl Endpoint {
 
     /// A path can carry data from now on.
     pub(super) fn path_opened(&mut self, connection: &Connection, id: PathId) {
-        if !self.multipath || self.known(id).is_some() {
+        if !self.options.multipath || self.known(id).is_some() {
             return;
         }
         let controller = connection.congestion_state(id);
         let (Some(controller), Ok(addresses)) = (controller, connection.network_path(id)) else {
             return;
         };
-        self.paths.push(Known {
+        self.paths.known.push(Known {
             id,
             number: number(id),
             addresses,
             opened: self.now,
             closed: None,
             lost: None,
-            report: self.report.path_of(controller),
+            report: self.observers.report.path_of(controller),
         });
     }
 
     fn known(&mut self, id: PathId) -> Option<&mut Known> {
-        self.paths.iter_mut().find(|k| k.id == id)
+        self.paths.known.iter_mut().find(|k| k.id == id)
     }
 
     /// Every path that can or could carry data, in the order of opening; empty without multipath.
@@ -74,7 +83,7 @@ impl Endpoint {
         let Some((_, connection)) = &mut self.connection else {
             return Vec::new();
         };
-        let (meter, probes, own) = (&self.meter, &self.probes, self.local.ip());
+        let (meter, probes, own) = (&self.observers.meter, &self.probes, self.local.ip());
         let snapshot = |k: &Known| {
             let data = meter.on_path(k.id);
             let lost = connection.path_stats(k.id).map(|s| s.lost_packets);
@@ -96,14 +105,16 @@ impl Endpoint {
                 sender: k.report.snapshot(),
             }
         };
-        self.paths.iter().map(snapshot).collect()
+        self.paths.known.iter().map(snapshot).collect()
     }
 
     pub(super) fn on_path(&mut self, connection: &Connection, event: &PathEvent) {
         match event {
             PathEvent::Established { id, .. } => {
                 self.path_opened(connection, *id);
-                self.report.notice("path", || format!("{id} established"));
+                self.observers
+                    .report
+                    .notice("path", || format!("{id} established"));
             }
             PathEvent::Discarded { id, path_stats, .. } => {
                 if let Some(known) = self.known(*id) {
@@ -115,7 +126,8 @@ impl Endpoint {
                 if let Some(known) = self.known(*id) {
                     known.closed = Some(now);
                 }
-                self.report
+                self.observers
+                    .report
                     .notice("path", || format!("{id} abandoned: {reason:?}"));
             }
             _ => {}

@@ -1,6 +1,6 @@
 //! The configuration of a TCP endpoint.
 //!
-//! [`Config`] has more than 25 fields on purpose: each is a key of the table `tcp` in scenarios, which is flat.
+//! Each field of [`Config`] is a key of the table `tcp` in scenarios, which is flat.
 
 use gargalo_settings::support::Map;
 use gargalo_settings::{

@@ -138,12 +138,12 @@ fn startup_remembers_aggregation_for_ten_rounds() {
     let mut net = bbr2();
     net.run_until(0.1);
     let round = net.cc.round.count();
-    net.cc.extra_acked.update(round, MSS * 500);
+    net.cc.aggregation.extra_acked.update(round, MSS * 500);
     while net.cc.round.count() < round + 2 {
         net.step();
     }
     assert_eq!(net.cc.phase(), "startup");
-    assert_eq!(net.cc.extra_acked.get(), MSS * 500, "§4.5.5");
+    assert_eq!(net.cc.aggregation.extra_acked.get(), MSS * 500, "§4.5.5");
 }
 
 // --- PROBE_BW (§4.3.3) ---
