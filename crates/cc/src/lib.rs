@@ -59,7 +59,7 @@ use gargalo_units::{Bytes, Rate};
 ///   not grow then.
 /// - `cwnd()` never returns less than one segment.
 pub trait Controller: Debug + Send + Sync {
-    /// A packet was sent; [`Sent::idle`] tells of an idle period before it.
+    /// A packet was sent; [`Sent::idle`] reports an idle period before it.
     fn on_send(&mut self, _sent: &Sent, _path: &Path<'_>) {}
     /// Whether [`Controller::on_send`] is of use for every packet; `false`: only for those that end an idle period, and
     /// the transport may leave out the others. Never changes.

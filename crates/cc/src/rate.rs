@@ -71,7 +71,7 @@ impl RateSampler {
     }
 
     /// A segment of `bytes`, last sent in `state`, is newly acknowledged (§3.3,
-    /// `UpdateRateSample`); `retransmission` tells whether that last sending repeated data.
+    /// `UpdateRateSample`); `retransmission` says whether that transmission repeated data.
     #[inline]
     pub fn on_delivered(
         &mut self,

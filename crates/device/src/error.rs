@@ -12,7 +12,7 @@ pub enum Error {
     /// The system refused an operation.
     #[error("{what}: {}{}{remedy}", told(.reason), if remedy.is_empty() { "" } else { "; " })]
     System {
-        /// The operation.
+        /// The operation that was refused.
         what: String,
         /// What the system says.
         reason: io::Error,
@@ -22,7 +22,7 @@ pub enum Error {
     /// A file could not be written.
     #[error("cannot write {}: {}", path.display(), told(.reason))]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What the system says.
         reason: io::Error,

@@ -107,7 +107,7 @@ pub struct Ending {
     pub start: Instant,
     /// When it was stopped or the run ended, if it did not complete.
     pub end: Instant,
-    /// The time for which the application is asked for its result.
+    /// The time for which the result of the application is reported.
     pub now: Instant,
     /// What the sender's stack counted.
     pub counters: SenderCounters,

@@ -66,7 +66,7 @@ impl Progress {
     }
 }
 
-/// A callback that is told the progress of a run and may stop it.
+/// A callback that receives the progress of a run and may stop it.
 pub type Watch<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 
 /// What a run produced.

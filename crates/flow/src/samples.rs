@@ -301,7 +301,7 @@ impl LinkMarks {
 }
 
 impl LinkResult {
-    /// The totals of `link` until `now`; `window` is the covered part of the measured window, if one was asked for.
+    /// The totals of `link` until `now`; `window` is the covered part of the measured window, if one was requested.
     pub fn of<P: Copy>(
         name: &Arc<str>,
         direction: &'static str,

@@ -143,7 +143,7 @@ pub struct SocketOptions {
     /// plain TCP. `None`: plain TCP only.
     pub mptcp: Option<Arc<MptcpOptions>>,
     /// TCP Fast Open (RFC 7413), without Multipath TCP. A listener grants cookies and accepts data in the SYN of
-    /// those who show them. A connection asks for a cookie, or shows the one that the remote address granted
+    /// those who show them. A connection requests a cookie, or shows the one that the remote address granted
     /// before; then its SYN carries what is written before [`Host::poll_transmit`](crate::Host::poll_transmit).
     pub fast_open: bool,
     /// Differentiated services codepoint of the packets, 0 to 63 (RFC 2474).

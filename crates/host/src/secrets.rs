@@ -79,7 +79,7 @@ impl Secrets {
     }
 
     /// Offset of the timestamp clock (RFC 7323 §7.1). The same for successive connections of one tuple,
-    /// so that RFC 6191 can tell them apart.
+    /// so that RFC 6191 can distinguish them.
     pub(crate) fn timestamp_offset(&self, tuple: &Tuple) -> u32 {
         self.timestamp.hash(tuple) as u32
     }

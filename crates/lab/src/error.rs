@@ -33,7 +33,7 @@ pub enum Error {
         /// The names that the kernel has.
         offered: String,
     },
-    /// A scenario asks for something that is not possible here.
+    /// A scenario requests something that is not possible here.
     #[error("{0}")]
     Unsupported(String),
 }

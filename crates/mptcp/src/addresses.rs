@@ -19,7 +19,7 @@ impl Addresses {
         }
     }
 
-    /// A number to tell most addresses apart by one comparison.
+    /// A number that distinguishes most addresses by one comparison.
     #[inline]
     pub(crate) fn key(&self) -> u64 {
         let of = |a: &SocketAddr| match a {

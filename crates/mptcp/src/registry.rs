@@ -73,7 +73,7 @@ impl<T: Kind + ?Sized> Registered<T> {
     }
 }
 
-// Derived, these would ask the same of `T`.
+// Derived implementations would require the same traits of `T`.
 impl<T: Kind + ?Sized> Clone for Registered<T> {
     fn clone(&self) -> Self {
         Self {

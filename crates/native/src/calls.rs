@@ -384,7 +384,7 @@ mod system {
     /// From now on a crash during a call prints whose call it was; then happens what would have happened without.
     pub(super) fn tell_crashes() {
         for (i, (signal, _)) in CRASHES.iter().enumerate() {
-            // SAFETY: called once, before any crash that the handler could be told of; the structure is zeroed and then
+            // SAFETY: called once, before any crash that the handler could report; the structure is zeroed and then
             // filled as sigaction requires, and `BEFORE` has room for the old one.
             unsafe {
                 let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();

@@ -48,7 +48,7 @@ pub enum LoadError {
         /// Which header it was compiled with: "congestion" or "stack".
         header: &'static str,
     },
-    /// What it says of itself is not valid.
+    /// Its description of itself is not valid.
     #[error("{file}: {what}")]
     Invalid {
         /// The file's name.
@@ -150,7 +150,7 @@ impl<T: Clone> Read<T> {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// What `read` returned for this library when it was first asked for.
+    /// What `read` returned for this library at the first call.
     pub(crate) fn of(
         &self,
         library: &'static Library,

@@ -24,7 +24,7 @@ use crate::native::NativeCongestion;
 const CONGESTION: &str = "congestion";
 const SCHEDULER: &str = "scheduler";
 const PATH_MANAGER: &str = "path_manager";
-/// As above.
+/// The key of a scenario that takes the name of a QUIC stack.
 pub const STACK: &str = "stack";
 /// Names of stacks that would be loaded if a scenario named them.
 const INSTALLED: &str = "installed";
@@ -63,11 +63,11 @@ type Named<T> = BTreeMap<String, Arc<T>>;
 /// Factories for the flows that use Python classes.
 #[derive(Debug, Default)]
 pub struct Classes {
-    /// Congestion controls.
+    /// Congestion controls by name.
     pub controllers: Named<dyn ControllerFactory>,
-    /// Schedulers.
+    /// Schedulers of Multipath TCP by name.
     pub schedulers: Named<dyn Factory<dyn Scheduler>>,
-    /// Path managers.
+    /// Path managers of Multipath TCP by name.
     pub path_managers: Named<dyn Factory<dyn PathManager>>,
     /// Whether a congestion control is of a shared library.
     pub has_native: bool,

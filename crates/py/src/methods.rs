@@ -13,7 +13,7 @@ pub enum Whose {
     Base,
     /// That of `gargalo.WindowBased`, which needs no interpreter.
     Window,
-    /// Its own.
+    /// One that the class defines itself.
     Class,
 }
 

@@ -19,7 +19,7 @@ pub struct NativeCongestion {
 }
 
 impl NativeCongestion {
-    /// The algorithm.
+    /// The algorithm as the library declares it.
     pub const fn algorithm(&self) -> &'static Algorithm {
         self.algorithm
     }

@@ -302,7 +302,7 @@ fn apart(
     }
 }
 
-/// What was raised since it was asked last.
+/// The exception that was raised since the last call.
 fn taken(raised: &Mutex<Option<PyErr>>) -> Option<PyErr> {
     raised.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

@@ -49,7 +49,7 @@ impl PyNativeStack {
         self.inner.specifications().collect()
     }
 
-    /// What a scenario may ask of it, in words.
+    /// What a scenario may request of it, in words.
     #[getter]
     fn features(&self) -> Vec<&'static str> {
         let f = self.inner.features();
@@ -100,7 +100,7 @@ impl PyNativeStack {
 /// The implementations that the flows of a scenario name, of those that are registered.
 #[derive(Debug, Default)]
 pub struct Stacks {
-    /// By name.
+    /// The implementations by their names in the scenario.
     pub named: BTreeMap<String, Arc<dyn Implementation>>,
     /// One of them is a class in Python.
     pub in_python: bool,

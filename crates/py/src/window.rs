@@ -1,7 +1,7 @@
 //! The window that `gargalo.WindowBased` is made of: [`gargalo_cc::Window`] as a Python class to derive from.
 //!
 //! Slow start, growth, reductions, undo and restart after idle times are those of the built-in algorithms. A class in
-//! Python is asked only what it decides: how the window grows in congestion avoidance and how far it falls.
+//! Python is called only for what it decides: how the window grows in congestion avoidance and how far it falls.
 
 use gargalo_cc as cc;
 use gargalo_units::{Bytes, Instant};
@@ -22,7 +22,7 @@ pub struct Window {
     window: Option<cc::Window>,
     /// Whether the class defines `segments_per_round`.
     by_round: bool,
-    /// Segments that congestion avoidance adds in this round trip; `None`: to be asked.
+    /// Segments that congestion avoidance adds in this round trip; `None`: not known yet.
     segments: Option<f64>,
 }
 

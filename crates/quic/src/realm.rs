@@ -77,7 +77,7 @@ impl Realm {
         self.inner.templates.private_key.secret_der()
     }
 
-    /// The key with which the server at this address protects its tickets; the same until they are forgotten.
+    /// The key with which the server at this address protects its tickets; the same until sessions are discarded.
     pub fn ticket_key(&self, server: IpAddr) -> [u8; 64] {
         let foreign = &mut *lock(&self.inner.foreign);
         *foreign.ticket_keys.entry(server).or_insert_with(|| {

@@ -80,7 +80,7 @@ pub trait Implementation: Debug + Send + Sync {
     /// Its name in scenarios.
     fn name(&self) -> &str;
 
-    /// Checks that it can do what the options ask, at the client's or the server's end.
+    /// Checks that it can do what the options request, at the client's or the server's end.
     ///
     /// # Errors
     /// Names the first option that it cannot follow.
@@ -118,15 +118,15 @@ pub struct Features {
     pub initial_window: bool,
 }
 
-/// What a scenario's name of a congestion control is called in a stack that has these: as it is, or if the stack does
-/// not know it and it is an alias of one of this project's, by the name that it stands for.
+/// The stack's name, of those in `own`, for a congestion control that a scenario names: the same name, or if the stack does
+/// not know it and it is an alias of one of this project's, the name that it stands for.
 pub fn own_name<'a>(own: &'a [String], asked: &str) -> Option<&'a str> {
     let known = |name: &str| own.iter().find(|n| *n == name).map(String::as_str);
     known(asked).or_else(|| known(gargalo_cc::find(asked).ok()?.name))
 }
 
 impl Features {
-    /// Checks what a scenario asks of the stack of this name, with these congestion controls, at one end.
+    /// Checks what a scenario requests of the stack of this name, with these congestion controls, at one end.
     ///
     /// # Errors
     /// Names the first option that it cannot follow, and what can be done.

@@ -60,7 +60,7 @@ pub enum Event {
         /// Before the handshake is complete.
         early: bool,
     },
-    /// The handshake is complete; `zero_rtt` tells whether early data was accepted, if any was offered.
+    /// The handshake is complete; `zero_rtt` says whether early data was accepted, if any was offered.
     /// Rejected early data is sent again automatically.
     HandshakeComplete {
         /// `None`: no early data was offered.

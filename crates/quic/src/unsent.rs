@@ -1,4 +1,4 @@
-//! Stream data between the application and a foreign stack, which may take less than is written, and may forget early data
+//! Stream data between the application and a foreign stack, which may take less than is written, and may discard early data
 //! that the server rejects.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -120,7 +120,7 @@ impl Unsent {
         Ok(())
     }
 
-    /// The server has rejected early data and the stack has forgotten its streams: they are opened again, and all of
+    /// The server has rejected early data and the stack has discarded its streams: they are opened again, and all of
     /// their data waits.
     ///
     /// # Errors

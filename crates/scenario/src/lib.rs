@@ -125,7 +125,7 @@ pub fn parse_with(
 }
 
 /// Like [`parse_with`], for the world that will run it: features that it does not support are errors, too (see
-/// [`capabilities`]). For the lab this machine's kernel is asked whether it has the congestion controls of the hosts
+/// [`capabilities`]). For the lab this checks whether the machine's kernel has the congestion controls of the hosts
 /// with its stack.
 ///
 /// # Errors

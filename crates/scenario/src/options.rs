@@ -21,7 +21,7 @@ use crate::memory::TooMuch;
 use crate::resolved::{Flow, Scenario, Tcp};
 use crate::streams::Streams;
 
-/// A callback that is told the progress of a run and may stop it: results until then are kept, except while they are
+/// A callback that receives the progress of a run and may stop it: results until then are kept, except while they are
 /// being written.
 pub type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
 
@@ -69,7 +69,7 @@ pub enum RunError {
     /// Captures need a folder.
     #[error("{0} were asked for, but no output directory: add --output DIR")]
     NoOutput(&'static str),
-    /// The world does not support something that the scenario asks for.
+    /// The world does not support something that the scenario requests.
     #[error(transparent)]
     Lacking(#[from] Diagnostics),
     /// The lab failed.

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::setup::{Choices, Source, Told, run_source};
 
-/// How often the caller is asked whether to go on.
+/// How often the caller is asked whether to continue.
 const WATCH: Duration = Duration::from_millis(50);
 
-/// Runs scripts, at most `jobs` at a time: on the kernel they mostly wait. `done` is told the number of each script and
+/// Runs scripts, at most `jobs` at a time: on the kernel they mostly wait. `done` receives the number of each script and
 /// what became of it, in the order in which they end; while `watch` gives `false`, no other script is started.
 pub fn run_all(
     sources: &[Source],

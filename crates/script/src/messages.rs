@@ -19,8 +19,8 @@ const EPOLL_BITS: [(&str, i64); 9] = [
     ("0", 0),
 ];
 
-/// Flags of calls that write. With `MSG_ZEROCOPY` the same is sent; that a buffer is free again, which the socket tells
-/// in its queue of errors, no script can ask for.
+/// Flags of calls that write. With `MSG_ZEROCOPY` the same is sent; that a buffer is free again, which the socket reports
+/// in its error queue, cannot be read by a script.
 const WRITE_FLAGS: [&str; 6] = [
     "MSG_ZEROCOPY",
     "MSG_DONTWAIT",

@@ -635,7 +635,7 @@ impl Runner<'_> {
         value.map_err(|fault| Stop::Fault(fault.or_at(event.at)))
     }
 
-    /// The end: no call is left and, if that is asked for, the stack has sent nothing before the last event that no
+    /// The end: no call is left and, if that is required, the stack has sent nothing before the last event that no
     /// event expected.
     fn finish(&mut self, last: Option<&Event>) -> Step {
         let Some(last) = last else {

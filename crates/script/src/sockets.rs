@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::run::{Runner, Step, Stop, outcome_text};
 use crate::stack::{Handle, Op, Reply, Value, Watch};
 
-/// POLLERR, POLLHUP and POLLNVAL are reported without being asked for.
+/// POLLERR, POLLHUP and POLLNVAL are reported without a request.
 const ALWAYS: i64 = 0x8 | 0x10 | 0x20;
 
 /// POLLOUT: there is room to write.
@@ -269,7 +269,7 @@ impl Runner<'_> {
                     }
                     other => other.clone(),
                 };
-                // A call that waits for room goes on when poll(2) says so.
+                // A call that waits for room continues when poll(2) says so.
                 let again = std::mem::replace(&mut pending.tried, true);
                 if again
                     && matches!(op, Op::Write(_))

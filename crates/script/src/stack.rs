@@ -186,7 +186,7 @@ pub struct Watch {
     pub data: i64,
 }
 
-/// The value of a socket option, or what a call tells beside its result.
+/// The value of a socket option, or what a call returns beside its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A number, the value of most options.

@@ -114,7 +114,7 @@ pub struct Net {
     packets: Pool,
     /// All routes one after another, each ended by [`HOST`].
     hops: Vec<DirectionId>,
-    /// Where packets are captured, if asked for.
+    /// Where packets are captured, if requested.
     pub capture: Option<Capture>,
     transmitted: u64,
     /// Flow and generation of dropped datagrams, until the engine records them.

@@ -1,4 +1,4 @@
-//! Detects that virtual time has stopped: an unlimited flow whose round trip takes no time sends for ever at one
+//! Detects that virtual time has stopped: an unlimited flow whose round trip takes no time sends without end at one
 //! instant.
 //!
 //! What a receiver gets in order at one instant was sent within the window that it had offered before, unless data and

@@ -134,7 +134,7 @@ impl Talking<'_> {
             if room == 0 {
                 break; // every acknowledgement calls this again
             }
-            // One extra byte tells the transport that more data follows.
+            // One extra byte informs the transport that more data follows.
             let want = self.talk.wants(self.index);
             let want = want.min(room + 1).min(content::PIECE);
             let data = content::piece(Some(key), self.talk.positions(self.index).0, want);

@@ -86,7 +86,7 @@ pub struct World {
     pub(crate) quic: Option<gargalo_quic::Realm>,
     /// Names of interfaces by pair of hosts.
     pub(crate) names: BTreeMap<[NodeId; 2], gargalo_mptcp::Names>,
-    /// Events and packets at which the caller is asked next.
+    /// Events and packets at which the caller is called next.
     next_look: u64,
     pub(crate) standstill: Standstill,
     /// The caller has stopped the run.

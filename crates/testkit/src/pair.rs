@@ -8,14 +8,14 @@ use gargalo_wire::tcp::Segment;
 pub enum Side {
     /// Opened the connection.
     Client = 0,
-    /// Accepted it.
+    /// Accepted the connection.
     Server = 1,
 }
 
 /// A client and a server joined by two links.
 #[derive(Debug)]
 pub struct Pair {
-    /// Virtual time.
+    /// The present virtual time.
     pub now: Instant,
     /// Client and server.
     pub ends: [Endpoint; 2],

@@ -17,21 +17,21 @@ pub enum TransferError {
     /// A byte differs.
     #[error("{side:?} read a wrong byte at offset {offset}")]
     Wrong {
-        /// Who read.
+        /// The end that read.
         side: Side,
-        /// Where.
+        /// Position in the stream, in bytes.
         offset: u64,
     },
     /// More arrived than was sent.
     #[error("{side:?} read past the end of the stream")]
     TooMuch {
-        /// Who read.
+        /// The end that read.
         side: Side,
     },
     /// Data is outstanding and there is no further event.
     #[error("deadlock at {now}: {delivered:?} of {wanted:?} bytes delivered")]
     Deadlock {
-        /// When.
+        /// Virtual time of the failure.
         now: Instant,
         /// Delivered to client and server.
         delivered: [u64; 2],
@@ -41,15 +41,15 @@ pub enum TransferError {
     /// The connection was given up.
     #[error("{side:?} lost the connection at {now}")]
     Lost {
-        /// Who noticed.
+        /// The end that reported it.
         side: Side,
-        /// When.
+        /// Virtual time of the failure.
         now: Instant,
     },
     /// It took longer than allowed.
     #[error("not finished at {now}: {delivered:?} of {wanted:?} bytes delivered")]
     TooSlow {
-        /// When.
+        /// Virtual time of the failure.
         now: Instant,
         /// Delivered to client and server.
         delivered: [u64; 2],

@@ -115,7 +115,7 @@ pub fn shown(path: &Path) -> PathBuf {
         .collect()
 }
 
-/// What the system says of a file that it did not write, and what to do.
+/// The system's reason for not writing a file, and what to do.
 pub fn why_not(path: &Path, e: &io::Error) -> String {
     reason(e) + &remedy(path, e)
 }

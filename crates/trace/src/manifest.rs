@@ -22,7 +22,7 @@ const FORMAT: u32 = 2;
 /// The format before the manifest had a checksum of itself; it can still be read.
 const WITHOUT_CHECKSUM: u32 = 1;
 
-/// Asked after every piece of a file that is hashed; a break ends it with [`Error::Stopped`].
+/// Called after every piece of a file that is hashed; a break ends it with [`Error::Stopped`].
 pub type GoOn<'a> = dyn FnMut() -> ControlFlow<()> + 'a;
 
 /// A [`GoOn`] that never stops.

@@ -6,12 +6,12 @@ use std::iter::Sum;
 pub struct Bytes(u64);
 
 impl Bytes {
-    /// No data.
+    /// Zero bytes.
     pub const ZERO: Self = Self(0);
     /// The largest amount.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `n` bytes.
+    /// An amount of `n` bytes.
     #[inline]
     pub const fn new(n: u64) -> Self {
         Self(n)

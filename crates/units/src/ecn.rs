@@ -7,9 +7,9 @@ pub enum Ecn {
     NotEct = 0b00,
     /// ECT(1), which L4S uses (RFC 9331).
     Ect1 = 0b01,
-    /// ECT(0).
+    /// ECT(0): the sender is ECN-capable (RFC 3168 §5).
     Ect0 = 0b10,
-    /// Congestion experienced.
+    /// Congestion experienced: marked on the path (RFC 3168 §5).
     Ce = 0b11,
 }
 

@@ -12,7 +12,7 @@ pub struct Rate(u64);
 impl Rate {
     /// Zero: nothing is sent.
     pub const ZERO: Self = Self(0);
-    /// No limit.
+    /// The largest rate, which stands for no limit.
     pub const MAX: Self = Self(u64::MAX);
 
     /// `n` bits per second.

@@ -1,4 +1,4 @@
-//! The system's files and errors: files are read with a bound, errors are told without their numbers.
+//! The system's files and errors: files are read with a bound, errors are described without their numbers.
 
 use std::fs::{File, metadata};
 use std::io::{self, Read};
@@ -39,7 +39,7 @@ fn read_bounded(path: &Path, size: u64, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What the system says of an error, without its number, which `Display` adds.
+/// The system's description of an error, without its number, which `Display` adds.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error ") {

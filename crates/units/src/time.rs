@@ -64,22 +64,22 @@ impl Duration {
     /// The longest span.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `n` nanoseconds.
+    /// A duration of `n` nanoseconds.
     #[inline]
     pub const fn from_nanos(n: u64) -> Self {
         Self(n)
     }
-    /// `n` microseconds.
+    /// A duration of `n` microseconds.
     #[inline]
     pub const fn from_micros(n: u64) -> Self {
         Self(n * 1_000)
     }
-    /// `n` milliseconds.
+    /// A duration of `n` milliseconds.
     #[inline]
     pub const fn from_millis(n: u64) -> Self {
         Self(n * 1_000_000)
     }
-    /// `n` seconds.
+    /// A duration of `n` seconds.
     #[inline]
     pub const fn from_secs(n: u64) -> Self {
         Self(n * 1_000_000_000)

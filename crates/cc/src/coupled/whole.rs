@@ -81,7 +81,7 @@ pub(crate) fn segments(s: &Subflow, mss: Bytes) -> u64 {
     ((s.window / mss.as_f64() + 1e-9) as u64).max(1)
 }
 
-/// A smoothed round-trip time in eighths of a microsecond, as this kernel has it.
+/// A smoothed round-trip time in eighths of a microsecond, as in this kernel.
 pub(crate) fn eighths(s: &Subflow) -> u64 {
     ((s.rtt * 8e6) as u64).max(1)
 }

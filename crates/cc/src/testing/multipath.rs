@@ -136,7 +136,7 @@ impl Subflow {
         arrival.unwrap_or(self.progress + rto * (1 << self.timeouts.min(6)))
     }
 
-    /// Mean queueing delay in seconds since it was last asked.
+    /// Mean queueing delay in seconds since the last call.
     pub(crate) fn queueing(&mut self) -> f64 {
         let (sum, n) = std::mem::take(&mut self.queueing);
         sum.as_secs_f64() / f64::from(n.max(1))

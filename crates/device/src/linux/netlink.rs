@@ -26,7 +26,7 @@ pub struct Netlink(Channel);
 pub struct Route<'a> {
     /// The outgoing interface.
     pub index: u32,
-    /// The destination.
+    /// Address or network to which the route leads.
     pub destination: IpAddr,
     /// Prefix length of the destination; 0: the default route of its family.
     pub prefix: u8,

@@ -39,7 +39,7 @@ const FLAG_FULLMESH: u32 = 8;
 /// An address that the kernel's path manager knows (`ip mptcp endpoint add`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The address.
+    /// The IP address of the endpoint.
     pub address: IpAddr,
     /// Its identifier; `None`: the kernel chooses.
     pub id: Option<u8>,

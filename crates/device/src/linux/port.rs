@@ -52,7 +52,7 @@ pub enum Arrived<'a> {
 }
 
 impl Arrived<'_> {
-    /// The datagram.
+    /// The bytes of the datagram.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Raw(bytes) | Self::Verified(bytes) => bytes,

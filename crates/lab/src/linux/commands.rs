@@ -33,7 +33,7 @@ pub struct CommandResult {
     pub stderr: PathBuf,
 }
 
-/// How long a program may take to end after it was asked to.
+/// How long a program may take to end after the request.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// All programs of a run.

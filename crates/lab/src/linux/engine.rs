@@ -252,7 +252,7 @@ impl Engine {
     }
 
     /// Serves until `end`, or until `stop` is requested, or until `over` returns true after an observation (it is
-    /// called several times a second, and told whether every station is done).
+    /// called several times a second, with whether every station is done).
     ///
     /// # Errors
     /// When a device has disappeared or the system refuses to wait.

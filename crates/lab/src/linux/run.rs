@@ -48,7 +48,7 @@ pub struct LabOutcome {
 /// Runs the scenario. Hosts with the kernel's stack need the [sandbox](crate::sandbox).
 ///
 /// # Errors
-/// When the network cannot be created or a flow asks for something that the lab does not support.
+/// When the network cannot be created or a flow requests something that the lab does not support.
 pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
     check(&spec)?;
     let pairs = pairs(&spec);

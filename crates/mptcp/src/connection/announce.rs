@@ -32,7 +32,7 @@ pub(super) struct AddressTable {
     announced: Vec<Announcement>,
     /// When the next ADD_ADDR may be sent; see [`Connection::repeat_announcements`].
     announce_from: Instant,
-    /// What is told to the peer several times, as it is not acknowledged.
+    /// Options that are sent several times, as the peer does not acknowledge them.
     repeated: Vec<Repeated>,
     pub(super) failures: Vec<Failure>,
 }

@@ -500,7 +500,7 @@ impl Connection {
     }
 
     /// Updates the view of a subflow as far as it may have changed and is needed; `idle`: this host only receives,
-    /// so the scheduler is not asked.
+    /// so the scheduler is not called.
     #[inline]
     fn update_view(&mut self, now: Instant, i: usize, idle: bool) {
         let (s, v) = (&mut self.subflows[i], &mut self.views[i]);
@@ -513,7 +513,7 @@ impl Connection {
         self.places[i].arm(s);
     }
 
-    /// Updates the changed views before the scheduler is asked.
+    /// Updates the changed views before the scheduler is called.
     #[inline]
     fn update_changed_views(&mut self, now: Instant) {
         while self.work.changed != 0 {

@@ -78,7 +78,7 @@ impl Connection {
         if self.work.active == 0 {
             at = self.places.iter().map(|p| p.wake).fold(at, Instant::min);
         } else {
-            // Some were not asked for segments yet.
+            // Some were not polled for segments yet.
             at = self
                 .subflows
                 .iter()

@@ -102,7 +102,7 @@ pub struct Open {
     pub gateway: Option<IpAddr>,
 }
 
-/// Decides which subflows are opened and whether our addresses are announced. It is asked when the connection opens
+/// Decides which subflows are opened and whether our addresses are announced. It is called when the connection opens
 /// and whenever an address or a subflow is added or removed. Requests that cannot be fulfilled now (a pair that has
 /// just failed, too many subflows) are ignored.
 pub trait PathManager: Debug + Send {

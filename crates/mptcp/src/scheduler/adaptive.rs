@@ -176,7 +176,7 @@ mod tests {
             (a.current, a.proposed),
             (Rule::WindowSpace, Rule::TimeSpace)
         );
-        // Asked again before the interval is over: no second decision.
+        // Called again before the interval is over: no second decision.
         a.select(&context(&far));
         assert_eq!(a.current, Rule::WindowSpace);
     }

@@ -46,12 +46,12 @@ pub enum Choice {
     Send(usize),
     /// New data is sent on this path, and a copy of it on every other one as soon as it has room.
     SendAll(usize),
-    /// Nothing is sent now, though a path may have room. A scheduler is asked again after every
+    /// Nothing is sent now, though a path may have room. A scheduler is called again after every
     /// acknowledgement; while nothing is in flight, a decision to wait is overruled.
     Wait,
 }
 
-/// Selects the path of each new segment. It is asked only while there is data and the peer's window has room for
+/// Selects the path of each new segment. It is called only while there is data and the peer's window has room for
 /// it; a chosen path that cannot send is treated as [`Choice::Wait`].
 pub trait Scheduler: Debug + Send {
     /// The choice for the next segment.

@@ -72,7 +72,7 @@ pub(crate) struct Outbox {
     pub(crate) reset_options: Option<MptcpOption>,
 }
 
-/// A subflow.
+/// A subflow: its endpoint and its MPTCP state.
 #[derive(Debug)]
 pub(crate) struct Subflow {
     pub(crate) id: u32,

@@ -315,12 +315,12 @@ pub struct Parameter {
 /// Takes a gauge: context, name, value.
 pub type Gauge = unsafe extern "C" fn(*mut c_void, *const c_char, f64);
 
-/// Tells a controller of an event with a record `T`.
+/// Reports an event to a controller with a record `T`.
 pub type On<T> = unsafe extern "C" fn(*mut c_void, *const T, *const Path, *mut State);
-/// Tells a controller of an event with a number.
+/// Reports an event to a controller with a number.
 pub type OnNumber = unsafe extern "C" fn(*mut c_void, u64, *const Path, *mut State);
 
-/// Bit of [`Algorithm::flags`]: each packet is told.
+/// Bit of [`Algorithm::flags`]: each packet is reported.
 pub const WATCHES_SENDS: u32 = 1;
 
 /// An algorithm of a library: its name, its parameters and its functions.
@@ -365,7 +365,7 @@ pub struct Algorithm {
     pub on_mss: Option<unsafe extern "C" fn(*mut c_void, *const Path, *mut State)>,
     /// Half of the window is to be given up.
     pub halve: Option<unsafe extern "C" fn(*mut c_void, *mut State)>,
-    /// Tells the gauges.
+    /// Reports the gauges.
     pub gauges: Option<unsafe extern "C" fn(*const c_void, Gauge, *mut c_void)>,
 }
 

@@ -312,7 +312,7 @@ unsafe extern "C" fn create(
 unsafe extern "C" fn destroy(object: *mut c_void) {
     // SAFETY: made by `Object::give`; the host uses it no more.
     let object = unsafe { Box::from_raw(object.cast::<Object>()) };
-    // There is nobody to be told, and nothing of it is used again.
+    // There is no caller to report a panic to, and nothing of the object is used again.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(object)));
 }
 
@@ -516,7 +516,7 @@ unsafe extern "C" fn gauges(object: *const c_void, gauge: abi::Gauge, context: *
         object.controller.gauges(&mut all);
         all
     }));
-    // A controller that panics here has no gauges; its events tell of what is wrong with it.
+    // A controller that panics here has no gauges; its events report what is wrong with it.
     for (name, value) in listed.unwrap_or_default() {
         // SAFETY: the context is of this call, and the text lives as long as the process.
         unsafe { gauge(context, text(name), value) };

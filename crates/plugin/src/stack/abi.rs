@@ -9,7 +9,7 @@ pub const ABI: u32 = 1;
 /// No timer, and no value.
 pub const NONE: u64 = u64::MAX;
 
-/// What a scenario may ask of a library; see [`Table::features`].
+/// What a scenario may request of a library; see [`Table::features`].
 pub mod feature {
     /// Early data (RFC 9001 §4.6).
     pub const ZERO_RTT: u32 = 1 << 0;

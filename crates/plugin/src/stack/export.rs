@@ -166,7 +166,7 @@ unsafe extern "C" fn destroy<S: Stack>(object: *mut c_void) {
         host: None,
     };
     host::during(at, || {
-        // After a panic, and without a host to tell of another.
+        // After a panic, and without a host to report another to.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(object)));
     });
 }

@@ -60,7 +60,7 @@ pub fn now() -> Option<Duration> {
 /// Fills `out` with random bytes of the object's own stream; returns false outside of a call.
 #[must_use]
 pub fn random(out: &mut [u8]) -> bool {
-    // SAFETY: the buffer has the length told.
+    // SAFETY: the buffer has the given length.
     host(|h| unsafe { (h.random)(h.context, out.as_mut_ptr(), out.len()) }).is_some()
 }
 
@@ -87,7 +87,7 @@ pub fn event(event: Event<'_>) {
 
 /// Stream data has arrived, in order, each byte once; `fin`: the stream ends after it.
 pub fn received(stream: u64, data: &[u8], fin: bool) {
-    // SAFETY: the data has the length told.
+    // SAFETY: the data has the given length.
     host(|h| unsafe { (h.received)(h.context, stream, data.as_ptr(), data.len(), fin.into()) });
 }
 
@@ -111,7 +111,7 @@ pub fn secret_parts(label: &str, client_random: &[u8], value: &[u8]) {
 
 /// Bytes of a qlog file.
 pub fn qlog(data: &[u8]) {
-    // SAFETY: the data has the length told.
+    // SAFETY: the data has the given length.
     host(|h| unsafe { (h.qlog)(h.context, data.as_ptr(), data.len()) });
 }
 

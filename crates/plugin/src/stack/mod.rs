@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Calendar time at the start of a run, since the Unix epoch: 1 January 2025, 00:00 UTC.
 pub const CALENDAR_START: Duration = Duration::from_secs(1_735_689_600);
 
-/// What a library says of itself.
+/// A library's description of itself.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
     /// `stack = "name"` in scenarios.
@@ -38,7 +38,7 @@ pub struct About {
 ///
 /// `now` is the time since the start of the run. A panic in any function ends the connection as failed.
 pub trait Stack: Sized + Send + 'static {
-    /// What the library says of itself.
+    /// The library's description of itself.
     const ABOUT: About;
 
     /// Called once, before anything else and outside of any connection: for what the implementation does once in a
@@ -99,7 +99,7 @@ pub struct Path {
     pub ecn: u8,
 }
 
-/// What a scenario asks of one end.
+/// What a scenario requests of one end.
 #[derive(Clone, Copy, Debug)]
 pub struct Config<'a> {
     /// The address at this end.
@@ -176,7 +176,7 @@ pub enum EarlyData {
     None,
     /// The server has accepted it.
     Accepted,
-    /// The server has rejected it, and the implementation has forgotten its streams: the host writes them again.
+    /// The server has rejected it, and the implementation has discarded its streams: the host writes them again.
     Rejected,
     /// The server has rejected it, and the implementation sends it again by itself.
     Resent,

@@ -395,7 +395,7 @@ impl Application for Client {
     }
 
     fn outcome(&self) -> Option<&Outcome> {
-        // Not before the server has been told.
+        // Not before the server was informed.
         self.outcome.as_ref().filter(|_| self.control.is_none())
     }
 

@@ -32,7 +32,7 @@ pub enum State {
     TestRunning = 2,
     /// The client has finished.
     TestEnd = 4,
-    /// The server asks for the parameters.
+    /// The server requests the parameters.
     ParamExchange = 9,
     /// The server waits for the streams.
     CreateStreams = 10,
@@ -40,7 +40,7 @@ pub enum State {
     ServerTerminate = 11,
     /// The client stops.
     ClientTerminate = 12,
-    /// The server asks for the results and will send its own.
+    /// The server requests the results and will send its own.
     ExchangeResults = 13,
     /// The server is done.
     DisplayResults = 14,
@@ -290,7 +290,7 @@ pub struct Parameters {
     /// Spacing of the rate limit in µs.
     #[serde(deserialize_with = "whole", skip_serializing_if = "is_zero")]
     pub pacing_timer: u64,
-    /// Name of the congestion control that the server is asked to use; `None`: its own choice.
+    /// Name of the congestion control that the server shall use; `None`: its own choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// Name and version of the client.

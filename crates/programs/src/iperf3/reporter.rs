@@ -105,7 +105,7 @@ impl Reporter {
         self.text(line);
     }
 
-    /// The role "[TX-C]" and the like, where both directions are used.
+    /// The role, such as "[TX-C]", where both directions are used.
     fn role_of(&self, is_sender: bool) -> &'static str {
         match (self.direction, self.role, is_sender) {
             (Direction::Both, Role::Client, true) => "[TX-C]",

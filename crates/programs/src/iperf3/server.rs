@@ -147,7 +147,7 @@ impl Server {
         self.on_pending(host, now, id);
     }
 
-    /// Whether a client that comes now is served sometime: while a test runs, it is told that the server is busy.
+    /// Whether a client that connects now will be served: while a test runs, it gets the answer that the server is busy.
     fn is_open(&self) -> bool {
         self.session.as_ref().is_none_or(|s| match s.stage {
             Stage::Streams => true,
@@ -355,7 +355,7 @@ impl Server {
         }
     }
 
-    /// The TCP options that the client asks for.
+    /// The TCP options that the client requests.
     fn options_for(&mut self, settings: &Settings) -> SocketOptions {
         let mut options = self.own_options();
         let mut tcp = (*options.tcp).clone();
@@ -421,7 +421,7 @@ impl Server {
         self.reporter.finish();
     }
 
-    /// Tells the client that its request is impossible: iperf3's error for parameters.
+    /// Informs the client that its request is impossible: iperf3's error for parameters.
     fn refuse(&mut self, host: &mut Host, now: Instant, why: &str) {
         if let Some(s) = &self.session {
             let mut message = vec![State::ServerError.to_byte()];
@@ -487,7 +487,7 @@ fn drain(test: &mut Test, host: &mut Host) {
     }
 }
 
-/// Tells a connection that the server is busy. What it has sent is read first: closed with unread data, it would be reset
+/// Informs a connection that the server is busy. What it has sent is read first: closed with unread data, it would be reset
 /// (RFC 2525 §2.17), and its client not read the answer.
 fn deny_access(host: &mut Host, now: Instant, id: ConnectionId) {
     while host.read(id, LONGEST_PARAMETERS as u64).is_some() {}

@@ -25,7 +25,7 @@ pub struct Settings {
     pub mss: u32,
     /// `-w`: sent to the server; 0: the server's default. Ours is in the TCP configuration.
     pub window: u64,
-    /// The server is asked to use this congestion control too (`-C`).
+    /// The server shall use this congestion control, too (`-C`).
     pub congestion: Option<String>,
     /// How results are reported.
     pub report: ReportOptions,
@@ -93,7 +93,7 @@ pub struct Transport {
 pub struct Environment {
     /// Unix time at instant zero of the host's clock, in seconds.
     pub epoch: f64,
-    /// The machine, as `uname` has it.
+    /// The machine, as in `uname`.
     pub system: String,
     /// Processor time used so far.
     pub cpu: Box<dyn Fn() -> Cpu + Send>,
@@ -171,10 +171,10 @@ impl Settings {
         }
     }
 
-    /// The settings that a client asked for.
+    /// The settings that a client requested.
     ///
     /// # Errors
-    /// When they exceed iperf3's limits or ask for something that is not supported.
+    /// When they exceed iperf3's limits or request something that is not supported.
     pub fn of(p: &Parameters, report: ReportOptions) -> Result<Self, String> {
         let limit = |name: &str, value: u64, most: u64| {
             if value <= most {

@@ -47,7 +47,7 @@ enum Phase {
     },
 }
 
-/// What a test asks of its end of the control connection.
+/// What a test requests of its end of the control connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     GoesOn,

@@ -199,7 +199,7 @@ impl View {
         }
     }
 
-    /// Our and the peer's addresses between which packets can pass as far as can be told: of one family.
+    /// Our and the peer's addresses between which packets can pass as far as is known: of one family.
     fn pairs(&self) -> Vec<(LocalAddress, RemoteAddress)> {
         let mut pairs = Vec::new();
         for l in &self.local {

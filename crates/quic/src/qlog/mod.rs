@@ -289,7 +289,7 @@ impl Trace {
         );
     }
 
-    /// The connection has ended; `failure` tells why if not in order.
+    /// The connection has ended; `failure` says why if not in order.
     pub(crate) fn closed(&self, locally: bool, failure: Option<&str>) {
         let state = &mut *lock(&self.state);
         self.event(state, "connectivity:connection_closed", |out| {

@@ -1,4 +1,4 @@
-//! What one world lacks is refused where it was written, and only what asks for it.
+//! A feature that one world lacks is refused where the scenario requests it, and nothing else is refused.
 
 use super::grammar::simple;
 use super::places::points_at_its_path;

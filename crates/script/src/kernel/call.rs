@@ -95,7 +95,7 @@ pub(super) fn socket(v6: bool, multipath: bool) -> Result<OwnedFd, String> {
 pub(super) fn accept(listener: BorrowedFd<'_>) -> Result<OwnedFd, String> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let none = std::ptr::null_mut();
-    // SAFETY: the address is not asked for.
+    // SAFETY: the address is not requested.
     let fd = unsafe { libc::accept4(listener.as_raw_fd(), none, std::ptr::null_mut(), flags) };
     owned(fd)
 }

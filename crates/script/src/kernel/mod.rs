@@ -23,7 +23,7 @@ use crate::stack::{ADDRESSES, Handle, Op, Readiness, Reply, Sent, Setup, Stack, 
 /// How often a call that blocks is tried again.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// How long a new device may need, and how often it is asked.
+/// How long a new device may need, and how often it is checked.
 const SETTLING: Duration = Duration::from_secs(5);
 const ECHO: Duration = Duration::from_millis(20);
 
@@ -52,7 +52,7 @@ pub struct Kernel {
     /// The same since the device was last empty.
     doubt: Duration,
     sockets: Vec<Option<OwnedFd>>,
-    /// Addresses that the path manager of Multipath TCP was told.
+    /// Addresses that the path manager of Multipath TCP was given.
     endpoints: Vec<Endpoint>,
 }
 
@@ -110,7 +110,7 @@ impl Kernel {
         Ok(kernel.settle().map(|()| kernel))
     }
 
-    /// Tells the path manager of Multipath TCP.
+    /// Sends a command to the path manager of Multipath TCP.
     fn tell(&mut self, manage: &Manage) -> gargalo_device::Result<()> {
         let mut manager = PathManager::open()?;
         let unknown = |id: &u8| {

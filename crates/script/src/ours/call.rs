@@ -82,7 +82,7 @@ impl Ours {
         }
     }
 
-    /// `connect` with TCP_FASTOPEN_CONNECT: with a cookie the SYN waits for the first write, otherwise it asks for one.
+    /// `connect` with TCP_FASTOPEN_CONNECT: with a cookie the SYN waits for the first write, otherwise it requests one.
     pub(super) fn connect_later(&mut self, handle: Handle) -> Reply {
         let remote = self.at(self.setup.connect_port, true).ip();
         let knows = self.host.knows_cookie(remote);
@@ -221,7 +221,7 @@ impl Ours {
         }
     }
 
-    /// Writes what is taken, and goes on when segments that were sent have made room.
+    /// Writes what is taken, and continues when segments that were sent have made room.
     fn write_all(&mut self, id: ConnectionId, message: &Message) -> usize {
         let ending = match (message.more, message.record) {
             (true, _) => Ending::More,

@@ -17,7 +17,7 @@ struct Item {
     target: Handle,
     events: i64,
     data: i64,
-    /// How often the socket had been woken when it was told of.
+    /// How often the socket had been woken when it was last reported.
     seen: Wakes,
     /// It was added or changed since.
     fresh: bool,
@@ -27,7 +27,7 @@ struct Item {
 pub(super) type Wakes = (u64, u64);
 
 impl Item {
-    /// Whether it may be told of: edge-triggered only if the socket was woken for one of its events.
+    /// Whether it may be reported: edge-triggered only if the socket was woken for one of its events.
     fn is_due(&self, wakes: Wakes) -> bool {
         let reads = self.events & (IN | RDHUP) != 0 && wakes.0 != self.seen.0;
         let writes = self.events & OUT != 0 && wakes.1 != self.seen.1;

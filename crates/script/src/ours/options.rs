@@ -7,7 +7,7 @@ use gargalo_units::{Bytes, Duration};
 use super::{Kind, Ours, Socket, size};
 use crate::stack::{Handle, Reply, Value};
 
-/// The least of Linux's send buffers (SOCK_MIN_SNDBUF), and the most that may be asked for (`wmem_max`).
+/// The least of Linux's send buffers (SOCK_MIN_SNDBUF), and the most that may be requested (`wmem_max`).
 const LEAST_SEND_BUFFER: i64 = 4608;
 const MOST_SEND_BUFFER: i64 = 4 << 20;
 /// The least and the most of TCP_MAXSEG (Linux).
@@ -32,7 +32,7 @@ pub(super) struct Chosen {
     pub(super) class: i64,
     /// TCP_MAXSEG: the MSS to announce; `None`: as the MTU allows.
     pub(super) segment: Option<u16>,
-    /// SO_SNDBUF, as it is told.
+    /// SO_SNDBUF as `getsockopt` returns it.
     send_buffer: Option<i64>,
     /// IP_MTU_DISCOVER: whether reports of a smaller path MTU are ignored.
     pub(super) keeps_mtu: bool,
@@ -91,7 +91,7 @@ impl Ours {
         };
         match name {
             "SO_REUSEADDR" | "SO_REUSEPORT" => return Reply::Value(0),
-            // Content is never copied here, and buffers are not told free.
+            // Content is never copied here, and free buffers are not reported.
             "SO_ZEROCOPY" if matches!(n, 0 | 1) => return Reply::Value(0),
             "TCP_FASTOPEN" => {
                 socket.fast_open_queue = n;

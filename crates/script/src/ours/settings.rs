@@ -103,7 +103,7 @@ impl Ours {
         self.fast_open & LISTENS != 0
     }
 
-    /// Whether listening sockets accept data in a SYN without having been told.
+    /// Whether listening sockets accept data in a SYN without an option of the socket.
     pub(super) fn all_listen_fast(&self) -> bool {
         self.fast_open & (LISTENS | ALL_LISTEN) == LISTENS | ALL_LISTEN
     }

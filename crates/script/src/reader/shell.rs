@@ -202,14 +202,14 @@ fn settings(words: &[&str], at: At) -> Read<Vec<Command>> {
     Ok(all)
 }
 
-/// A setting; one that need not exist is set where the stack has it.
+/// A setting; one that need not exist is set where the stack has one.
 fn setting(word: &str, at: At, if_known: bool) -> Read<Command> {
     let Some((name, value)) = word.split_once('=') else {
         let fault = Fault::new(at, format!("`{word}` sets nothing"));
         return Err(fault.help("write NAME=VALUE, such as net.ipv4.tcp_sack=0"));
     };
     let name = name.trim().trim_start_matches("/proc/sys/");
-    // As sysctl does, the first separator tells which of the two separates.
+    // As sysctl does, the first separator says which of the two is used.
     let name = match name.find(['.', '/']).and_then(|i| name.get(i..)) {
         Some(rest) if rest.starts_with('/') => name.replace('/', "."),
         _ => name.to_owned(),

@@ -4,7 +4,7 @@ use gargalo_cc::Params;
 
 use super::Profile;
 
-/// A congestion control as a system has it.
+/// A congestion control of an operating system.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Control {
     /// The implementation that the name alone stands for, if it is another.

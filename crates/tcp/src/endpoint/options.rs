@@ -47,7 +47,7 @@ impl Endpoint {
             _ if taken == 0 => {}
             Ending::Plain => {}
             Ending::More => self.hold_mut().on_write(true),
-            // A write that was not taken in full goes on.
+            // A write that was not taken in full continues.
             Ending::Record if taken < offered => {}
             Ending::Record => self.hold_mut().end_record(end),
         }
@@ -118,7 +118,7 @@ impl Endpoint {
             && self.unsent().saturating_mul(2) < self.writes.notsent_lowat
     }
 
-    /// Whether a write was not taken in full and the application has not been told that it may go on, by
+    /// Whether a write was not taken in full and that it may continue has not been reported to the application by
     /// [`is_writable`](Self::is_writable).
     pub fn wants_room(&self) -> bool {
         self.sender.as_ref().is_some_and(|s| s.written.wants_room)
@@ -184,7 +184,7 @@ impl Endpoint {
             .min(self.writes.buffer.len().saturating_add(room))
     }
 
-    /// All that may be sent was sent: an application that waits for room may go on.
+    /// All that may be sent was sent: an application that waits for room may continue.
     #[inline]
     pub(super) fn check_room(&mut self) {
         if self.wants_room() && self.is_writable() {

@@ -1,7 +1,7 @@
 //! Super-segments: how Linux keeps written data until it is sent.
 //!
 //! A write fills pieces of several full segments one after the other, up to 64 KiB and half of the largest window of the
-//! peer. What room there is in the send buffer is asked before a new piece only, so that a write is taken in whole
+//! peer. The room in the send buffer is checked before a new piece only, so that a write is taken in whole
 //! pieces; and PSH stands at the end of a piece, where it stays when that is sent again.
 
 use std::collections::VecDeque;
@@ -68,7 +68,7 @@ impl SuperSegments {
     pub(super) fn room(&self, queue: Queue, sizes: Sizes) -> u64 {
         let piece = sizes.piece();
         let open = self.open(queue.end, queue.sent, piece);
-        // Linux does not ask for room here; it is bounded by one more piece, so that the buffer holds two above its room
+        // Linux does not check the room here; it is bounded by one more piece, so that the buffer holds two above its room
         // at most.
         let fill = if open > 0 && queue.held < queue.room + piece {
             piece - open
@@ -199,7 +199,7 @@ mod tests {
         // The first piece is less than half of the window; then each second one.
         let marks: Vec<u64> = s.marks.iter().copied().collect();
         assert_eq!(marks, [32_000, 60_000]);
-        // The next write goes on with the last piece.
+        // The next write continues the last piece.
         s.on_write(60_000, 61_000, 0, SIZES, false);
         assert!(!s.pushes(60_000) && s.pushes(61_000));
         // It was sent: the mark stays, and goes with the acknowledgement.

@@ -1,6 +1,6 @@
 use gargalo_units::{Duration, Instant};
 
-/// Shorter segments are not taken for full ones, whatever they look like.
+/// The least payload of a segment that may count as full, in bytes.
 const LEAST_FULL: u32 = 48;
 
 /// When received data is acknowledged (RFC 9293 §3.8.6.3, RFC 5681 §4.2).

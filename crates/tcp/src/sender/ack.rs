@@ -53,7 +53,7 @@ impl Sender {
             && self.search.is_none()
     }
 
-    /// What [`Sender::on_ack`] comes to for such an acknowledgement: all that it covers is delivered by it, nothing is
+    /// Does what [`Sender::on_ack`] would do for such an acknowledgement: all that it covers is delivered by it, nothing is
     /// lost, and no episode begins or ends.
     #[inline]
     pub(crate) fn on_plain_ack(&mut self, now: Instant, ack: u64, window: u64) -> AckOutcome {

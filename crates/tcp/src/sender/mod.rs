@@ -2,7 +2,7 @@
 //!
 //! Per acknowledgement, in the order of the [`Controller`](gargalo_cc::Controller)'s contract: the
 //! scoreboard learns what was delivered, losses are marked, an epoch may begin or end, the delivery
-//! rate is sampled, the controller is told, and [`Sender::poll`] sends what the windows allow.
+//! rate is sampled, the controller is called, and [`Sender::poll`] sends what the windows allow.
 
 mod ack;
 mod chrono;
@@ -90,7 +90,7 @@ pub(crate) struct SendOrder {
 #[derive(Debug)]
 pub(crate) struct Sender {
     controller: Box<dyn Controller>,
-    /// The controller is told of every transmission, not only of the first after an idle time
+    /// Every transmission is reported to the controller, not only of the first after an idle time
     /// ([`Controller::watches_sends`]).
     tells_sends: bool,
     sampler: RateSampler,
@@ -395,7 +395,7 @@ impl Sender {
         self.coupled.index = index;
     }
 
-    /// Changes the maximum payload of a segment after a change of the path MTU; a search goes on below it.
+    /// Changes the maximum payload of a segment after a change of the path MTU; a search continues below it.
     pub(crate) fn set_mss(&mut self, now: Instant, mss: u16) {
         let limit = u32::from(mss.max(1));
         let mss = self.limit_search(limit);

@@ -15,7 +15,7 @@
 //! - Competitive mode is never less aggressive than the default one: δ is at most the default, and at
 //!   least 2^-20.
 //! - A loss ends slow start, without a reduction; in default mode it does nothing else. A timeout means
-//!   a window of one segment and slow start, as RFC 5681 has it. ECN marks count as losses.
+//!   a window of one segment and slow start, as in RFC 5681. ECN marks count as losses.
 //! - The queue also counts as nearly empty when the round-trip time does not vary at all.
 
 mod params;

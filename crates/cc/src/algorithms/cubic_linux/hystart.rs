@@ -1,4 +1,4 @@
-//! Hybrid slow start as Linux 6 has it.
+//! Hybrid slow start as in Linux 6.
 //!
 //! It differs from [`crate::slow_start::HyStart`] in these points: the train must be longer than half of the least
 //! round-trip time and an allowance for aggregation; it is not watched while the window is below the low window; the

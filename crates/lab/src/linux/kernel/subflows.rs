@@ -1,4 +1,4 @@
-//! The subflows of a kernel connection as they open and close: the kernel forgets those that have ended, and does not
+//! The subflows of a kernel connection as they open and close: the kernel discards those that have ended, and does not
 //! report when a subflow opened.
 
 use std::net::SocketAddr;

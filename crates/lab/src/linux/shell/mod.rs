@@ -206,7 +206,7 @@ impl EmulatedLink {
     }
 }
 
-/// Gives an interface of the calling thread's namespace its addresses, and default routes if asked for.
+/// Gives an interface of the calling thread's namespace its addresses, and default routes on request.
 fn address(own: [IpAddr; 2], index: u32, routes: bool) -> Result<()> {
     let mut netlink = Netlink::open()?;
     for (own, prefix) in own.into_iter().zip([30, 126]) {

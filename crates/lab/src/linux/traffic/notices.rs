@@ -1,4 +1,4 @@
-//! What flows tell the sources that started them.
+//! Reports of flows to the sources that started them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

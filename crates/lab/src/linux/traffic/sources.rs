@@ -131,7 +131,7 @@ impl Sources {
             && self.sources.iter().all(Source::is_over)
     }
 
-    /// A handle that tells whether flows are left, during the run.
+    /// A handle that reports whether flows are left, during the run.
     pub fn left(&self) -> Left {
         self.left.0.store(!self.is_over(), Ordering::Release);
         self.left.clone()

@@ -47,7 +47,7 @@ pub(super) struct Sender {
     last_sent: Instant,
     /// The application limited the sender then.
     was_app_limited: bool,
-    /// The controller is told of every transmission, not only of the first after an idle time
+    /// Every transmission is reported to the controller, not only of the first after an idle time
     /// ([`Controller::watches_sends`]).
     tells_sends: bool,
     /// Time of the latest event.

@@ -1,4 +1,4 @@
-//! The short way of an acknowledgement that only advances the left edge comes to what the full one comes to.
+//! The short path for an acknowledgement that only advances the left edge has the same result as the full one.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A constant window that keeps all it is told.
+/// A constant window that records all calls.
 #[derive(Clone, Debug)]
 struct Witness {
     cwnd: u64,

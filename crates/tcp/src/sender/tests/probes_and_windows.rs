@@ -329,7 +329,7 @@ fn a_smaller_segment_size_cuts_what_was_too_long_and_resends_it_at_once() {
     let halves = ["R1", "R1.5", "R2", "R2.5", "R3", "R3.5"];
     assert_eq!(r.sent(), halves);
     assert_eq!(r.sender.timeouts_in_a_row(), 0);
-    // Neither loss nor congestion was told.
+    // Neither loss nor congestion was reported.
     assert_eq!(r.log(), [""; 0]);
     r.now = at(200);
     let facts = AckFacts {
