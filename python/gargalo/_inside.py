@@ -57,7 +57,7 @@ def classes(core: Any, plugins: list[list[str]]) -> dict[str, Any]:
 
 
 def main(request_fd: int, events_fd: int) -> int:
-    """Do what the request says; the exit code is for a shell, events tell the rest."""
+    """Do what the request says; the exit code is for a shell, events report the rest."""
     with os.fdopen(request_fd, encoding="utf-8") as file:
         request = json.load(file)
     core = engine(request["engine"])

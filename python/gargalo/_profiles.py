@@ -26,7 +26,7 @@ with `rfc5681`, one segment with `ns3-3.27`.
 
 
 def resolved(kind: str, profile: str, control: str) -> dict[str, Any]:
-    """Return the options of a transport that a profile and the name of a congestion control come to."""
+    """Return the options of a transport that follow from a profile and the name of a congestion control."""
     flow = {
         "from": "client",
         "to": "server",

@@ -141,7 +141,7 @@ def intervals(
 
 
 def of_runs(frame: pl.DataFrame) -> list[Finding]:
-    """Count the findings of all runs, by their code; the first of each is told."""
+    """Count the findings of all runs, by their code; the first of each is reported."""
     if "findings" not in frame.columns:
         return []
     first: dict[tuple[str, str], Mapping[str, Any]] = {}

@@ -101,7 +101,7 @@ def cell_means(
 
     Args:
         rows: The runs of an experiment, one row each.
-        labels: Columns that tell cells apart; those without any value are left out.
+        labels: Columns that distinguish cells; those without any value are left out.
         metrics: Columns to take the mean of; those without any value are left out.
         more: Other aggregates.
         interval: A positive metric whose 95% interval is added, as columns `_low` and `_high`.

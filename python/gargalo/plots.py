@@ -37,7 +37,7 @@ class Plots:
         return draw(runs.sampled(self._run, "srtt_s", title, "RTT", "ms", 1e3))
 
     def queue(self) -> Picture:
-        """Queueing delay of the link directions with a queue to speak of or drops (ms)."""
+        """Queueing delay of the link directions with a queue or drops (ms)."""
         return draw(runs.queue(self._run))
 
     def paths(self, *, bin_s: float | None = None) -> Picture:

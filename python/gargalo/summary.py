@@ -151,7 +151,7 @@ def flow_table(
 
 
 def flow_cells(f: Mapping[str, Any], called: Mapping[int, str]) -> list[str]:
-    """Return the cells of a flow, as in `FLOWS`, with the name that tells it apart."""
+    """Return the cells of a flow, as in `FLOWS`, with the name that distinguishes it."""
     sent, again, timeouts = f["sent_packets"], f["retransmitted_packets"], f["timeouts"]
     share = again / sent if sent and again is not None else None
     return [

@@ -74,7 +74,7 @@ INSTEAD = {
     "version": "gargalo --version",
     "help": "gargalo --help, or gargalo COMMAND --help",
 }
-"""What does what a word that is not a command asks for."""
+"""Commands for words that are not commands."""
 
 
 class Commands(Group):
@@ -100,7 +100,7 @@ class Commands(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is called; of a word that is none, say what does what it asks for."""
+        """Find the command that is called; for a word that is none, name the command that does it."""
         word = args[0]
         if word in COMMANDS or word in ALIASES or word.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)

@@ -117,7 +117,7 @@ def simulated(
             f"{scenario} has no results of a run; give a directory that `gargalo run` wrote, or a scenario"
         )
     recorded = {f"record.{name}": True for name in RECORDED}
-    # Files of captures and the like are of no use here.
+    # Files such as captures are of no use here.
     settings = {**recorded, "record.captures": [], "record.qlog": False, **settings}
     checked(scenario, settings if seed is None else {**settings, "seed": seed})
     try:

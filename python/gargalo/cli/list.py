@@ -197,7 +197,7 @@ CHOICES = {
 
 
 def print_entries(entries: Iterable[dict[str, Any]], *, parameters: bool = False) -> None:
-    """Print each entry and, if asked for, its parameters: a line each, wrapped in a terminal."""
+    """Print each entry and, on request, its parameters: a line each, wrapped in a terminal."""
     rows, own = [], []
     for e in entries:
         source = f"  [{e['source']}]" if e["source"] else ""

@@ -198,7 +198,7 @@ def file_of(output: Path | None, format_: Format | None, metric: str, overwrite:
 
 
 def run_names(directories: Sequence[Path], labels: Sequence[str]) -> list[str]:
-    """Return a name for each run: those given, or the shortest ends of the paths that tell them apart."""
+    """Return a name for each run: those given, or the shortest ends of the paths that distinguish them."""
     if labels:
         if len(labels) != len(directories):
             fail(
@@ -273,7 +273,7 @@ def read(
                     (name, metrics.picture(run, metric, flows=flow, links=way, bin_s=bin_s))
                 )
             except metrics.UnknownMetricError:
-                continue  # Another of the runs has it.
+                continue  # It is in another of the runs.
     except _core.RunError as e:
         fail(str(e))
     chart = metrics.overlay(charts)
@@ -298,7 +298,7 @@ def missing(metric: str, made: Sequence[Run]) -> str:
 
 
 def flows_of(run: Run, wanted: Sequence[str]) -> list[int] | None:
-    """Return the numbers of the flows with these labels, names or numbers; None if none was asked for."""
+    """Return the numbers of the flows with these labels, names or numbers; None if none was requested."""
     if not wanted:
         return None
 
@@ -308,7 +308,7 @@ def flows_of(run: Run, wanted: Sequence[str]) -> list[int] | None:
 
 
 def links_of(run: Run, wanted: Sequence[str]) -> list[tuple[str, str]] | None:
-    """Return the link directions with these names; None if none was asked for."""
+    """Return the link directions with these names; None if none was requested."""
     if not wanted:
         return None
     every = [(x["name"], x["direction"]) for x in run.links]

@@ -155,7 +155,7 @@ def carry_out(
 ) -> tuple[Run, bool]:
     """Do a run with a progress bar; return it, and whether it was interrupted. One that fails ends the command.
 
-    `simulate` takes the function that is told the progress, and writes results into `target`.
+    `simulate` takes the function that receives the progress, and writes results into `target`.
     """
     from gargalo.running import Interrupted
     from gargalo.terminal.progress import bar

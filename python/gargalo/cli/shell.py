@@ -193,7 +193,7 @@ def direction(
     jitter: str | None,
     prefix: str,
 ) -> dict[str, Any]:
-    """Return a direction of the link as a scenario has it."""
+    """Return a direction of the link as in a scenario."""
     if rate is not None and trace is not None:
         fail(f"--{prefix}rate and --{prefix}trace exclude each other")
     made: dict[str, Any] = {}

@@ -111,7 +111,7 @@ def amount(text: str | None, option: str, base: int) -> int | None:
 
 
 def address(name: str, v4: bool, v6: bool) -> str:
-    """Find the address of a host, of the family asked for."""
+    """Find the address of a host, of the requested family."""
     one_of({"-4": v4, "-6": v6})
     family = socket.AF_INET if v4 else socket.AF_INET6 if v6 else socket.AF_UNSPEC
     try:

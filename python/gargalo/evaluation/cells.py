@@ -90,7 +90,7 @@ def named(cell: str) -> str:
 
 
 def labels_of(frame: pl.DataFrame) -> list[str]:
-    """Return the labels that tell the cells of these runs apart."""
+    """Return the labels that distinguish the cells of these runs."""
     columns = frame.columns
     end = columns.index("repeat") if "repeat" in columns else 0
     return [c for c in columns[:end] if c not in KEYS and frame[c].drop_nulls().n_unique() > 1]
@@ -103,7 +103,7 @@ def file_name(*parts: str) -> str:
 
 
 def why_not_lab(text: str) -> str:
-    """Say why the lab cannot run a scenario; empty if nothing speaks against it."""
+    """Say why the lab cannot run a scenario; empty if it can."""
     return "; ".join(dict.fromkeys(_core.lacking(text, "lab")))
 
 

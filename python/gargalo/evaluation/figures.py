@@ -110,7 +110,7 @@ COST = figure(
     bounds=SHARE,
     margin=0.1,
 )
-"""Where a criterion asks about something else, use of the link is its cost, and differences matter from a tenth on."""
+"""Where a criterion is about something else, use of the link is its cost, and differences matter from a tenth on."""
 QUEUE_P50 = figure(
     "queue_p50_s",
     "queueing delay, median over time",

@@ -75,7 +75,7 @@ def is_foreign(scenario: Mapping[str, Any]) -> bool:
 def carried(
     scenario: Mapping[str, Any], stacks: Mapping[str, Stack] | None = None
 ) -> dict[str, Any] | None:
-    """Return a scenario with the flows of algorithms over QUIC carried by it; None if QUIC cannot do what it asks.
+    """Return a scenario with the flows of algorithms over QUIC carried by it; None if QUIC cannot do what it requests.
 
     Args:
         scenario: Of a criterion.

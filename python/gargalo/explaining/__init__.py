@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Sentence", "Story", "explain"]
 
 MOST_FLOWS = 8
-"""With more flows only those that delivered most are told of one by one."""
+"""With more flows only those that delivered most are described one by one."""
 
 
 SPEAK_OF = 0.05
@@ -32,7 +32,7 @@ SPEAK_OF = 0.05
 
 
 def main_flows(run: Run) -> list[int]:
-    """Return the numbers of the flows that are told of one by one: all, or of many those that delivered most."""
+    """Return the numbers of the flows that are described one by one: all, or of many those that delivered most."""
     if run.flows.height <= MOST_FLOWS:
         return list(run.flows["id"])
     most = run.flows.sort("delivered_bytes", descending=True, maintain_order=True).head(MOST_FLOWS)
@@ -49,7 +49,7 @@ def explain(run: Run, chosen: Sequence[int] | None = None) -> Story:
 
     Args:
         run: A finished run.
-        chosen: Numbers of the flows to tell of one by one; by default all, of more than eight those that delivered most.
+        chosen: Numbers of the flows to describe one by one; by default all, of more than eight those that delivered most.
 
     """
     if chosen is None:

@@ -37,13 +37,13 @@ MOST_BURSTS = 3
 APART_S = 1.0
 """Losses that are further apart belong to two bursts."""
 BURST = 0.1
-"""A burst to speak of has at least this share of all losses."""
+"""A burst is reported if it has at least this share of all losses."""
 IDLE_SAMPLES = 3
 UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def story(run: Run, flow: int, name: str) -> Iterator[Sentence]:
-    """Tell of a flow from its start to its end."""
+    """Describe a flow from its start to its end."""
     row = run.flows.filter(pl.col("id") == flow).row(0, named=True)
     yield from begin(row, name)
     events = _events(run, flow)
@@ -73,7 +73,7 @@ def _events(run: Run, flow: int) -> pl.DataFrame:
 
 
 def begin(row: dict[str, Any], name: str) -> Iterator[Sentence]:
-    """Tell when a flow started, and how."""
+    """Describe when a flow started, and how."""
     what = row["transport"]
     if row["congestion"]:
         what = f"{row['congestion']} over {what}"
@@ -91,7 +91,7 @@ def begin(row: dict[str, Any], name: str) -> Iterator[Sentence]:
 
 
 def end(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
-    """Tell how a flow ended, and what it delivered."""
+    """Describe how a flow ended, and what it delivered."""
     until, last = row["end_s"], float(run.info.get("virtual_s", 0.0))
     got = size(row["delivered_bytes"])
     if row["failure"] is not None:
@@ -111,7 +111,7 @@ def end(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
 
 
 def others(run: Run, chosen: Sequence[int]) -> Iterator[Sentence]:
-    """Tell of the flows that are not told of one by one."""
+    """Describe together the flows that are not described one by one."""
     rest = run.flows.filter(~pl.col("id").is_in(list(chosen)))
     if rest.is_empty():
         return
@@ -217,7 +217,7 @@ def ended_by_event(left: Leaving | None, events: pl.DataFrame) -> Leaving | None
 def slow_start(
     run: Run, row: dict[str, Any], name: str, samples: pl.DataFrame, events: pl.DataFrame
 ) -> Iterator[Sentence]:
-    """Tell when and why slow start (or startup) was left."""
+    """Describe when and why slow start (or startup) was left."""
     seen, exact = phases_of(run, row["id"], samples)
     if not seen:
         return
@@ -244,7 +244,7 @@ def slow_start(
 def _again(
     row: dict[str, Any], name: str, seen: Sequence[tuple[float, str]], left: Leaving, *, exact: bool
 ) -> Iterator[Sentence]:
-    """Tell when a flow was back in slow start: after a timeout, an idle time, or an event that was spurious."""
+    """Describe when a flow was back in slow start: after a timeout, an idle time, or an event that was spurious."""
     later = [(t, phase) for t, phase in seen if t >= left.by_s]
     back = [t for (_, a), (t, b) in pairwise(later) if a not in STARTING and b in STARTING]
     if not back:
@@ -331,7 +331,7 @@ def number_of(detail: str, key: str) -> int | None:
 def probe_rtt(
     run: Run, row: dict[str, Any], name: str, samples: pl.DataFrame
 ) -> Iterator[Sentence]:
-    """Tell when BBR was in PROBE_RTT, how long, and what its window was: then it empties the queue to see the path."""
+    """Describe when BBR was in PROBE_RTT, how long, and what its window was: then it empties the queue to see the path."""
     seen, exact = phases_of(run, row["id"], samples)
     found = visits(seen)
     if not found:
@@ -364,7 +364,7 @@ def probe_rtt(
 
 
 def losses(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sentence]:
-    """Tell of losses, recoveries and marks in groups."""
+    """Describe losses, recoveries and marks in groups."""
     lost = events.filter(pl.col("kind") == "loss").with_columns(amount("loss"))
     cuts = events.filter(pl.col("kind").is_in(["recovery", "ecn"]))
     if lost.is_empty() and cuts.is_empty():
@@ -462,7 +462,7 @@ def _instants(times: Sequence[float]) -> str:
 
 
 def timeouts(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sentence]:
-    """Tell of timeouts, and of probes of a closed receiver window."""
+    """Describe timeouts, and of probes of a closed receiver window."""
     for kind, what in (
         ("timeout", "probe timeout" if row["transport"] == "quic" else "retransmission timeout"),
         ("window-probe", "probe of a closed receiver window"),
@@ -478,7 +478,7 @@ def timeouts(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[S
 
 
 def limits(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
-    """Tell in which share of the samples the congestion window was full, and when nothing was in flight."""
+    """Say in which share of the samples the congestion window was full, and when nothing was in flight."""
     opened = row["start_s"] + (row["handshake_s"] or 0.0)
     samples = run.flow_samples.filter(
         pl.col("flow") == row["id"], pl.col("time_s") > opened, pl.col("time_s") < row["end_s"]
@@ -518,7 +518,7 @@ def limits(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
 def _idle(
     row: dict[str, Any], name: str, times: np.ndarray, idle: np.ndarray
 ) -> Iterator[Sentence]:
-    """Tell of the longest parts in which all samples had nothing in flight."""
+    """Describe the longest parts in which all samples had nothing in flight."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], idle.astype(int), [0]))))
     spans = [
         (float(times[a]), float(times[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)
@@ -543,7 +543,7 @@ def bytes_of(text: object) -> float | None:
 
 
 def paths(run: Run, flow: int, name: str, events: pl.DataFrame) -> Iterator[Sentence]:
-    """Tell when each subflow was opened and closed, how it left slow start, and what each path carried."""
+    """Describe when each subflow was opened and closed, how it left slow start, and what each path carried."""
     for s in with_path(run.subflows.filter(pl.col("flow") == flow)).iter_rows(named=True):
         called = f"{name} on {s['path']} (subflow {s['subflow']})"
         text = f"{called} was open from {instant(s['opened_s'])}"

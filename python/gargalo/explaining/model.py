@@ -32,7 +32,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Period:
-    """A part of the run that is told for itself."""
+    """A part of the run that is described by itself."""
 
     start_s: float
     end_s: float

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 MOST_SHARES = 4
 SPEAK_OF = 0.05
-"""Flows with less than this share are told of together, if there are two or more."""
+"""Flows with less than this share are described together, if there are two or more."""
 MOST_LINKS = 4
 
 
 def whole(run: Run) -> Iterator[Sentence]:
-    """Tell what was run, and how full the network was."""
+    """Describe what was run, and how full the network was."""
     s, end = run.summary, float(run.info.get("virtual_s", 0.0))
     flows = counted(run.flows.height, "flow")
     text = f"{run.info.get('name')}, seed {run.info.get('seed')}: {flows} in {instant(end)}."
@@ -60,7 +60,7 @@ def whole(run: Run) -> Iterator[Sentence]:
 
 
 def shares(run: Run, names: Mapping[int, str], spans: Sequence[Period]) -> Iterator[Sentence]:
-    """Tell what each flow delivered in each period, and its share of what all sampled flows delivered."""
+    """Describe what each flow delivered in each period, and its share of what all sampled flows delivered."""
     if run.flow_samples.is_empty() or not spans:
         return
     edges = [spans[0].start_s, *(s.end_s for s in spans)]
@@ -101,7 +101,7 @@ def shares(run: Run, names: Mapping[int, str], spans: Sequence[Period]) -> Itera
 
 
 def queues(run: Run, spans: Sequence[Period]) -> Iterator[Sentence]:
-    """Tell where the queue of the most used link stood in each period, and those of the others over the run."""
+    """Describe where the queue of the most used link stood in each period, and those of the others over the run."""
     if run.link_samples.is_empty():
         return
     first = str(run.summary.get("bottleneck") or "")
@@ -152,7 +152,7 @@ def _queue(run: Run, way: tuple[str, str], during: Period) -> Iterator[Sentence]
 
 
 def findings(run: Run) -> Iterator[Sentence]:
-    """Tell what the auditor found, and the warnings."""
+    """List what the auditor found, and the warnings."""
     for finding in run.findings:
         text = told(finding)
         yield Sentence("finding", f"{text[:1].upper()}{text[1:]}.", figures=finding)
@@ -163,7 +163,7 @@ def findings(run: Run) -> Iterator[Sentence]:
 
 
 def missing(run: Run) -> Iterator[Sentence]:
-    """Tell what was not recorded, and what records it."""
+    """List what was not recorded, and what records it."""
     record = run.setup.record
     for recorded, key, what in (
         (not run.flow_samples.is_empty(), "record.flows", "samples of flows (shares, slow start, what limited a flow)"),

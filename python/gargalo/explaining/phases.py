@@ -49,7 +49,7 @@ class Change:
 
 
 def periods(run: Run, chosen: Sequence[int], names: Mapping[int, str]) -> list[Period]:
-    """Return the parts of the run that are told one by one."""
+    """Return the parts of the run that are described one by one."""
     end = float(run.info.get("virtual_s", 0.0))
     if end <= 0:
         return []
@@ -100,7 +100,7 @@ def _name(changes: Sequence[Change]) -> str:
 
 
 def _network(run: Run, end: float) -> Iterator[Change]:
-    """Tell of steps of rates and delays, and of outages."""
+    """Describe steps of rates and delays, and of outages."""
     for link in run.setup.links:
         for way in (link.up, link.down):
             for step in way.rate.steps:
@@ -118,7 +118,7 @@ def _network(run: Run, end: float) -> Iterator[Change]:
 
 
 def _flows(run: Run, names: Mapping[int, str]) -> Iterator[Change]:
-    """Tell of flows that start and end, of those that are sampled."""
+    """Describe flows that start and end, of those that are sampled."""
     flows = run.flows
     if not run.flow_samples.is_empty():
         flows = flows.filter(pl.col("id").is_in(run.flow_samples["flow"].unique().to_list()))
@@ -128,7 +128,7 @@ def _flows(run: Run, names: Mapping[int, str]) -> Iterator[Change]:
 
 
 def _phases(run: Run, chosen: Sequence[int], names: Mapping[int, str]) -> Iterator[Change]:
-    """Tell when flows left their start-up, and when they were in PROBE_RTT."""
+    """Describe when flows left their start-up, and when they were in PROBE_RTT."""
     if run.flow_samples.is_empty():
         return
     left: dict[int, float] = {}
@@ -144,7 +144,7 @@ def _phases(run: Run, chosen: Sequence[int], names: Mapping[int, str]) -> Iterat
             yield Change(after, PROBES, "after PROBE_RTT of", names[flow])
     last = max(left.values(), default=0.0)
     for flow, at in left.items():
-        # Nothing that is told of is in its start-up any more.
+        # No flow that is described is in its start-up any more.
         yield Change(at, STARTUPS, AFTER[at == last], names[flow])
 
 

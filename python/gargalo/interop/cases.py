@@ -1,4 +1,4 @@
-"""What a client does with a server: the network, what is asked of both, and what must be seen."""
+"""What a client does with a server: the network, what is requested of both, and what must be seen."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ class Case:
     link: Mapping[str, Any] = field(default_factory=lambda: LINK)
     duration: str = "20s"
     retries: bool = False
-    """A Retry is asked for."""
+    """A Retry is requested."""
 
     def judged(self, run: Observed) -> Seen:
-        """Return whether the run showed what is expected, and no Retry that was not asked for."""
+        """Return whether the run showed what is expected, and no Retry that was not requested."""
         told = sum(t.connection.retries for t in run.traces if t.connection is not None)
         if told and not self.retries:
             return Seen(False, "the server sent a Retry that was not asked for")
@@ -90,7 +90,7 @@ def flow(quic: Json, workload: Json, **more: Any) -> Json:
 
 
 def request(size: str) -> Json:
-    """Return the workload of a client that asks for one object."""
+    """Return the workload of a client that requests one object."""
     return {"request": {"objects": 1, "size": size}}
 
 

@@ -1,4 +1,4 @@
-"""What a run shows of each flow besides its row: packets, what was told of early data, pauses."""
+"""What a run shows of each flow besides its row: packets, what was reported of early data, pauses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Trace:
     connection: wire.Connection | None
     """What its packets show; None: there were none."""
     early_data: list[str]
-    """What its ends told of early data: `keys`, `accepted`, `rejected`."""
+    """What its ends reported of early data: `keys`, `accepted`, `rejected`."""
     pause_s: float | None
     """The longest time without new data for the application after the client moved; None: it did not move."""
 

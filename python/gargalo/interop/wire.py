@@ -107,7 +107,7 @@ def headers(payload: bytes, id_length: int | None) -> list[Header]:
 
     Args:
         payload: Of the datagram.
-        id_length: Bytes of the receiver's connection IDs, which short headers do not tell. None: it has sent no long
+        id_length: Bytes of the receiver's connection IDs, which short headers do not contain. None: it has sent no long
             header yet.
 
     Raises:
@@ -135,7 +135,7 @@ def headers(payload: bytes, id_length: int | None) -> list[Header]:
 def packet(data: bytes, at: int, id_length: int | None) -> tuple[Header, int]:
     """Return the header of the packet at a place, and where the next packet is."""
     first = data[at]
-    # The fixed bit tells nothing: ends may agree to send it with any value (RFC 9287).
+    # The fixed bit says nothing: ends may agree to send it with any value (RFC 9287).
     if not first & 0x80:
         if id_length is None:
             msg = "a short header for an end that has sent no long one"
@@ -295,7 +295,7 @@ class Watched:
 
 
 def both(some: Iterable[bytes], others: Iterable[bytes]) -> list[str]:
-    """Return the connection IDs that are in both, in hexadecimal; empty ones cannot be told apart."""
+    """Return the connection IDs that are in both, in hexadecimal; empty ones cannot be distinguished."""
     return sorted(i.hex() for i in set(some) & set(others) if i)
 
 

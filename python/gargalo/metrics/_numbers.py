@@ -43,7 +43,7 @@ def finite(value: float | None) -> float | None:
 
 
 def summed(counts: pl.Series) -> int | None:
-    """Return the sum of a counter of flows; None if the stack of one does not tell it."""
+    """Return the sum of a counter of flows; None if the stack of one does not report it."""
     return None if counts.null_count() else int(counts.sum())
 
 

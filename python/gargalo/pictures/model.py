@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is not visible on white and black
+# Okabe and Ito's colours, which colour-blind readers can distinguish; yellow is not visible on white and black
 # on a dark page, so a grey that both show stands for them.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")

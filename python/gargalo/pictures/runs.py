@@ -24,10 +24,10 @@ BINS = 100
 """A picture of the whole run has about this many bins at most."""
 SLACK = 1e-6
 TALLEST = 3.0
-"""A capacity of more than this many times the greatest value is told, not drawn."""
+"""A capacity of more than this many times the greatest value is written, not drawn."""
 MOST_LINKS = 8
 SPEAK_OF = 0.02
-"""A queue to speak of is more than this share of the greatest one: a packet that waits for the one before it is none."""
+"""A queue is drawn if it is more than this share of the greatest one: a packet that waits for the one before it is none."""
 
 
 def shown_flows(run: Run, chosen: Sequence[int] | None = None) -> list[int]:
@@ -296,7 +296,7 @@ def _offered(
 
 
 def busy_links(run: Run) -> list[tuple[str, str]]:
-    """Return the link directions with a queue to speak of or a drop, the longest queue first."""
+    """Return the link directions with a queue that is drawn or a drop, the longest queue first."""
     samples = run.link_samples
     if samples.is_empty():
         return []
@@ -320,7 +320,7 @@ def linked(
     *,
     chosen: Sequence[tuple[str, str]] | None = None,
 ) -> Chart:
-    """Draw a column of the samples of the links that have a queue to speak of or a drop."""
+    """Draw a column of the samples of the links that have a queue or a drop."""
     samples, busy = run.link_samples, busy_links(run)
     order = {link: i for i, link in enumerate(busy)}
     lines = []
@@ -343,7 +343,7 @@ def linked(
 
 
 def queue(run: Run) -> Chart:
-    """Draw the queueing delay of the links that have a queue to speak of or a drop."""
+    """Draw the queueing delay of the links that have a queue or a drop."""
     return linked(run, "queue_delay_s", "Queueing delay", "queueing delay", "ms", 1e3)
 
 
@@ -389,7 +389,7 @@ def paths(run: Run, bin_s: float | None = None, flow: int | None = None) -> Char
 
 
 def subflow_names(run: Run) -> pl.DataFrame:
-    """Return the subflows with columns `path` and `name`, which tells them apart."""
+    """Return the subflows with columns `path` and `name`, which distinguishes them."""
     names = run.names
     rows = with_path(run.subflows)
     if rows["flow"].n_unique() > 1:

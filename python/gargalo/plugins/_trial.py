@@ -25,7 +25,7 @@ workload.bulk = {}
 """
 OTHERS: dict[str, dict[str, object]] = {"scheduler": {}, "path_manager": {}, "stack": {}}
 MOST_S = 5
-"""Seconds for the runs; what takes longer is told in a real run."""
+"""Seconds for the runs; what takes longer is reported in a real run."""
 
 
 def main(engine: str, file: str) -> None:
@@ -41,7 +41,7 @@ def main(engine: str, file: str) -> None:
         controls = core.native_congestion(file, library)
         core.native_stack(file, library)
     except ValueError:
-        return  # Whoever loads it is told.
+        return  # It is reported to whoever loads it.
     signal.alarm(MOST_S)
     for control in controls:
         print(f'a first short run with "{control.name}"', flush=True)

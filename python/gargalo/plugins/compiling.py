@@ -25,7 +25,7 @@ STRICT = (
     "-Werror=incompatible-pointer-types",
     "-Werror=int-conversion",
 )
-"""What would crash in a run is told by the compiler: a function or a field of another kernel."""
+"""What would crash in a run is reported by the compiler: a function or a field of another kernel."""
 
 NEWEST = "6.12"
 """The kernel that a module is for, if nothing is said."""

@@ -22,7 +22,7 @@ KERNEL_HEADER = re.compile(
 )
 OWN_HEADER = re.compile(r'^\s*#\s*include\s*"([\w./-]+\.h)"', re.MULTILINE)
 FEW = 30
-"""Fields of a structure that are all told; of a larger one, those alike."""
+"""Fields of a structure that are all listed; of a larger one, only similar ones."""
 SHIM = "linux/gargalo_linux.h"
 FORWARD = '#include "gargalo_linux.h"\n'
 

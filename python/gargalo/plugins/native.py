@@ -92,7 +92,7 @@ def try_out(file: str, library: bytes) -> None:
         return  # No process can be started: it is loaded untried.
     stages = done.stdout.decode(errors="replace").splitlines()
     told = done.stderr.decode(errors="replace").strip().splitlines()
-    # A crash in one of its functions is told by a run, and ends that run alone; a long run is not awaited.
+    # A crash in one of its functions is reported by a run, and ends that run alone; a long run is not awaited.
     crashed = stages and done.returncode and done.returncode != -signal.SIGALRM
     if crashed and not any(" crashed (SIG" in line for line in told):
         raise PluginError(_crash(file, done.returncode, stages[-1], told))

@@ -132,7 +132,7 @@ def trends(
         x: The axis; text such as "10Mbit/s" is read as a number where it can be.
         y: The metric, in SI; its name gives the unit unless `y_unit` does.
         series: Column that names the algorithm.
-        detail: A further column that splits an algorithm into several lines, told by their dash.
+        detail: A further column that splits an algorithm into several lines, distinguished by their dash.
         level: Of the intervals (Student's t); fewer than three runs have none.
         x_title: Title of the axis instead of its name.
         y_unit: Unit of the metric.

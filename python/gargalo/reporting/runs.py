@@ -84,7 +84,7 @@ def _again(run: Run) -> tuple[dict[str, str], list[str], list[str]]:
 
 
 def _named(run: Run) -> pl.DataFrame:
-    """Flows with a name that tells them apart, and what they are grouped by."""
+    """Flows with a name that distinguishes them, and what they are grouped by."""
     names = run.names
     return run.flows.with_columns(
         pl.when(pl.col("congestion") == "").then("transport").otherwise("congestion").alias("kind"),

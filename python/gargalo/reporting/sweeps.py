@@ -112,7 +112,7 @@ def report_of_runs(
 
     Args:
         frame: A row per run: the labels, `seed`, metrics in SI, `packets`, `wall_s`.
-        labels: Columns that tell cells apart.
+        labels: Columns that distinguish cells.
         title: Of the page.
         level: Of the confidence intervals.
         bounds: The least and the greatest value of metrics, where they are no figures of every run.

@@ -28,7 +28,7 @@ MOST_VALUES = 12
 
 
 class CellError(ValueError):
-    """No run has the labels that were asked for, or several have."""
+    """No run has the labels that were requested, or several have."""
 
 
 def cell(study: Study, profile: Profile, wanted: Mapping[str, str], root: Path) -> Job:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 COMPACTION = (1 << 62) + 1
-"""The byte that a process locks while it merges small files; no identifier has it."""
+"""The byte that a process locks while it merges small files; no identifier is equal to it."""
 
 _guard = threading.Lock()
 _files: dict[tuple[int, int], tuple[int, set[int]]] = {}
@@ -43,7 +43,7 @@ class Claims:
         """Whether the file system has locks; without, sweeps may do a run twice, but store it once."""
 
     def take(self, run: str) -> bool:
-        """Claim a run; False if another sweep, or one in another thread, has it."""
+        """Claim a run; False if another sweep, or one in another thread, holds it."""
         return self.lock(_offset(run))
 
     def release(self, run: str) -> None:

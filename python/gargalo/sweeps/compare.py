@@ -108,7 +108,7 @@ def split(side: Side, by: str, a: str, b: str) -> tuple[Side, Side]:
 
 
 def metrics_of(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
-    """Return the figures to compare: those asked for, else the usual ones and what was measured."""
+    """Return the figures to compare: those requested, else the usual ones and what was measured."""
     labels = {*a.labels, *b.labels}
     numeric = [
         name

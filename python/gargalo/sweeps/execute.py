@@ -144,7 +144,7 @@ def execute(
 
 
 def _check(jobs: Sequence[Job], workers: int | None, at_once: int, cluster: str | None) -> None:
-    """Check what was asked for.
+    """Check what was requested.
 
     Raises:
         SweepError: It cannot be done.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LINE_EVERY_S = 60.0
 """Without a terminal, seconds after which there is another line."""
 LEAST_S = 10.0
-"""Seconds before a line that tells another tenth of the runs, so that a sweep of seconds tells none."""
+"""Seconds before a line that reports another tenth of the runs, so that a sweep of seconds reports none."""
 
 
 @dataclass(frozen=True)

@@ -370,7 +370,7 @@ class Store:
         folder = self.path / table / "segments"
         before = self._segments.get(table, {})
         known = {}
-        # Listed every time: the folder's time may be set back, or too coarse to tell of two changes.
+        # Listed every time: the folder's time may be set back, or too coarse to show two changes.
         for name in sorted(p.name for p in folder.glob(f"*{SUFFIX}")):
             with suppress(FileNotFoundError):  # Removed since it was listed.
                 known[name] = before[name] if name in before else self._runs_of(folder / name)
@@ -509,7 +509,7 @@ def _temporary(store: Path, owner: str) -> tuple[Path, int]:
 def _remove_abandoned(file: Path) -> bool:
     """Remove a temporary file unless a process is writing it.
 
-    The number in its name does not tell: in containers, processes have the same few numbers.
+    The number in its name does not identify it: in containers, processes have the same few numbers.
     """
     fd = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -527,7 +527,7 @@ def _remove_abandoned(file: Path) -> bool:
 
 
 def _alive(name: str) -> bool:
-    """Whether the process in the name of a temporary file lives, as far as can be told here."""
+    """Whether the process in the name of a temporary file lives, as far as is known here."""
     parts = name.split(".")
     try:
         os.kill(int(parts[-2]), 0)

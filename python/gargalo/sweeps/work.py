@@ -268,7 +268,7 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
 def multipath(run: Run) -> dict[str, Any]:
     """Return the figures of a run's flows over several paths; none if there are no such flows.
 
-    A sum is missing if one of them does not have it, as over QUIC, or its stack does not tell it.
+    A sum is missing if one of them does not have it, as over QUIC, or its stack does not report it.
     """
     if run.subflows.is_empty():
         return {}

@@ -30,7 +30,7 @@ class Column(NamedTuple):
     """Columns of the highest rank are left out first, those of one rank together."""
     justify: JustifyMethod = "right"
     least: int | None = None
-    """Columns of a terminal that its text has at least where it may go on in the next line."""
+    """Columns of a terminal that its text has at least where it may continue in the next line."""
 
 
 class Fitted(NamedTuple):
@@ -116,7 +116,7 @@ def _table(
 ) -> Table:
     """Make a table of some columns.
 
-    `least` is for measuring: columns whose text may go on below take no more than they must. With `fold` it
+    `least` is for measuring: columns whose text may continue below take no more than they must. With `fold` it
     goes on below in every column.
     """
     table = Table(

@@ -264,7 +264,7 @@ def judge_policed(f: Figures, algorithm: str) -> Finding:
         return Finding(good, seen)
     if "inflight_bounds" not in f and not f["bw_bounds"]:
         return partly(f, good, seen, inflight_shortterm=False)
-    # Where one bound is not told, the other is enough.
+    # Where one bound is not reported, the other is enough.
     bounded = f["bw_bounds"] > 0 and f.get("inflight_bounds", 1.0) > 0
     seen += ", short-term bounds " + ("set" if bounded else "not set")
     return Finding(good and bounded, seen)
@@ -353,7 +353,7 @@ def look_spurious(seen: Seen) -> Figures:
 
 
 def look_undone(seen: Seen, at: float) -> Figures:
-    """What is left of a recovery of which the sender does not tell, when the late packets have been acknowledged."""
+    """What is left of a recovery that the sender does not report, when the late packets have been acknowledged."""
     end = seen.run.setup.links[0].up.delay.steps[2].time_s + LATE_S + 2 * RTT_S
     windows = seen.column("congestion_window_bytes", end, end + 2 * RTT_S)
     return {

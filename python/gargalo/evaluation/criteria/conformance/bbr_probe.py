@@ -106,7 +106,7 @@ def judge_up_plateau(f: Figures, _algorithm: str) -> Finding:
     return Finding(good and f["lost_packets"] == 0, seen)
 
 
-# --- an application that limits: PROBE_UP goes on, until losses
+# --- an application that limits: PROBE_UP continues until losses
 
 
 def limited_up(algorithm: str, _seed: int) -> Json:
@@ -121,7 +121,7 @@ def look_limited_up(seen: Seen) -> Figures:
     ups = seen.in_phase("probe-bw-up", SETTLED_S)
     if not ups:
         return {}
-    # PROBE_RTT cuts it short, if nothing keeps it away; the next one goes on.
+    # PROBE_RTT cuts it short, if nothing keeps it away; the next one continues.
     others = [k for k, s in enumerate(ups) if s.after not in cuts(seen)]
     ups = ups[: (others[0] if others else len(ups) - 1) + 1]
     return {
@@ -405,7 +405,7 @@ def look_probe_rtt(seen: Seen) -> Figures:
 
 
 LOWEST_S = 2.0
-"""When the lowest round-trip time has been seen, where that is not told."""
+"""When the lowest round-trip time has been seen, where that is not reported."""
 
 
 def judge_probe_rtt(f: Figures, algorithm: str) -> Finding:
@@ -437,7 +437,7 @@ AGAIN_S = 14.0
 
 
 def idle(algorithm: str, _seed: int) -> Json:
-    """An application that pauses for longer than any interval between two PROBE_RTTs, and goes on."""
+    """An application that pauses for longer than any interval between two PROBE_RTTs, and continues."""
     return one_flow(algorithm, 16, app=[(0, 22e6), (IDLE_FROM_S, 0), (AGAIN_S, 22e6)])
 
 
@@ -495,7 +495,7 @@ def look_cruise_batches(seen: Seen) -> Figures:
 def judge_cruise_batches(f: Figures, _algorithm: str) -> Finding:
     """The window has room for a batch, and the link is used."""
     told = "extra_bytes" in f
-    # Where extra_acked is not told, the window must have room for half of a batch all the same.
+    # Where extra_acked is not reported, the window must still have room for half of a batch.
     extra = f["extra_bytes"] if told else 0.5 * f["batch_bytes"]
     text = f"extra_acked {packets_text(extra)} of the {packets_text(f['batch_bytes'])} of a batch, "
     seen = (

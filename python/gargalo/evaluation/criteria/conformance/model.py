@@ -1,6 +1,6 @@
 """What a case of conformance is, and the criterion that a specification's cases make.
 
-Conformance does not compare: a case says what a specification asks, runs it, and says whether that was seen.
+Conformance does not compare: a case says what a specification requires, runs it, and says whether that was seen.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Case:
-    """What a specification asks of its algorithm, and how it is seen."""
+    """What a specification requires of its algorithm, and how it is observed."""
 
     id: str
     title: str
@@ -81,7 +81,7 @@ def within(f: Figures, value: float, bound: float) -> bool:
 
 
 def partly(f: Figures, good: bool, seen: str, **asked: bool) -> Finding:
-    """Judge what is seen and what else is asked; a sender that does not tell that leaves the case undecided.
+    """Judge what is seen and what else is required; a sender that does not report that leaves the case undecided.
 
     Args:
         f: The figures.

@@ -1,4 +1,4 @@
-"""What is inferred of the BBR of a QUIC stack, which tells its phase and a part of its quantities.
+"""What is inferred of the BBR of a QUIC stack, which reports its phase and a part of its quantities.
 
 The simulator sees every packet at the link: what is in flight, round trips and rates are measured there. Estimates of the
 bandwidth follow from the pacing rate, which is a gain of the phase times the estimate. Quantities that follow from neither
@@ -60,7 +60,7 @@ STEADY = ("probe-bw", "probe-bw-cruise", "probe-bw-refill")
 UNBOUNDED = ("probe-bw", "probe-bw-refill", "probe-bw-up")
 """Phases in which no short-term bound lowers the estimate that paces, whatever was lost before."""
 PHASES = ("startup", "drain", "probe-bw", "probe-bw-down", "probe-bw-up")
-"""Words by which a stack is known to tell them."""
+"""Words by which a stack is known to report them."""
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,10 @@ def is_limited(run: Run) -> bool:
 
 
 def complete(seen: Seen, hidden: Collection[str] = ()) -> Seen:
-    """Add what can be inferred to what a sender has told.
+    """Add what can be inferred to what a sender has reported.
 
     Args:
-        seen: What was told.
+        seen: What was reported.
         hidden: Columns of it to infer nevertheless.
 
     """
@@ -139,7 +139,7 @@ def complete(seen: Seen, hidden: Collection[str] = ()) -> Seen:
     packet_bytes = share * wire.packet_bytes
     seen = replace(seen, share=share, packet_bytes=packet_bytes, slack=SLACK)
     if not any(s.phase in PHASES for s in seen.spans):
-        return replace(seen, spans=[])  # It tells no phase of BBR.
+        return replace(seen, spans=[])  # It reports no phase of BBR.
     options: dict[str, Any] = seen.run.setup.flows[0].transport["quic"]
     stack, name = options.get("stack", ""), options["congestion"]
     name = name if isinstance(name, str) else next(iter(name))
@@ -209,7 +209,7 @@ def complete(seen: Seen, hidden: Collection[str] = ()) -> Seen:
 
 
 def spacing(wire: Wire, times: Values) -> Values:
-    """Return the rate at which packets come to the link around some instants, in bit/s."""
+    """Return the rate at which packets arrive at the link around some instants, in bit/s."""
     half = RTT_S / 5
     return 8 * (wire.taken_by(times + half) - wire.taken_by(times - half)) / (2 * half)
 

@@ -64,7 +64,7 @@ class Seen:
 
     @classmethod
     def of(cls, run: Run) -> Seen:
-        """Read what a run with `record.gauges` keeps of its first flow; over QUIC, infer what is not told."""
+        """Read what a run with `record.gauges` keeps of its first flow; over QUIC, infer what is not reported."""
         seen = cls.told(run)
         if not is_quic(run):
             return seen
@@ -74,7 +74,7 @@ class Seen:
 
     @classmethod
     def told(cls, run: Run) -> Seen:
-        """Read what a sender has told."""
+        """Read what a sender has reported."""
         rows = run.gauges.filter(pl.col("flow") == 0)
         names = rows["name"].unique(maintain_order=True).to_list()
         # Each sample is a block of rows with all quantities in the same order.
@@ -188,7 +188,7 @@ class Seen:
     def losses(self, since: float = 0.0) -> list[float]:
         """Return when the sender noticed losses.
 
-        If it does not tell of any: a base round trip after packets were dropped, which is the earliest possible time.
+        If it reports none: a base round trip after packets were dropped, which is the earliest possible time.
         """
         if not self.slack or self.events("loss"):
             return self.events("loss", since)
@@ -210,7 +210,7 @@ class Seen:
 
 
 def is_quic(run: Run) -> bool:
-    """Whether the flow of a run goes over QUIC: then its sender tells only a part of its state."""
+    """Whether the flow of a run goes over QUIC: then its sender reports only a part of its state."""
     return "quic" in run.flows["transport"]
 
 
