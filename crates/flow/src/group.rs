@@ -22,7 +22,7 @@ pub struct Group {
     pub label: Arc<str>,
     /// Flows that were started.
     pub flows: u64,
-    /// Of those, completed.
+    /// Flows that completed.
     pub completed: u64,
     /// Ended early by a reset or too many timeouts.
     pub failed: u64,

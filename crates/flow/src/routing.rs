@@ -18,7 +18,7 @@ pub struct Routing {
     ends: Vec<(NodeId, NodeId)>,
     /// The links of each node in their order: the node at the other end, and the direction that leads to it.
     links: Vec<Vec<(NodeId, DirectionId)>>,
-    /// Those of the links that lead to routers.
+    /// Of these links, the ones that lead to routers.
     onward: Vec<Vec<(NodeId, DirectionId)>>,
     /// Number of the current search: marks of earlier searches do not count.
     search: u32,

@@ -107,7 +107,7 @@ single_path! {
 pub struct SubflowSample {
     /// Virtual time of the sample.
     pub time: Instant,
-    /// Of which flow.
+    /// Number of the flow.
     pub flow: u64,
     /// Number of the subflow in its connection, in the order of opening.
     pub subflow: u32,
@@ -193,7 +193,7 @@ pub struct ProtocolEvent {
 pub struct Gauge {
     /// Virtual time of the record.
     pub time: Instant,
-    /// Of which flow.
+    /// Number of the flow.
     pub flow: u64,
     /// What triggered the record: "sample", "phase", kinds of events.
     pub cause: Arc<str>,

@@ -100,7 +100,7 @@ pub(crate) struct Connection {
     pub(crate) is_eventful: bool,
     /// The application has released it.
     pub(crate) is_released: bool,
-    /// Its tuples are in the table.
+    /// The tuples of the connection are in the table.
     pub(crate) is_attached: bool,
     /// Counted among those in TIME-WAIT.
     pub(crate) lingers: bool,

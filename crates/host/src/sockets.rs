@@ -244,7 +244,7 @@ impl Host {
         }
     }
 
-    /// The same, now.
+    /// The present DSCP of a connection; `None` if there is no such connection.
     pub fn dscp(&self, id: ConnectionId) -> Option<u8> {
         self.table.get(id).map(|c| c.path.header.dscp)
     }

@@ -24,7 +24,7 @@ pub(crate) struct Screen {
     duplicate: Option<Coin>,
 }
 
-/// What comes of a packet.
+/// The decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Enters,

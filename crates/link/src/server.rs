@@ -165,7 +165,7 @@ pub(crate) struct ConstantServer {
     /// The exact end of the last packet is `nanos + rest / rate`.
     nanos: u64,
     rest: u64,
-    /// That end, rounded up.
+    /// The exact end, rounded up to a nanosecond.
     free: Instant,
     /// Transmission time of the last size, as quotient and remainder: most packets have the size of the last one,
     /// which saves a division.

@@ -106,7 +106,7 @@ thread_local! {
 
 /// All slots; they live as long as the process.
 static SLOTS: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
-/// Those of no thread.
+/// Slots that no thread uses.
 static FREE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 
 /// The descriptor of [`tell_crashes_to`], or -1.

@@ -32,7 +32,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Of nothing but a sentence.
+    /// A diagnostic with a message and no place.
     pub fn says(message: impl std::fmt::Display) -> Self {
         Self {
             path: None,

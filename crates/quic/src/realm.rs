@@ -127,7 +127,7 @@ impl Realm {
     }
 }
 
-/// Whose session it is.
+/// The stack and the two ends to which a session belongs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Session {
     /// The stack of the client.

@@ -14,7 +14,7 @@ pub(crate) struct Node {
     pub(crate) place: Place,
 }
 
-/// What was written.
+/// A value as it was written.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     String(String),

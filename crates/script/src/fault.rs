@@ -26,7 +26,7 @@ impl Fault {
             help: String::new(),
         }
     }
-    /// The same, here if it does not say where.
+    /// The fault with this place, unless it has one.
     pub(crate) fn or_at(mut self, at: At) -> Self {
         if self.at.line == 0 {
             self.at = at;

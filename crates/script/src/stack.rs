@@ -158,7 +158,7 @@ impl Message {
         self.parts.iter().sum()
     }
 
-    /// What is left after the first `n` bytes.
+    /// The content after the first `n` bytes.
     #[must_use]
     pub fn after(&self, mut n: usize) -> Self {
         let rest = self.parts.iter().map(|part| {

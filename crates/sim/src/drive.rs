@@ -449,7 +449,7 @@ impl World {
     }
 }
 
-/// What is recorded of an end of a flow.
+/// The records of an end of a flow.
 struct Records {
     id: u64,
     /// The flow has rows of its own.

@@ -38,7 +38,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Of an event.
+    /// The moment of an event.
     #[inline]
     pub const fn new(time: Instant, target: Target) -> Self {
         Self { time, target }

@@ -64,7 +64,7 @@ pub struct Snapshot {
     pub in_flight: Bytes,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
-    /// Its mean deviation.
+    /// Mean deviation of the round-trip time.
     pub rttvar: Option<Duration>,
     /// Minimum round-trip time.
     pub min_rtt: Option<Duration>,

@@ -69,13 +69,13 @@ pub enum Error {
     /// The target has no directory name (such as "/" or "..").
     #[error("{path} cannot be a results directory; give a path that ends in a name")]
     NoName {
-        /// What was given.
+        /// The given target.
         path: PathBuf,
     },
     /// A name inside the results directory that is not a plain file name.
     #[error("\"{name}\" is not a file name; give one without directories")]
     BadFileName {
-        /// What was given.
+        /// The given name.
         name: String,
     },
     /// The caller stopped the operation.

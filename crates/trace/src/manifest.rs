@@ -340,7 +340,7 @@ const MARKS: [Mark; 3] = [
         name: "scorecard.json",
         keys: ["engine", "algorithm", "criteria"],
     },
-    // Of a study.
+    // The report of a study.
     Mark {
         name: "report.json",
         keys: ["format", "claims", "figures"],

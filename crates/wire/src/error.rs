@@ -33,7 +33,7 @@ pub enum ParseError {
     /// The bytes end before the header or the datagram does.
     #[error("{layer} is truncated: {needed} bytes needed, {have} available")]
     Truncated {
-        /// In which header.
+        /// The header that has the field.
         layer: Layer,
         /// Bytes needed from the start of that header.
         needed: usize,
@@ -49,9 +49,9 @@ pub enum ParseError {
     /// A length field contradicts itself.
     #[error("{layer} length field is {length}, which is too small")]
     BadLength {
-        /// In which header.
+        /// The header that has the field.
         layer: Layer,
-        /// Its value in bytes.
+        /// Value of the length field, in bytes.
         length: usize,
     },
     /// A TCP option's length is below two or past the header's end.
@@ -63,7 +63,7 @@ pub enum ParseError {
     /// The checksum does not match.
     #[error("{layer} checksum is wrong")]
     BadChecksum {
-        /// Of which header.
+        /// The header with the wrong checksum.
         layer: Layer,
     },
     /// A fragment of a datagram: it has no complete transport header.

@@ -273,7 +273,7 @@ impl App {
         Self::Other(Box::new(app))
     }
 
-    /// The same over TLS, or unchanged without.
+    /// The application over TLS; unchanged for `None`.
     #[must_use]
     pub fn inside(self, tls: Option<Tls>) -> Self {
         match tls {

@@ -202,7 +202,7 @@ type Session = (Duration, u64, u32, u32, bool);
 /// A page to be requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageStart {
-    /// Since the plan's origin.
+    /// Time since the plan's origin.
     pub at: Duration,
     pub pair: u32,
     pub begins_session: bool,

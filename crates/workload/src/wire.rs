@@ -49,7 +49,7 @@ impl std::ops::Sub for WireBytes {
 }
 
 impl WireModel {
-    /// The same with TLS.
+    /// The model with the bytes of TLS added; unchanged for `None`.
     #[must_use]
     pub fn inside(self, tls: Option<Tls>) -> Self {
         Self { tls, ..self }

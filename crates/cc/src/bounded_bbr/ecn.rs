@@ -35,7 +35,7 @@ pub(crate) struct Marks {
 pub(crate) struct Round {
     /// There were marks.
     pub(crate) marked: bool,
-    /// Their share reached the threshold.
+    /// The share of marks reached the threshold.
     pub(crate) too_many: bool,
     /// It has done so for enough rounds to end STARTUP.
     pub(crate) full: bool,

@@ -93,7 +93,7 @@ pub struct Connection {
     handshake: Handshake,
     fallback: Fallback,
     subflows: Vec<Subflow>,
-    /// What is looked for among them.
+    /// What is needed to find a subflow by address, slot or timer, in the same order.
     places: Vec<Place>,
     views: Vec<PathView>,
     /// The latest version of a view.
@@ -551,7 +551,7 @@ impl Connection {
 /// What is looked for among the subflows for every segment. It is apart from them so that they need not be read.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Of its addresses.
+    /// Key of its addresses ([`Addresses::key`]).
     key: u64,
     slot: u8,
     /// The next of its timers, when it last had nothing more to send.

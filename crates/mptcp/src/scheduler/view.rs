@@ -105,7 +105,7 @@ impl<'a> Context<'a> {
         move |p| fit(p) && !(regular && p.backup)
     }
 
-    /// Those that can send now.
+    /// The candidates that can send now.
     pub fn ready(&self) -> impl Iterator<Item = (usize, &'a PathView)> + Clone {
         self.candidates().filter(|(_, p)| p.can_send)
     }

@@ -147,7 +147,7 @@ pub struct RateSample {
     pub tx_in_flight_bytes: u64,
     /// The application limited the sender then.
     pub app_limited: u32,
-    /// That segment was a retransmission.
+    /// The segment was a retransmission.
     pub retransmission: u32,
 }
 

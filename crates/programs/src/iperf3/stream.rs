@@ -25,7 +25,7 @@ pub(super) struct Stream {
     written: u64,
     /// Bytes sent or received since the beginning.
     total: u64,
-    /// Those of them in the omitted period.
+    /// Of these, bytes in the omitted period.
     omitted: u64,
     /// `total` at the end of the last interval.
     mark: u64,

@@ -23,7 +23,7 @@ pub struct Pending {
     /// The stack's random stream.
     pub rng: Pcg64,
     realm: Realm,
-    /// Whose session it is; `None` for a server.
+    /// The ends to which kept sessions belong; `None` for a server.
     session: Option<Session>,
     pub(super) events: VecDeque<Event>,
     pub(super) chunks: VecDeque<Chunk>,

@@ -10,7 +10,7 @@ use crate::resolved::Transport;
 /// the rate of a sender falls in proportion: if one in a hundred packets is late by this much, no figure changes by
 /// more than the 5% within which the scorecards call two algorithms alike.
 const LATE_SHARE: f64 = 0.05;
-/// The same limit where paths have no delay.
+/// The limit where paths have no delay.
 const LATE_LEAST: Duration = Duration::from_millis(2);
 
 pub(super) fn rtt_below_path(case: &mut Case<'_>) -> Vec<Finding> {

@@ -66,9 +66,9 @@ pub struct Event {
 /// A time of a script, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// Since the start.
+    /// Time since the start of the script.
     Absolute(u64),
-    /// Since the event before (`+.1`).
+    /// Time since the event before (`+.1`).
     Relative(u64),
     /// Any time (`*`), for packets that the stack sends.
     Any,

@@ -49,7 +49,7 @@ pub struct Kernel {
     sent: VecDeque<Sent>,
     /// How long this thread has waited for a processor, as the kernel counts it.
     starved: Starved,
-    /// The same since the device was last empty.
+    /// Of that, the time since the device was last empty.
     doubt: Duration,
     sockets: Vec<Option<OwnedFd>>,
     /// Addresses that the path manager of Multipath TCP was given.
@@ -210,7 +210,7 @@ struct Starved {
 }
 
 impl Starved {
-    /// Of the calling thread.
+    /// Starts to measure the calling thread.
     fn new() -> Self {
         let mut starved = Self {
             file: File::open("/proc/thread-self/schedstat").ok(),

@@ -9,7 +9,7 @@ use super::{Ours, size};
 const CONNECTS: i64 = 0x1;
 const LISTENS: i64 = 0x2;
 const ALL_LISTEN: i64 = 0x400;
-/// The same without cookies.
+/// Bits of `tcp_fastopen` by which cookies are not needed, at a client and at a server.
 const WITHOUT_COOKIES: i64 = 0x4 | 0x200;
 
 /// Settings of what our stack does not have, so that it is as they say whatever they say: super-segments that a device

@@ -104,9 +104,9 @@ pub struct Endpoint {
     rtt_sample: Option<Duration>,
     receiver: Receiver,
     writes: Writes,
-    /// Since the connection is open.
+    /// `None` before the connection is open.
     sender: Option<Box<Sender>>,
-    /// Until then: what its data waits for.
+    /// Before the connection is open: what holds written data back.
     early_hold: Hold,
     user_timeout: Option<Duration>,
     /// Shifts of the windows we send and of those we receive, if agreed.

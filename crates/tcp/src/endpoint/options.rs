@@ -60,7 +60,7 @@ impl Endpoint {
         self.hold_mut().set_nagle(nagle);
     }
 
-    /// The same, now.
+    /// The present setting of Nagle's algorithm.
     pub fn nagle(&self) -> Nagle {
         self.hold().nagle
     }
@@ -81,7 +81,7 @@ impl Endpoint {
         self.writes.capacity = bytes.get();
     }
 
-    /// The same, now.
+    /// The present capacity of the send buffer.
     pub fn send_buffer(&self) -> Bytes {
         Bytes::new(self.writes.capacity)
     }
@@ -102,7 +102,7 @@ impl Endpoint {
         }
     }
 
-    /// The same, now.
+    /// The present user timeout.
     pub fn user_timeout(&self) -> Option<Duration> {
         self.user_timeout
     }
