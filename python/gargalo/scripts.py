@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from gargalo import _core, reading
 
@@ -91,6 +91,26 @@ def find(paths: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+class Verdict(TypedDict, total=False):
+    """What became of a script."""
+
+    verdict: Literal["passed", "failed", "unsupported", "broken"]
+    read: bool
+    """The script was read and everything in it is known."""
+    line: int
+    column: int
+    """Where it failed, or is not supported, from 1."""
+    expected: str
+    came: str
+    packets: list[str]
+    """Those before it failed."""
+    message: str
+    """Why it is not supported or broken."""
+    help: str | None
+    notes: list[str]
+    """Shell files that it names have commands that are not run, or settings that the stack does not have."""
+
+
 @dataclass
 class Counts:
     """What became of the scripts of a directory.
@@ -114,7 +134,7 @@ class Counts:
     broken: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
 
-    def add(self, verdict: dict[str, Any]) -> None:
+    def add(self, verdict: Verdict) -> None:
         """Count a verdict."""
         self.scripts += 1
         self.read += bool(verdict.get("read"))
@@ -125,7 +145,7 @@ class Counts:
             self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
 
-def count(paths: Sequence[Path], verdicts: Sequence[dict[str, Any]]) -> dict[Path, Counts]:
+def count(paths: Sequence[Path], verdicts: Sequence[Verdict]) -> dict[Path, Counts]:
     """Count verdicts for each directory, in the order of the paths."""
     directories: dict[Path, Counts] = {}
     for path, verdict in zip(paths, verdicts, strict=True):
@@ -144,14 +164,9 @@ def run(
     tolerance_ms: int = TOLERANCE_MS,
     jobs: int | None = None,
     options: Sequence[tuple[str, str]] = (),
-    done: Callable[[int, dict[str, Any]], object] | None = None,
-) -> list[dict[str, Any]]:
+    done: Callable[[int, Verdict], object] | None = None,
+) -> list[Verdict]:
     """Run scripts on our stack or on the kernel, and return their verdicts.
-
-    A verdict has `verdict`: `passed`; `failed`, with `line`, `column`, `expected`, `came` and `packets`; `unsupported`, with
-    `line`, `column`, `message` and `help`; or `broken`, with `message`. It also has `read`: whether the script was read and
-    everything in it is known; and `notes`, if shell files that it names have commands that are not run, or settings that
-    the stack does not have.
 
     Args:
         texts: The scripts.
@@ -170,7 +185,7 @@ def run(
         OSError: The file of `init` cannot be read.
 
     """
-    verdicts: dict[int, dict[str, Any]] = {}
+    verdicts: dict[int, Verdict] = {}
     request = {
         "texts": list(texts),
         "directories": [str(p.resolve().parent) for p in paths] if paths else [None] * len(texts),
@@ -193,7 +208,7 @@ def run(
             told(i, text)
     else:
         _core.scripts(json.dumps(request), told)
-    missing = {"verdict": "broken", "message": "the script was not run to its end"}
+    missing: Verdict = {"verdict": "broken", "message": "the script was not run to its end"}
     return [verdicts.get(i, missing) for i in range(len(texts))]
 
 

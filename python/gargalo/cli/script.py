@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 from click.exceptions import Exit
@@ -21,7 +21,7 @@ from gargalo.cli.common import (
     to_json,
 )
 from gargalo.cli.help import command
-from gargalo.scripts import TOLERANCE_MS, Counts, count, find, run
+from gargalo.scripts import TOLERANCE_MS, Counts, Verdict, count, find, run
 from gargalo.terminal.text import printable, say
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def script(
             refuse_another(path, "script")
     texts = [read(path) for path in paths]
 
-    def show(i: int, verdict: dict[str, Any]) -> None:
+    def show(i: int, verdict: Verdict) -> None:
         if not as_json:
             print(printable("\n".join(lines(paths[i], verdict))), flush=True)
 
@@ -191,7 +191,7 @@ def table(directories: dict[Path, Counts]) -> list[str]:
     return told
 
 
-def lines(path: Path, verdict: dict[str, Any]) -> list[str]:
+def lines(path: Path, verdict: Verdict) -> list[str]:
     """Say how a script ended."""
     kind = verdict["verdict"]
     if kind == "passed":
