@@ -42,6 +42,7 @@ CRATES = {
 # Folders of the Python package, and the tests that are to notice.
 PACKAGES = {
     "metrics": ("test_metrics", "test_statistics", "test_measure", "test_compare", "test_repeats"),
+    "studies": ("test_study", "test_study_cell", "test_study_registry"),
     "sweeps": (
         "test_sweep",
         "test_sweep_store",
@@ -167,7 +168,7 @@ def mutants_of(file: Path) -> list[Mutant]:
 
 def copy_of_the_package(folder: Path) -> None:
     """Copy the sources and the compiled extension of the installed package."""
-    shutil.copytree(ROOT / "python" / "gargalo", folder / "gargalo", symlinks=False)
+    shutil.copytree(ROOT / "python", folder, symlinks=False, dirs_exist_ok=True)
     find = "import gargalo._core as c; print(c.__file__)"
     python = str(ROOT / ".venv/bin/python")
     core = subprocess.run(
