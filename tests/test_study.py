@@ -13,7 +13,7 @@ import pytest
 from gargalo import reporting, studies
 from gargalo.metrics import Interval, mean_interval
 from gargalo.reporting.model import Evidence, TableBlock
-from gargalo.studies import pages
+from gargalo.studies import Settings, pages
 from gargalo.studies.model import (
     Claim,
     Context,
@@ -90,7 +90,7 @@ def test_every_cell_of_the_plan_is_a_valid_scenario(profile):
     chosen = STUDY.profiles[profile].with_repeat(1)
     if profile == "full":
         # Readings change transports only, in the same way as those of the others.
-        chosen = replace(chosen, settings={**chosen.settings, "readings": ["ns2-2.29"]})
+        chosen = replace(chosen, settings=replace(chosen.settings, readings=("ns2-2.29",)))
     jobs = first = jobs_of(STUDY, chosen)
     labels = [json.dumps(j.labels, sort_keys=True) for j in first]
     assert len(labels) == len(set(labels))
@@ -249,10 +249,10 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     found = jobs_of(replace(study, readings=[few]), quick)
     assert 0 < len(found) < len(all_cells)
     assert {tuple(j.labels.items()) for j in found} == {tuple(wanted.items())}
-    only = replace(quick, settings={"readings": ["today"]})
+    only = replace(quick, settings=Settings(readings=("today",)))
     assert [r.name for r in study.readings_of(only)] == ["today"]
     with pytest.raises(KeyError, match='did you mean "today"'):
-        study.readings_of(replace(quick, settings={"readings": ["todays"]}))
+        study.readings_of(replace(quick, settings=Settings(readings=("todays",))))
 
 
 def test_a_profile_leaves_out_experiments_and_says_so_of_the_claims_that_need_them(tmp_path):
@@ -265,7 +265,7 @@ def test_a_profile_leaves_out_experiments_and_says_so_of_the_claims_that_need_th
             replace(both, experiments=["alone", "beside"]),
             replace(alone, experiments=["alone"]),
         ],
-        profiles={"quick": Profile("quick", "seconds", 1, {"experiments": ["alone"]})},
+        profiles={"quick": Profile("quick", "seconds", 1, Settings(experiments=("alone",)))},
     )
     outcome = studies.run_study(study, "quick", directory=tmp_path, workers=1)
     assert outcome.sweep.plan.height == 2

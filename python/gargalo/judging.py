@@ -25,6 +25,33 @@ if TYPE_CHECKING:
     from gargalo.sweeps import Sweep
 
 T = TypeVar("T")
+S = TypeVar("S", bound="Settings")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a profile of a study sets: each study derives a class with durations, factors and their levels.
+
+    `gargalo study --set` changes all but names that begin with an underscore.
+    """
+
+    experiments: Sequence[str] = ()
+    """Names of those that are done. Default: all."""
+    readings: Sequence[str] = ()
+    """Names of those that are repeated. Default: all."""
+
+    @classmethod
+    def of(cls: type[S], profile: Profile) -> S:
+        """Return the settings of a profile of this study.
+
+        Raises:
+            TypeError: It is of another study.
+
+        """
+        if not isinstance(profile.settings, cls):
+            msg = f"the profile {profile.name} has {type(profile.settings).__name__}, not {cls.__name__}"
+            raise TypeError(msg)
+        return profile.settings
 
 
 @dataclass(frozen=True)
@@ -35,8 +62,7 @@ class Profile:
     description: str
     repeat: int
     """Runs of each cell, each with a seed of its own."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Durations, factors and their levels, as the study defines them."""
+    settings: Settings = field(default_factory=Settings)
 
     def with_repeat(self, repeat: int | None) -> Profile:
         """Return the profile with another number of runs, if there is one."""

@@ -119,7 +119,7 @@ def test_without_the_lab_theory_is_left(quick):
 def test_the_mean_window_of_reno_is_that_of_the_response_function(quick):
     job = next(
         j
-        for j in ex.responses(replace(quick, settings={**quick.settings, "response_s": 100}))
+        for j in ex.responses(replace(quick, settings=replace(quick.settings, response_s=100)))
         if j.labels["control"] == "reno" and j.labels["every"] == 400
     )
     window = measure(run(job.scenario, seed=job.seed))["window"]

@@ -241,8 +241,7 @@ def test_longer_runs_are_those_of_libra_and_reno_alone():
 
 
 def test_hypotheses_on_parameters_repeat_only_the_runs_they_change():
-    every = {**QUICK.settings, "readings": [r.name for r in READINGS]}
-    jobs = jobs_of(STUDY, replace(QUICK, settings=every))
+    jobs = jobs_of(STUDY, replace(QUICK, settings=replace(QUICK.settings, readings=())))
     of = {
         name: {
             str({k: v for k, v in j.labels.items() if k != "reading"}): j.scenario

@@ -155,7 +155,7 @@ def goodput(x, changes):
 def made_up(profile, **changes):
     """Runs as the work and our claims have them, with changes."""
     rows = []
-    profile = replace(profile, settings={**profile.settings, "readings": [rd.THEN]})
+    profile = replace(profile, settings=replace(profile.settings, readings=(rd.THEN,)))
     for job in jobs_of(STUDY, profile):
         x = dict(job.labels)
         noise = 1 + 0.0005 * (job.repeat or 0)
@@ -180,7 +180,7 @@ def made_up(profile, **changes):
 def quick():
     """The quick profile in the stack of the work's time."""
     profile = STUDY.profiles["quick"]
-    return replace(profile, repeat=3, settings={**profile.settings, "readings": [rd.THEN]})
+    return replace(profile, repeat=3, settings=replace(profile.settings, readings=(rd.THEN,)))
 
 
 def test_claims_decide_on_runs_as_the_work_has_them(quick):
@@ -297,7 +297,7 @@ def test_a_part_of_the_study_from_runs_to_the_page(tmp_path):
 
     profile = replace(
         STUDY.profiles["quick"],
-        settings={**STUDY.profiles["quick"].settings, "mb": 1.0, "readings": [rd.THEN]},
+        settings=replace(STUDY.profiles["quick"].settings, mb=1.0, readings=(rd.THEN,)),
     )
     study = replace(
         STUDY,

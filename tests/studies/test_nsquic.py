@@ -359,6 +359,6 @@ def test_0_rtt_is_one_round_trip_sooner():
 
 
 def ex_one_rtt():
-    from gargalo_studies.nsquic.claims_new import ONE_RTT
+    from gargalo_studies.nsquic.future_work import ONE_RTT
 
     return ONE_RTT

@@ -150,7 +150,7 @@ def test_figures_and_tables_of_what_there_is():
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
     """Return the scenario of a short run of noq in each experiment."""
     monkeypatch.setattr(ex, "stacks", lambda: ["noq"])
-    short = Profile("short", "", 1, {"length_s": 4, "late_ms": [5], "queue_in_packets": False})
+    short = Profile("short", "", 1, ex.Levels(length_s=4, late_ms=(5,)))
     jobs = [j for j in jobs_of(STUDY, short) if j.labels.get("buffer", 1.0) == 1.0]
     return {str(j.labels["experiment"]): j.scenario for j in jobs if isinstance(j.scenario, dict)}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from gargalo import _core, lab, run, studies
-from gargalo.studies import find
+from gargalo.studies import Settings, find
 from gargalo.studies.model import Context
 from gargalo.studies.running import change, jobs_of, kernel_controls, possible, verdicts
 from gargalo.sweeps.job import Identifier
@@ -42,7 +42,7 @@ def quick(tmp_path):
 
 def of(reading, profile):
     """The profile with one reading."""
-    return replace(profile, settings={**profile.settings, "readings": [reading]})
+    return replace(profile, settings=replace(profile.settings, readings=(reading,)))
 
 
 def needs_lab(congestion="cubic"):
@@ -212,11 +212,18 @@ def test_signs_decide():
 def test_settings_of_a_profile_can_be_changed():
     profile = STUDY.profiles["quick"]
     changed = change(profile, {"mb": "2", "queue_packets": "[50]", "traces": "x y"})
-    assert (changed.settings["mb"], changed.settings["queue_packets"]) == (2.0, [50])
-    assert changed.settings["traces"] == "x y"
-    assert profile.settings["mb"] == 12.0
+    assert (changed.settings.mb, changed.settings.queue_packets) == (2.0, [50])
+    assert changed.settings.traces == "x y"
+    assert profile.settings.mb == 12.0
+    assert [r.name for r in STUDY.readings_of(change(profile, {"readings": '["today"]'}))] == [
+        "today"
+    ]
     with pytest.raises(KeyError, match='no setting "bm"; did you mean "mb"'):
         change(profile, {"bm": "2"})
+    with pytest.raises(KeyError, match='no setting "_files"'):
+        change(profile, {"_files": "{}"})
+    with pytest.raises(TypeError, match="has Levels, not OfAnother"):
+        type("OfAnother", (Settings,), {}).of(profile)
     for name, text in (("mb", "many"), ("mix_s", "1.5"), ("queue_packets", "50")):
         with pytest.raises(ValueError, match=name):
             change(profile, {name: text})

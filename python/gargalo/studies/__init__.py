@@ -5,8 +5,9 @@ check), figures and tables. `gargalo study NAME` does what is missing in the stu
 one HTML report. The studies themselves are in other packages, which entry points declare.
 """
 
-from gargalo.judging import Profile
+from gargalo.judging import Profile, Settings
 from gargalo.metrics._numbers import summed
+from gargalo.scenarios.tables import FlowTable, ScenarioTable, Table, Transport, Value
 from gargalo.studies.model import (
     Assessment,
     Claim,
@@ -39,12 +40,18 @@ __all__ = [
     "Context",
     "Experiment",
     "Finding",
+    "FlowTable",
     "Outcome",
     "Profile",
     "Reading",
+    "ScenarioTable",
+    "Settings",
     "Study",
     "StudyError",
+    "Table",
+    "Transport",
     "Unmeasured",
+    "Value",
     "above",
     "assessed",
     "below",

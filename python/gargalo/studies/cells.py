@@ -51,8 +51,8 @@ def narrowed(study: Study, profile: Profile, wanted: Mapping[str, str]) -> Profi
         "experiment": [e.name for e in study.experiments_of(profile)],
         "reading": [r.name for r in study.readings_of(profile)],
     }
-    named = {f"{k}s": [wanted[k]] for k, names in known.items() if wanted.get(k) in names}
-    return replace(profile, settings={**profile.settings, **named})
+    named = {f"{k}s": (wanted[k],) for k, names in known.items() if wanted.get(k) in names}
+    return replace(profile, settings=replace(profile.settings, **named))
 
 
 def choose(jobs: Sequence[Job], wanted: Mapping[str, str]) -> Job:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gargalo.metrics._numbers import Numbers
     from gargalo.metrics.intervals import Bounds
     from gargalo.reporting.model import Verdict
+    from gargalo.scenarios.tables import ScenarioTable
     from gargalo.sweeps.job import Job
 
 
@@ -70,8 +71,8 @@ class Reading:
     title: str
     description: str
     """What it changes, and the source, in a sentence."""
-    apply: Callable[[dict[str, Any]], dict[str, Any]]
-    """Makes its scenario of a copy of the study's."""
+    apply: Callable[[ScenarioTable], ScenarioTable] = lambda scenario: scenario
+    """Makes its scenario of a copy of the study's. Default: the same."""
     claims: Sequence[str] | None = None
     """Identifiers of the claims that it tries."""
     cells: Callable[[Mapping[str, Any]], bool] | None = None
@@ -136,7 +137,7 @@ class Study:
     """The least and the greatest value of every metric, by its name up to the first dot."""
     profiles: Mapping[str, Profile]
     experiments: Sequence[Experiment]
-    """A profile's setting `experiments`, a list of names, chooses among them."""
+    """A profile's setting `experiments` chooses among them."""
     claims: Sequence[Claim]
     figures: Callable[[Context], list[FigureBlock]]
     tables: Callable[[Context], list[TableBlock]]
@@ -147,7 +148,7 @@ class Study:
     at_once: int = 1
     """Runs in the lab at the same time."""
     readings: Sequence[Reading] = ()
-    """None if there is only one. A profile's setting `readings`, a list of names, chooses among them."""
+    """None if there is only one. A profile's setting `readings` chooses among them."""
     notes: Sequence[str] = ()
 
     def profile(self, name: str) -> Profile:
@@ -167,7 +168,7 @@ class Study:
 
         """
         known = {r.name: r for r in self.readings}
-        chosen = profile.settings.get("readings", list(known))
+        chosen = profile.settings.readings or list(known)
         wanted = [find("reading", name, known) for name in chosen]
         return [r for r in self.readings if r in wanted]
 
@@ -179,7 +180,7 @@ class Study:
 
         """
         known = {e.name: e for e in self.experiments}
-        chosen = profile.settings.get("experiments", list(known))
+        chosen = profile.settings.experiments or list(known)
         wanted = [find("experiment", name, known) for name in chosen]
         found = [e for e in self.experiments if e in wanted]
         if reading is None or reading.claims is None:

@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gargalo.judging import Profile
+    from gargalo.scenarios.tables import ScenarioTable
     from gargalo.sweeps.progress import SweepProgress
 
 STORES = Path("runs") / "studies"
@@ -127,7 +128,8 @@ def read_as(reading: Reading, job: Job) -> Job:
         msg = f"the scenario of {dict(job.labels)} is not a dictionary, which readings change"
         raise TypeError(msg)
     labels = {**job.labels, "reading": reading.name}
-    return replace(job, labels=labels, scenario=reading.apply(copy.deepcopy(job.scenario)))
+    scenario = cast("ScenarioTable", copy.deepcopy(job.scenario))
+    return replace(job, labels=labels, scenario=reading.apply(scenario))
 
 
 def run_study(
@@ -236,10 +238,9 @@ def change(profile: Profile, settings: Mapping[str, str]) -> Profile:
         ValueError: The text is of another kind.
 
     """
-    changed = dict(profile.settings)
-    for name, text in settings.items():
-        changed[name] = typed(name, text, judging.find("setting", name, changed))
-    return replace(profile, settings=changed)
+    known = {k: v for k, v in vars(profile.settings).items() if not k.startswith("_")}
+    changed = {k: typed(k, v, judging.find("setting", k, known)) for k, v in settings.items()}
+    return replace(profile, settings=replace(profile.settings, **changed))
 
 
 def typed(name: str, text: str, before: Any) -> Any:

@@ -28,7 +28,7 @@ from gargalo.sweeps.errors import (
     WorkersError,
 )
 from gargalo.sweeps.execute import execute
-from gargalo.sweeps.job import Job, Source, World, derive_seed, derive_seeds
+from gargalo.sweeps.job import Job, Label, Labels, Source, World, derive_seed, derive_seeds
 from gargalo.sweeps.model import SweepFile, plan
 from gargalo.sweeps.progress import SweepProgress
 from gargalo.sweeps.result import Failure, Sweep, SweepInterrupted
@@ -49,6 +49,8 @@ __all__ = [
     "DamagedError",
     "Failure",
     "Job",
+    "Label",
+    "Labels",
     "NoClusterError",
     "Point",
     "Source",

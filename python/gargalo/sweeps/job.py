@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from gargalo.plugins.registry import Kind
     from gargalo.running import ScenarioLike
 
-    Label: TypeAlias = str | int | float | bool
     Overrides: TypeAlias = tuple[tuple[str, str], ...]
 
+Label: TypeAlias = str | int | float | bool
+Labels: TypeAlias = dict[str, Label]
 World: TypeAlias = Literal["sim", "lab"]
 """The simulator, or real time on this machine."""
 SEED_BITS = 53

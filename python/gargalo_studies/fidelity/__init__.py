@@ -41,5 +41,3 @@ STUDY = Study(
     prepare=prepare,
     at_once=8,
 )
-
-__all__ = ["STUDY"]

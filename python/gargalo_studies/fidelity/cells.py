@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 from gargalo.metrics import mean_interval
@@ -12,10 +12,11 @@ from gargalo.studies import by_repeat, quotient
 from gargalo_studies.fidelity.scenarios import KERNEL, LAB, SIM, Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gargalo.metrics import Interval
     from gargalo.studies import Context
+    from gargalo.sweeps import Label
 
 SINGLE = ("loss", "rate", "delay", "queue", "trace", "ecn", "pause")
 """Experiments that are judged by goodput."""
@@ -87,7 +88,7 @@ def difference(over: dict[int, float], under: dict[int, float]) -> Interval:
     return mean_interval([over[r] - under[r] for r in common], bounds=(-1.0, 1.0))
 
 
-def place_text(labels: dict[str, Any]) -> str:
+def place_text(labels: Mapping[str, Label]) -> str:
     """Write where a cell is.
 
     >>> place_text({"control": "reno", "mbps": 12.0, "loss": 0.001})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gargalo.studies import Experiment, Profile
 from gargalo.sweeps import Job, derive_seeds
@@ -23,14 +24,14 @@ from gargalo_studies.fidelity.scenarios import (
     round_trips,
     scenario,
 )
+from gargalo_studies.userspace_bbr.traces import Traces, trace_of
 from gargalo_studies.userspace_bbr.traces import names as trace_names
-from gargalo_studies.userspace_bbr.traces import trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    Place = dict[str, Any]
-    Build = Callable[[Stack, str, Place, int], dict[str, Any]]
+    from gargalo.studies import FlowTable, ScenarioTable, Table
+    from gargalo.sweeps import Labels
 
 SEED = 2026
 LIMIT_S = 120
@@ -45,7 +46,7 @@ SHORT_KB = (10, 100, 1000, 10_000)
 SHORT_MBPS = (12.0, 48.0)
 SECOND_S = 5.0
 """When the second of two flows starts."""
-SETTLED: dict[str, Any] = {"measure": {"from": f"{2 * SECOND_S:g}s"}, "start_jitter": "1RTT"}
+SETTLED: ScenarioTable = {"measure": {"from": f"{2 * SECOND_S:g}s"}, "start_jitter": "1RTT"}
 """Of flows that share a bottleneck: shares are of the time from then on, and repeats start at other times."""
 RTTS_MS = (40.0, 160.0)
 """Of two flows with different round trips."""
@@ -53,15 +54,29 @@ CROWD = 8
 """Flows of Reno beside one of BBR."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Levels(Traces):
+    """How much is sent, and for how long."""
+
+    mb: float = 8.0
+    lossy_mb: float = 4.0
+    """Where more than 0.1% are lost."""
+    trace_s: int = 20
+    trace_repeat: int = 1
+    pair_s: int = 40
+    """Of flows that share a bottleneck, and of pauses."""
+    response_s: int = 400
+
+
 def jobs_of(
     profile: Profile,
     experiment: str,
-    places: Iterable[Place],
-    build: Build,
+    places: Iterable[Labels],
+    build: Callable[..., ScenarioTable],
     controls: Sequence[str] = CONTROLS,
     stacks: Sequence[Stack] = STACKS,
 ) -> list[Job]:
-    """Make the jobs of an experiment.
+    """Make the jobs of an experiment, whose scenarios are built of stack, control, repeat and place.
 
     All senders of a place have the same seeds, so that the n-th packet is lost in all of them or in none.
     """
@@ -71,35 +86,40 @@ def jobs_of(
         for control in controls:
             for stack in stacks:
                 for repeat, seed in enumerate(seeds):
-                    made = build(stack, control, place, repeat)
-                    labels = {"experiment": experiment, **place, "control": control}
+                    made = build(stack, control, repeat, **place)
+                    labels: Labels = {"experiment": experiment, **place, "control": control}
                     labels |= {"stack": stack.name, "world": stack.world}
                     jobs.append(Job(labels, made, seed, repeat, world=stack.world))
     return jobs
 
 
-def transfers(profile: Profile, experiment: str, places: Iterable[Place]) -> list[Job]:
-    """One transfer at each place."""
+def transfers(profile: Profile, experiment: str, places: Iterable[Labels]) -> list[Job]:
+    """One transfer at each place: less where loss leaves little."""
+    levels = Levels.of(profile)
 
-    def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
-        packets = place.get("queue_packets")
-        shared = link(
-            place.get("mbps", MBPS),
-            delay_ms=place.get("delay_ms", DELAY_MS),
-            queue={"droptail": f"{packets} packets"} if packets else None,
-            loss=place.get("loss", 0.0),
-        )
-        mb = place.get("kb", 0) / 1e3 or size(profile, place)
-        work = {"bulk": {"bytes": f"{round(1e6 * mb)}B"}}
-        return scenario(stack, shared, [flow(stack.transport(control), work)], LIMIT_S)
+    def build(
+        stack: Stack,
+        control: str,
+        _repeat: int,
+        *,
+        mbps: float = MBPS,
+        delay_ms: float = DELAY_MS,
+        loss: float = 0.0,
+        queue_packets: int | None = None,
+        kb: float = 0,
+    ) -> ScenarioTable:
+        queue = {"droptail": f"{queue_packets} packets"} if queue_packets else None
+        shared = link(mbps, delay_ms=delay_ms, queue=queue, loss=loss)
+        mb = kb / 1e3 or (levels.lossy_mb if loss > LOSS else levels.mb)
+        work: Table = {"bulk": {"bytes": f"{round(1e6 * mb)}B"}}
+        return scenario(stack, simple(shared), [flow(stack.transport(control), work)], LIMIT_S)
 
     return jobs_of(profile, experiment, places, build)
 
 
-def size(profile: Profile, place: Place) -> float:
-    """Return the megabytes of a transfer: less where loss leaves little."""
-    lossy = place.get("loss", 0.0) > LOSS
-    return float(profile.settings["lossy_mb" if lossy else "mb"])
+def simple(shared: Table) -> dict[str, Table]:
+    """A topology of one link."""
+    return {"simple": {"link": shared}}
 
 
 def by_loss(profile: Profile) -> list[Job]:
@@ -124,7 +144,7 @@ def by_queue(profile: Profile) -> list[Job]:
 
 def short(profile: Profile) -> list[Job]:
     """Short transfers, judged by the time to their completion."""
-    places = [
+    places: list[Labels] = [
         {"kb": kb, "mbps": rate, "queue_packets": BDP} for kb in SHORT_KB for rate in SHORT_MBPS
     ]
     return transfers(profile, "short", places)
@@ -133,62 +153,56 @@ def short(profile: Profile) -> list[Job]:
 def by_trace(profile: Profile) -> list[Job]:
     """Cellular traces with a queue of 100 packets."""
 
-    def build(stack: Stack, control: str, place: Place, repeat: int) -> dict[str, Any]:
-        rate = {"trace": trace_of(profile, place["trace"], repeat)}
-        shared = link(rate, queue={"droptail": f"{BDP} packets"})
+    def build(stack: Stack, control: str, repeat: int, *, trace: str) -> ScenarioTable:
+        shared = link(
+            {"trace": trace_of(profile, trace, repeat)}, queue={"droptail": f"{BDP} packets"}
+        )
         work = flow(stack.transport(control), {"bulk": {}})
-        return scenario(stack, shared, [work], profile.settings["trace_s"])
+        return scenario(stack, simple(shared), [work], Levels.of(profile).trace_s)
 
     return jobs_of(profile, "trace", [{"trace": t} for t in trace_names(profile)], build)
 
 
 def pairs(profile: Profile) -> list[Job]:
     """Two flows of one control that start apart, on every queue; shares are of the time after the second has settled."""
-    seconds = profile.settings["pair_s"]
 
-    def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
-        name = place["queue"]
-        deep = name in DEEP
-        mbps = RATES[2] if deep else MBPS
-        queue = DEEP[name] if deep else QUEUES[name]
-        shared = link(mbps, queue=queue, jitter=processing(mbps))
-        both = [
-            flow(stack.transport(control), {"bulk": {}}, label=label, start=f"{start:g}s")
+    def build(stack: Stack, control: str, _repeat: int, *, queue: str) -> ScenarioTable:
+        mbps = RATES[2] if queue in DEEP else MBPS
+        shared = link(mbps, queue=(QUEUES | DEEP)[queue], jitter=processing(mbps))
+        both: list[FlowTable] = [
+            {**flow(stack.transport(control), {"bulk": {}}), "label": label, "start": f"{start:g}s"}
             for label, start in (("first", 0.0), ("second", SECOND_S))
         ]
-        return scenario(stack, shared, both, seconds, **SETTLED)
+        return scenario(stack, simple(shared), both, Levels.of(profile).pair_s, SETTLED)
 
     return jobs_of(profile, "pair", [{"queue": q} for q in (*QUEUES, *DEEP)], build)
 
 
 def different_round_trips(profile: Profile) -> list[Job]:
     """Two flows of one control that start together, with different round trips."""
-    seconds = profile.settings["pair_s"]
 
-    def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
-        topology = round_trips(RTTS_MS, place["queue_packets"])
-        both = [
-            flow(stack.transport(control), {"bulk": {}}, **{"from": f"left{i}", "to": f"right{i}"})
+    def build(stack: Stack, control: str, _repeat: int, *, queue_packets: int) -> ScenarioTable:
+        topology = round_trips(RTTS_MS, queue_packets)
+        both: list[FlowTable] = [
+            {**flow(stack.transport(control), {"bulk": {}}), "from": f"left{i}", "to": f"right{i}"}
             for i in range(len(RTTS_MS))
         ]
-        return scenario(stack, {}, both, seconds, topology=topology, **SETTLED)
+        return scenario(stack, topology, both, Levels.of(profile).pair_s, SETTLED)
 
-    places = [{"queue_packets": n} for n in (BDP // 2, BDP, 4 * BDP)]
+    places: list[Labels] = [{"queue_packets": n} for n in (BDP // 2, BDP, 4 * BDP)]
     return jobs_of(profile, "round-trips", places, build)
 
 
 def crowds(profile: Profile) -> list[Job]:
     """A BBR flow beside eight of Reno, which start with it."""
-    seconds = profile.settings["pair_s"]
 
-    def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
-        shared = link(RATES[2], queue=DEEP[place["queue"]], jitter=processing(RATES[2]))
-        senders = [control, *["reno"] * CROWD]
-        flows = [
-            flow(stack.transport(c), {"bulk": {}}, start=f"{0.1 * i:g}s")
-            for i, c in enumerate(senders)
+    def build(stack: Stack, control: str, _repeat: int, *, queue: str) -> ScenarioTable:
+        shared = link(RATES[2], queue=DEEP[queue], jitter=processing(RATES[2]))
+        flows: list[FlowTable] = [
+            {**flow(stack.transport(c), {"bulk": {}}), "start": f"{0.1 * i:g}s"}
+            for i, c in enumerate([control, *["reno"] * CROWD])
         ]
-        return scenario(stack, shared, flows, seconds, **SETTLED)
+        return scenario(stack, simple(shared), flows, Levels.of(profile).pair_s, SETTLED)
 
     return jobs_of(profile, "crowd", [{"queue": q} for q in DEEP], build, ("bbr",))
 
@@ -196,11 +210,11 @@ def crowds(profile: Profile) -> list[Job]:
 def marked(profile: Profile) -> list[Job]:
     """ECN by CoDel, which marks instead of dropping."""
 
-    def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
-        shared = link(place["mbps"], queue={"codel": {"ecn": True}})
-        work = {"bulk": {"bytes": f"{round(1e6 * profile.settings['mb'])}B"}}
+    def build(stack: Stack, control: str, _repeat: int, *, mbps: float) -> ScenarioTable:
+        shared = link(mbps, queue={"codel": {"ecn": True}})
+        work: Table = {"bulk": {"bytes": f"{round(1e6 * Levels.of(profile).mb)}B"}}
         flows = [flow(stack.transport(control, ecn=True), work)]
-        return scenario(stack, shared, flows, LIMIT_S)
+        return scenario(stack, simple(shared), flows, LIMIT_S)
 
     # The kernel's BBR ignores marks and does not negotiate them.
     controls = [c for c in CONTROLS if c != "bbr"]
@@ -210,11 +224,11 @@ def marked(profile: Profile) -> list[Job]:
 def paused(profile: Profile) -> list[Job]:
     """An application that writes 8 Mbit/s for two seconds and pauses for one."""
 
-    def build(stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
-        shared = link(MBPS, queue={"droptail": f"{BDP} packets"}, loss=place["loss"])
-        work = {"onoff": {"rate": "8Mbit/s", "on": "2s", "off": "1s"}}
+    def build(stack: Stack, control: str, _repeat: int, *, loss: float) -> ScenarioTable:
+        shared = link(MBPS, queue={"droptail": f"{BDP} packets"}, loss=loss)
+        work: Table = {"onoff": {"rate": "8Mbit/s", "on": "2s", "off": "1s"}}
         flows = [flow(stack.transport(control), work)]
-        return scenario(stack, shared, flows, profile.settings["pair_s"])
+        return scenario(stack, simple(shared), flows, Levels.of(profile).pair_s)
 
     return jobs_of(profile, "pause", [{"loss": x} for x in (0.0, LOSS)], build)
 
@@ -226,15 +240,14 @@ EVERY = (100, 400, 1600, 6400)
 def responses(profile: Profile) -> list[Job]:
     """The mean window of the RFCs' controls when every n-th packet is lost, simulated only."""
 
-    def build(_stack: Stack, control: str, place: Place, _repeat: int) -> dict[str, Any]:
-        shared = link(1000.0)
-        shared["up"]["loss"] = {"periodic": place["every"]}
+    def build(_stack: Stack, control: str, _repeat: int, *, every: int) -> ScenarioTable:
+        shared = link(1000.0, loss={"periodic": every})
         # One acknowledgement for each segment, as in the models.
-        tcp = {"congestion": control, "delayed_ack": False}
-        seconds = profile.settings["response_s"]
-        measure = {"from": f"{seconds / 4:g}s"}
+        tcp: Table = {"congestion": control, "delayed_ack": False}
+        seconds = Levels.of(profile).response_s
         work = flow({"tcp": tcp}, {"bulk": {}})
-        return scenario(SIM, shared, [work], seconds, measure=measure)
+        more: ScenarioTable = {"measure": {"from": f"{seconds / 4:g}s"}}
+        return scenario(SIM, simple(shared), [work], seconds, more)
 
     jobs = jobs_of(
         profile, "response", [{"every": n} for n in EVERY], build, ("reno", "cubic"), (SIM,)
@@ -259,19 +272,15 @@ EXPERIMENTS = (
     Experiment("response", "Response functions", responses),
 )
 
-SETTINGS: dict[str, Any] = {
-    "mb": 8.0,
-    "lossy_mb": 4.0,
-    "trace_s": 20,
-    "trace_repeat": 1,
-    "traces": "",
-    "pair_s": 40,
-    "response_s": 400,
-}
-QUICK = Profile("quick", "All cells, three seeds; transfers of 8 MB: some 26 minutes of real time.", 3, SETTINGS)  # fmt: skip
+QUICK = Profile(
+    "quick",
+    "All cells, three seeds; transfers of 8 MB: some 26 minutes of real time.",
+    3,
+    Levels(),
+)
 FULL = Profile(
     "full",
     "Ten seeds, transfers of 24 MB: hours of real time.",
     10,
-    {**SETTINGS, "mb": 24.0, "lossy_mb": 12.0, "trace_s": 60, "pair_s": 120},
+    Levels(mb=24.0, lossy_mb=12.0, trace_s=60, pair_s=120),
 )

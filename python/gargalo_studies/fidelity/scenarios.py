@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gargalo.studies import FlowTable, ScenarioTable, Table, Transport, Value
     from gargalo.sweeps import World
 
 CONTROLS = ("reno", "cubic", "bbr")
@@ -30,14 +31,14 @@ class Stack:
     world: World
     kernel: bool
 
-    def transport(self, control: str, *, ecn: bool = False) -> dict[str, Any]:
+    def transport(self, control: str, *, ecn: bool = False) -> Transport:
         """Return the transport of a flow."""
-        tcp = {"congestion": control}
+        tcp: Table = {"congestion": control}
         if not self.kernel:
             tcp["profile"] = "linux-6"
         return {"tcp": {**tcp, **({"ecn": True} if ecn else {})}}
 
-    def hosts(self, names: Iterable[str]) -> dict[str, Any]:
+    def hosts(self, names: Iterable[str]) -> Table:
         """Return the hosts of a scenario."""
         return {name: {"stack": "kernel"} for name in sorted(names)} if self.kernel else {}
 
@@ -47,7 +48,7 @@ LAB = Stack("ours, lab", "lab", kernel=False)
 SIM = Stack("ours, simulated", "sim", kernel=False)
 STACKS = (KERNEL, LAB, SIM)
 
-QUEUES: dict[str, Any] = {
+QUEUES: dict[str, Value] = {
     "droptail of 1 BDP": {"droptail": f"{BDP} packets"},
     "droptail of 4 BDP": {"droptail": f"{4 * BDP} packets"},
     "codel": "codel",
@@ -55,7 +56,7 @@ QUEUES: dict[str, Any] = {
     "pie": "pie",
 }
 """Queues that two flows share."""
-DEEP: dict[str, Any] = {
+DEEP: dict[str, Value] = {
     "48 Mbit/s, droptail of 1 BDP": {"droptail": f"{4 * BDP} packets"},
     "48 Mbit/s, droptail of 4 BDP": {"droptail": f"{16 * BDP} packets"},
 }
@@ -72,30 +73,36 @@ def processing(mbps: float) -> str:
     return f"{1500 * 8 / mbps / 2:g}us"
 
 
-def link(rate: Any, *, delay_ms: float = DELAY_MS, queue: Any = None, loss: float = 0.0, jitter: str = "") -> dict[str, Any]:  # fmt: skip
+def link(
+    rate: float | Table,
+    *,
+    delay_ms: float = DELAY_MS,
+    queue: Value | None = None,
+    loss: Value = 0.0,
+    jitter: str = "",
+) -> Table:
     """A link that restricts the direction of the data; acknowledgements are only delayed."""
-    up: dict[str, Any] = {
+    up: Table = {
         "rate": rate if isinstance(rate, dict) else f"{rate:g}Mbit/s",
         "queue": queue or {"droptail": f"{UNLIMITED} packets"},
     }
-    if loss > 0:
+    if loss:
         up["loss"] = loss
-    down = {"rate": "1Gbit/s", "queue": {"droptail": "1000 packets"}}
+    down: Table = {"rate": "1Gbit/s", "queue": {"droptail": "1000 packets"}}
     if jitter:
         down["jitter"] = jitter
     return {"delay": f"{delay_ms:g}ms", "up": up, "down": down}
 
 
-def flow(transport: Mapping[str, Any], workload: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def flow(transport: Transport, workload: Table) -> FlowTable:
     """A flow from the client to the server."""
-    ends = {"from": "client", "to": "server"}
-    return {**ends, "transport": dict(transport), "workload": dict(workload), **more}
+    return {"from": "client", "to": "server", "transport": transport, "workload": workload}
 
 
-def round_trips(rtts_ms: Sequence[float], queue_packets: int) -> dict[str, Any]:
+def round_trips(rtts_ms: Sequence[float], queue_packets: int) -> dict[str, Table]:
     """A dumbbell of the standard rate with a pair of hosts for each round trip."""
     common = min(rtts_ms) / 4
-    access = [
+    access: list[Table] = [
         {
             "rate": "1Gbit/s",
             "delay": f"{(rtt / 2 - common) / 2:g}ms",
@@ -105,26 +112,26 @@ def round_trips(rtts_ms: Sequence[float], queue_packets: int) -> dict[str, Any]:
         for rtt in rtts_ms
     ]
     queue = {"droptail": f"{queue_packets} packets"}
-    bottleneck = {"rate": f"{MBPS:g}Mbit/s", "delay": f"{common:g}ms", "queue": queue}
+    bottleneck: Table = {"rate": f"{MBPS:g}Mbit/s", "delay": f"{common:g}ms", "queue": queue}
     return {"dumbbell": {"pairs": len(rtts_ms), "access": access, "bottleneck": bottleneck}}
 
 
 def scenario(
     stack: Stack,
-    shared: Mapping[str, Any],
-    flows: Sequence[Mapping[str, Any]],
+    topology: Mapping[str, Table],
+    flows: list[FlowTable],
     limit_s: float,
-    **more: Any,
-) -> dict[str, Any]:
-    """Put a scenario together; `topology` instead of the link, with hosts named as its flows name them."""
-    made: dict[str, Any] = {
+    more: ScenarioTable | None = None,
+) -> ScenarioTable:
+    """Put a scenario together, with hosts named as its flows name them."""
+    made: ScenarioTable = {
         "name": "fidelity",
         "duration": f"{limit_s:g}s",
         "record": RECORD,
-        "topology": {"simple": {"link": dict(shared)}},
-        "flows": list(flows),
-        **more,
+        "topology": topology,
+        "flows": flows,
+        **(more or {}),
     }
-    names = {str(f[end]) for f in flows for end in ("from", "to")}
+    names = {name for f in flows for name in (f["from"], f["to"])}
     hosts = stack.hosts(names)
     return {**made, "hosts": hosts} if hosts else made

@@ -46,5 +46,3 @@ STUDY = Study(
         "A third of each run is not judged (slow start and first convergence).",
     ),
 )
-
-__all__ = ["STUDY"]

@@ -22,6 +22,7 @@ from gargalo.studies import (
 )
 from scipy import stats
 
+from gargalo_studies.high_speed_tcp.experiments import Levels
 from gargalo_studies.high_speed_tcp.scenarios import LOADS, PROTOCOLS
 
 if TYPE_CHECKING:
@@ -127,10 +128,10 @@ def sixteen_fill(context: Context, case: Assessment) -> None:
 @assessed
 def above_a_gigabit(context: Context, case: Assessment) -> None:
     """Above 1 Gbit/s the share used falls; more connections raise it; larger buffers hardly."""
-    s = context.profile.settings
-    top = max(s["contrast_capacities"])
-    many = max(s["more_connections"])
-    for p in s["contrast_protocols"]:
+    s = Levels.of(context.profile)
+    top = max(s.contrast_capacities)
+    many = max(s.more_connections)
+    for p in s.contrast_protocols:
         if p == "libra":
             continue
         cell = {"protocol": p, "load": 0.2}
@@ -192,12 +193,12 @@ def who_scales(context: Context, case: Assessment) -> None:
 @assessed
 def delay_matters(context: Context, case: Assessment) -> None:
     """Utilisation falls with propagation delay; background load shrinks that."""
-    s = context.profile.settings
-    near, far = min(s["delays_s"]), max(s["delays_s"])
-    loads = [x for x in s["delay_loads"] if x > 0]
+    s = Levels.of(context.profile)
+    near, far = min(s.delays_s), max(s.delays_s)
+    loads = [x for x in s.delay_loads if x > 0]
     low, high = min(loads), max(loads)
     drop: dict[float, list[float]] = {low: [], high: []}
-    for p in s["delay_protocols"]:
+    for p in s.delay_protocols:
         for load in (low, high):
             used = [
                 context.mean("main_utilization", "delay", protocol=p, delay_s=d, load=load)
@@ -269,7 +270,7 @@ def reno_suffers(context: Context, case: Assessment) -> None:
 @assessed
 def rtt_fair(context: Context, case: Assessment) -> None:
     """RTT fairness: Jain's index about 0.8 or more; libra first, htcp above 0.9, bic and scalable last."""
-    loads = context.profile.settings["loads"]
+    loads = Levels.of(context.profile).loads
     means = {}
     for p in PROTOCOLS:
         found = [context.interval("jain", "rtt-fairness", protocol=p, load=x) for x in loads]
@@ -294,7 +295,7 @@ def rtt_fair(context: Context, case: Assessment) -> None:
 @assessed
 def who_converges(context: Context, case: Assessment) -> None:
     """Slowest are bic and cubic, fastest fast and hstcp; htcp needs at most 8 s."""
-    load = context.profile.settings["convergence_loads"][0]
+    load = Levels.of(context.profile).convergence_loads[0]
     times = convergence_times(context, load)
     order = ranking(times, best="least")
     for p in order:

@@ -9,6 +9,7 @@ import polars as pl
 from gargalo.reporting import FigureBlock, TableBlock
 from gargalo.studies.drawing import cell_tables, names_of
 
+from gargalo_studies.high_speed_tcp.experiments import Levels
 from gargalo_studies.high_speed_tcp.ratings import RULE, table
 from gargalo_studies.high_speed_tcp.scenarios import PROTOCOLS
 
@@ -249,7 +250,10 @@ def together(context: Context, experiment: str, groups: Sequence[str]) -> pl.Dat
             names = {g: f"goodput.{protocol}{g}" for g in groups}
             means = {g: cell[n].mean() for g, n in names.items() if n in cell.columns}
             if any(m is not None for m in means.values()):
-                row: dict[str, Any] = {"protocol": protocol, **{c: cell[c][0] for c in cells}}
+                row: dict[str, str | float | bool] = {
+                    "protocol": protocol,
+                    **{c: cell[c][0] for c in cells},
+                }
                 for g, m in means.items():
                     if isinstance(m, float):
                         row[f"{g.strip()} round trip, Mbit/s" if g else "Mbit/s"] = m / 1e6
@@ -265,7 +269,7 @@ LABELS = ("protocol", "connections", "mbps", "delay_s", "load", "buffer", "other
 def tables(context: Context) -> list[TableBlock]:
     """Return the ratings and the published figures beside ours, of runs that are long enough, and every cell."""
     cells = cell_tables(context, names_of(context), LABELS, METRICS)
-    if context.profile.settings["fairness_duration_s"] < LONG_S:
+    if Levels.of(context.profile).fairness_duration_s < LONG_S:
         return cells
     found = [
         TableBlock(f"Ratings, {name}", RULE, table(context, name), group="ratings")

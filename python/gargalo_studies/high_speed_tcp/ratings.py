@@ -13,6 +13,7 @@ from gargalo_studies.high_speed_tcp.claims import (
     lot_scalability,
     scalability,
 )
+from gargalo_studies.high_speed_tcp.experiments import Levels
 from gargalo_studies.high_speed_tcp.scenarios import PROTOCOLS
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def mean_over(context: Context, metric: str, experiment: str, protocol: str) -> 
 
 def properties(context: Context) -> dict[str, dict[str, dict[str, float]]]:
     """Return topology, property, protocol: value."""
-    last = max(context.profile.settings["stability_loads"])
+    last = max(Levels.of(context.profile).stability_loads)
     shares = {**compatibility(context), "reno": math.nan}
     return {
         "dumbbell": {
@@ -71,7 +72,7 @@ def properties(context: Context) -> dict[str, dict[str, dict[str, float]]]:
             "compatibility": shares,
             "fairness": {p: mean_over(context, "jain", "rtt-fairness", p) for p in PROTOCOLS},
             "convergence": convergence_times(
-                context, context.profile.settings["convergence_loads"][0]
+                context, Levels.of(context.profile).convergence_loads[0]
             ),
             "stability": {
                 p: context.mean("variation", "same-fairness", protocol=p, load=last)

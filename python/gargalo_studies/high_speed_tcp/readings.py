@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gargalo.studies import Reading
 
@@ -10,6 +10,8 @@ from gargalo_studies.high_speed_tcp.scenarios import ACCESS_S, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from gargalo.studies import FlowTable, ScenarioTable, Table
 
 WINDOW = 1000
 """Most segments in flight of a main flow in ns-2.29 (`window_`), which the published rates fit."""
@@ -20,20 +22,20 @@ PACED = {"fast": "controller", "libra": "window"}
 """Pacing belongs to these two in their papers; ns-2 sends as acknowledgements arrive."""
 
 
-def flows_of(scenario: dict[str, Any], *, background: bool) -> Iterable[dict[str, Any]]:
+def flows_of(scenario: ScenarioTable, *, background: bool) -> Iterable[FlowTable]:
     """Return the background sources, or the main flows."""
     return (f for f in scenario["flows"] if ("workload" in f) == background)
 
 
 def ns2(
-    scenario: dict[str, Any],
+    scenario: ScenarioTable,
     *,
     window: int | None = WINDOW,
     background_window: int | None = BACKGROUND_WINDOW,
     recovery: str | None = None,
     paced: str | None = None,
-    parameters: dict[str, dict[str, Any]] | None = None,
-) -> dict[str, Any]:
+    parameters: Mapping[str, Table] | None = None,
+) -> ScenarioTable:
     """Give main flows and background the TCP of ns-2.29.
 
     Args:
@@ -47,7 +49,7 @@ def ns2(
     """
     for flow in flows_of(scenario, background=False):
         tcp = flow["transport"]["tcp"]
-        name = tcp["congestion"]
+        name = str(tcp["congestion"])
         if parameters and name in parameters:
             tcp["congestion"] = {name: parameters[name]}
         tcp.update(hosts_of_2005(window))
@@ -60,24 +62,24 @@ def ns2(
     return scenario
 
 
-def hosts_of_2005(window: int | None) -> dict[str, Any]:
+def hosts_of_2005(window: int | None) -> Table:
     """Return the settings of a TCP of ns-2.29 with a window, in segments."""
-    profile: dict[str, Any] = {"profile": "ns2-2.29"}
+    profile: Table = {"profile": "ns2-2.29"}
     if window == WINDOW:
         return profile
     size = "64MiB" if window is None else f"{window * MSS}B"
     return {**profile, "receive_buffer": size, "send_buffer": size}
 
 
-def capped(**changes: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def capped(**changes: Any) -> Callable[[ScenarioTable], ScenarioTable]:
     """Return `ns2` with other arguments."""
     return lambda scenario: ns2(scenario, **changes)
 
 
-def farther(scenario: dict[str, Any]) -> dict[str, Any]:
+def farther(scenario: ScenarioTable) -> ScenarioTable:
     """Return `ns2` with the delay of the work on the bottleneck, and that of the access links beside it."""
-    bottleneck = scenario["topology"]["dumbbell"]["bottleneck"]
-    delay_s = float(bottleneck["delay"].removesuffix("s")) + 2 * ACCESS_S
+    bottleneck = cast("Table", scenario["topology"]["dumbbell"]["bottleneck"])
+    delay_s = float(str(bottleneck["delay"]).removesuffix("s")) + 2 * ACCESS_S
     bottleneck["delay"] = seconds(delay_s)
     return ns2(scenario)
 
@@ -92,12 +94,12 @@ SLOW = {"libra", "reno"}
 """Libra and Reno grow by 0.07 and 1 segments a round trip: what they lose comes back in minutes."""
 
 
-def longer(scenario: dict[str, Any]) -> dict[str, Any]:
+def longer(scenario: ScenarioTable) -> ScenarioTable:
     """Return `ns2` with runs five times as long, where no main flow is of another protocol than Libra and Reno."""
     main = {f["transport"]["tcp"]["congestion"] for f in flows_of(scenario, background=False)}
     if main <= SLOW:
         duration_s = float(scenario["duration"].removesuffix("s"))
-        scenario = scenario | {"duration": f"{5 * duration_s:g}s"}
+        scenario["duration"] = f"{5 * duration_s:g}s"
     return ns2(scenario)
 
 
@@ -125,7 +127,6 @@ READINGS = (
         "today",
         "this engine's defaults: SACK with RACK-TLP, PRR, HyStart++, buffers of 64 MiB and the present parameters of each "
         "congestion control, for main flows and background.",
-        lambda scenario: scenario,
     ),
     Reading(
         "uncapped",

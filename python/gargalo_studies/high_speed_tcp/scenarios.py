@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from gargalo.studies import FlowTable, ScenarioTable, Table
 
 PROTOCOLS = ("bic", "cubic", "fast", "hstcp", "htcp", "libra", "reno", "scalable")
 LOADS = (0.2, 0.5, 0.8)
@@ -32,7 +34,7 @@ def seconds(value: float) -> str:
     return f"{round(value, 6):g}s"
 
 
-def background(load: float, link: str, source: str, to: str) -> list[dict[str, Any]]:
+def background(load: float, link: str, source: str, to: str) -> list[FlowTable]:
     """Background traffic on a link, in both directions; none if `load` is 0."""
     if load <= 0:
         return []
@@ -47,7 +49,7 @@ def background(load: float, link: str, source: str, to: str) -> list[dict[str, A
     ]
 
 
-def bulk(label: str, protocol: str, source: str, to: str, start_s: float) -> dict[str, Any]:
+def bulk(label: str, protocol: str, source: str, to: str, start_s: float) -> FlowTable:
     """A main flow: data until the end."""
     return {
         "label": label,
@@ -58,7 +60,7 @@ def bulk(label: str, protocol: str, source: str, to: str, start_s: float) -> dic
     }
 
 
-RECORD = {"interval": "1s", "events": False}
+RECORD: Table = {"interval": "1s", "events": False}
 """What the metrics need: samples each second."""
 
 
@@ -74,7 +76,7 @@ def dumbbell(
     buffer: str = f"{BUFFER_PACKETS} packets",
     starts_s: Sequence[float] | None = None,
     labels: Sequence[str] | None = None,
-) -> dict[str, Any]:
+) -> ScenarioTable:
     """One flow per entry of `protocols` over one bottleneck, and background traffic between two other hosts.
 
     `one_way_s` is the delay from end to end; the access links at both ends have 10 ms of it each, but not more than
@@ -87,7 +89,7 @@ def dumbbell(
     n = len(protocols)
     own_s = min(ACCESS_S, one_way_s / 4)
     common_s = one_way_s if access_s else one_way_s - 2 * own_s
-    access = [
+    access: list[Table] = [
         {
             "rate": rate(10 * mbps),
             "delay": seconds(d + chance.uniform(0.0, JITTER_S)),
@@ -101,22 +103,17 @@ def dumbbell(
         bulk(label, protocol, f"left{i}", f"right{i}", start)
         for i, (label, protocol, start) in enumerate(zip(names, protocols, starts, strict=True))
     ]
+    bottleneck: Table = {
+        "rate": rate(mbps),
+        "delay": seconds(common_s),
+        "queue": {"droptail": buffer},
+    }
     return {
         "name": "high-speed-tcp",
         "duration": seconds(duration_s),
         "seed": seed,
         "record": RECORD,
-        "topology": {
-            "dumbbell": {
-                "pairs": n + 1,
-                "access": access,
-                "bottleneck": {
-                    "rate": rate(mbps),
-                    "delay": seconds(common_s),
-                    "queue": {"droptail": buffer},
-                },
-            }
-        },
+        "topology": {"dumbbell": {"pairs": n + 1, "access": access, "bottleneck": bottleneck}},
         "flows": flows + background(load, "bottleneck", f"left{n}", f"right{n}"),
     }
 
@@ -129,7 +126,7 @@ def parking_lot(
     duration_s: float,
     seed: int,
     buffer: str = f"{BUFFER_PACKETS} packets",
-) -> dict[str, Any]:
+) -> ScenarioTable:
     """A chain of three bottlenecks; every second main flow has a round trip of 90 ms, the others 180 ms.
 
     Background flows cross one hop with a round trip of 30 ms.
@@ -139,7 +136,7 @@ def parking_lot(
     access_s = {0.090: (0.045 - HOPS * hop_s) / 2, 0.180: (0.090 - HOPS * hop_s) / 2}
     nodes = [f"router{i}" for i in range(HOPS + 1)]
     queue = {"droptail": buffer}
-    links: list[dict[str, Any]] = [
+    links: list[Table] = [
         {
             "name": f"bottleneck{i}",
             "from": f"router{i}",

@@ -60,5 +60,3 @@ STUDY = Study(
         "All cells have the same seeds: the n-th packet of a path is lost in all or in none.",
     ),
 )
-
-__all__ = ["STUDY"]

@@ -11,14 +11,15 @@ from gargalo_studies.mptcp_schedulers.published import ALIKE
 from gargalo_studies.mptcp_schedulers.scenarios import LL, SCHEDULERS, SHORT, TITLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
     import polars as pl
     from gargalo.metrics import Interval
     from gargalo.studies import Context
+    from gargalo.sweeps import Label, Labels
 
-    Cell: TypeAlias = tuple[str, dict[str, Any]]
+    Cell: TypeAlias = tuple[str, Labels]
     """An experiment and the labels of one of its cells."""
 
 
@@ -61,7 +62,7 @@ def mean_ratio(context: Context, pairs: Iterable[tuple[Cell, Cell]]) -> Interval
 def gains(
     context: Context,
     experiment: str,
-    places: Sequence[dict[str, Any]],
+    places: Sequence[Labels],
     scheduler: str,
     congestion: Sequence[str],
 ) -> Interval:
@@ -99,18 +100,18 @@ def mean_of(context: Context, metric: str, experiment: str, **labels: Any) -> fl
     return float(found.mean()) if found.len() else None  # type: ignore[arg-type]
 
 
-def place_text(labels: dict[str, Any]) -> str:
+def place_text(labels: Mapping[str, Label | None]) -> str:
     """Write where a cell is.
 
     >>> place_text({"loss": 0.01}), place_text({"exp": 4})
     ('E1 1%', 'Exp4')
     """
-    if labels.get("exp") is not None:
-        return f"Exp{labels['exp']:.0f}"
-    return f"E1 {100 * labels['loss']:g}%"
+    if (exp := labels.get("exp")) is not None:
+        return f"Exp{exp:.0f}"
+    return f"E1 {100 * float(labels['loss'] or 0):g}%"
 
 
-def name_of(labels: dict[str, Any]) -> str:
+def name_of(labels: Mapping[str, Label | None]) -> str:
     """Write the sender's congestion control and scheduler.
 
     >>> name_of({"congestion": "lia", "scheduler": "lowest-latency"})
@@ -121,9 +122,9 @@ def name_of(labels: dict[str, Any]) -> str:
     return f"{control}, {SHORT.get(str(scheduler), str(scheduler))}" if scheduler else control
 
 
-def known_places(rows: pl.DataFrame) -> list[dict[str, Any]]:
+def known_places(rows: pl.DataFrame) -> list[Labels]:
     """Return the places of some runs: first E1 by loss, then E2 by number."""
-    found: list[dict[str, Any]] = []
+    found: list[Labels] = []
     for column in ("loss", "exp"):
         if column in rows.columns:
             found += [{column: x} for x in rows[column].drop_nulls().unique().sort().to_list()]

@@ -34,8 +34,8 @@ from gargalo_studies.mptcp_schedulers.cells import (
     summed,
     trails,
 )
-from gargalo_studies.mptcp_schedulers.claims_new import LOSS_BASED, NEW_CLAIMS
-from gargalo_studies.mptcp_schedulers.experiments import LOSSES
+from gargalo_studies.mptcp_schedulers.experiments import LOSSES, Levels
+from gargalo_studies.mptcp_schedulers.future_work import FUTURE_WORK, LOSS_BASED
 from gargalo_studies.mptcp_schedulers.scenarios import (
     BALIA,
     COUPLED,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gargalo.metrics import Interval
+    from gargalo.sweeps import Labels
 
     from gargalo_studies.mptcp_schedulers.cells import Cell
 
@@ -72,9 +73,9 @@ def percent(found: Interval) -> str:
 ALIKE_TEXT = f"{1 - published.ALIKE:g} to {1 + published.ALIKE:g}"
 
 
-def lossy(context: Context) -> list[dict[str, float]]:
+def lossy(context: Context) -> list[Labels]:
     """Return the places of E1 where much is lost."""
-    known = context.profile.settings["losses"]
+    known = Levels.of(context.profile).losses
     return [{"loss": x} for x in known if x >= published.LOSSY_FROM - 1e-9]
 
 
@@ -126,7 +127,7 @@ def degrades(context: Context, case: Assessment) -> None:
     kept = {}
     for c in COUPLED:
         without = over_schedulers(context, E1, congestion=c, loss=LOSSES[0])
-        some = context.profile.settings["losses"][1:]
+        some = Levels.of(context.profile).losses[1:]
         mean = summed([over_schedulers(context, E1, congestion=c, loss=x) for x in some])
         kept[c] = {r: mean[r] / without[r] for r in mean if without.get(r, 0) > 0}
         found = case.measured(quotient(mean, without))
@@ -141,7 +142,8 @@ def degrades(context: Context, case: Assessment) -> None:
 @assessed
 def wvegas_best(context: Context, case: Assessment) -> None:
     """The highest mean goodput is that of wVegas."""
-    for experiment, places in ((E1, [{"loss": x} for x in context.profile.settings["losses"]]), (E2, [{"exp": n} for n in EXPS])):  # fmt: skip
+    levels = Levels.of(context.profile)
+    for experiment, places in ((E1, [{"loss": x} for x in levels.losses]), (E2, exps(EXPS))):
         means = {c: summed([over_schedulers(context, experiment, congestion=c, **p) for p in places]) for c in COUPLED}  # fmt: skip
         for c in LOSS_BASED:
             found = case.measured(quotient(means[WVEGAS], means[c]))
@@ -150,7 +152,7 @@ def wvegas_best(context: Context, case: Assessment) -> None:
             case.require(above(found, 1.0), f"{title}: not above {TITLES[c]}")
 
 
-def exps(numbers: Sequence[int]) -> list[dict[str, int]]:
+def exps(numbers: Sequence[int]) -> list[Labels]:
     """Return the places of E2."""
     return [{"exp": n} for n in numbers]
 
@@ -198,7 +200,7 @@ def lossy_alike(context: Context, case: Assessment) -> None:
 
 def mesh_ratio(context: Context, n: int, congestion: str) -> Interval:
     """Return single mesh's goodput over full mesh's with LL."""
-    labels = {"exp": n, "congestion": congestion, "scheduler": LL}
+    labels: Labels = {"exp": n, "congestion": congestion, "scheduler": LL}
     return ratio(context, ("mesh", {**labels, "mesh": SINGLE}), (E2, labels))
 
 
@@ -285,5 +287,5 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("single-worse", "6. There it is worse under LIA and wVegas.", single_worse([(n, c) for n in (3, 4) for c in (LIA, WVEGAS)]), experiments=(E2, "mesh")),
     Claim("single-lossy", "6. In Exp5 to Exp8 single mesh is worse.", single_worse([(n, c) for n in LOSSY_EXPS for c in COUPLED])),
     Claim("below-tcp", "7. Full mesh without loss can fall below single-path TCP.", below_single_path, experiments=(E1, E2, "single path")),
-    *NEW_CLAIMS,
+    *FUTURE_WORK,
 )  # fmt: skip

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gargalo.metrics import Interval
     from gargalo.reporting import FigureBlock, TableBlock
     from gargalo.studies import Context
+    from gargalo.sweeps import Labels
 
     from gargalo_studies.mptcp_schedulers.cells import Cell
 
@@ -103,7 +104,7 @@ def boxes(context: Context, series: dict[str, list[Cell]]) -> go.Figure:
     return figure.update_yaxes(rangemode="tozero")
 
 
-def boxes_by_scheduler(context: Context, name: str, places: Sequence[dict[str, Any]]) -> go.Figure:
+def boxes_by_scheduler(context: Context, name: str, places: Sequence[Labels]) -> go.Figure:
     """Draw the spread of each scheduler over places and coupled controls."""
     series: dict[str, list[Cell]] = {}
     for s in sc.SCHEDULERS:
@@ -116,13 +117,13 @@ def boxes_by_mesh(context: Context) -> go.Figure:
     """Draw the spread of full and of single mesh over E2, for each coupled control."""
     series: dict[str, list[Cell]] = {}
     for c in sc.COUPLED:
-        cells = [{"exp": n, "congestion": c} for n in sc.EXPS]
+        cells: list[Labels] = [{"exp": n, "congestion": c} for n in sc.EXPS]
         series[f"{sc.TITLES[c]}, full"] = [("mixed", {**x, "scheduler": sc.LL}) for x in cells]
         series[f"{sc.TITLES[c]}, single"] = [("mesh", x) for x in cells]
     return boxes(context, series)
 
 
-def by_path(context: Context, experiment: str, places: Sequence[dict[str, Any]], scheduler: str) -> go.Figure:  # fmt: skip
+def by_path(context: Context, experiment: str, places: Sequence[Labels], scheduler: str) -> go.Figure:  # fmt: skip
     """Draw which path brought which part of the goodput, stacked, for each place and congestion control."""
     figure = go.Figure()
     labels = [(p, c) for p in places for c in sc.COUPLED]
@@ -140,7 +141,7 @@ def by_path(context: Context, experiment: str, places: Sequence[dict[str, Any]],
     return figure
 
 
-def course(context: Context, metric: str, place: dict[str, Any], *, scale: float = 1.0) -> go.Figure:  # fmt: skip
+def course(context: Context, metric: str, place: Labels, *, scale: float = 1.0) -> go.Figure:  # fmt: skip
     """Draw a metric second by second for the runs whose course is kept."""
     figure = go.Figure()
     rows = context.experiment("traces", **place)
@@ -192,7 +193,7 @@ def figures(context: Context) -> list[FigureBlock]:
     add("E2: spread by scheduler", spread, boxes_by_scheduler(context, "mixed", ex.ALL_EXPS), "spread")  # fmt: skip
     add("E2: spread by path manager, LL", spread, boxes_by_mesh(context), "spread")
     add("Today's kernel in the lab beside this stack: CUBIC, single mesh", mean, simple(context, "kernel", "sender"), "new")  # fmt: skip
-    for place in ({"loss": 0.0}, {"loss": 0.01}, {"exp": 4}):
+    for place in (*ex.ALL_LOSSES[:2], ex.ALL_EXPS[3]):
         where = place_text(place)
         waiting = course(context, "out_of_order", place, scale=1e-6)
         waiting.update_layout(yaxis_title="out of order at the receiver (MB)")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gargalo_studies.mptcp_schedulers import scenarios as sc
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from gargalo.studies import FlowTable, ScenarioTable, Table, Transport
 
     from gargalo_studies.mptcp_schedulers.scenarios import Paths
 
@@ -18,13 +18,11 @@ UDP_SHARE = 1 / 3
 ACCESS = {"rate": "1Gbit/s", "delay": sc.milliseconds(sc.LAN_MS / 2)}
 
 
-def shared(
-    paths: Paths, transport: Mapping[str, Any], background: str, seconds: float
-) -> dict[str, Any]:
+def shared(paths: Paths, transport: Transport, background: str, seconds: float) -> ScenarioTable:
     """MPTCP beside one flow on each path; every flow until the end."""
     nodes = ["client", "server"]
-    links: list[dict[str, Any]] = []
-    flows = [{**sc.upload(transport, 1), "workload": {"bulk": {}}, "start": "1s"}]
+    links: list[Table] = []
+    flows: list[FlowTable] = [{**sc.upload(transport, 1), "workload": {"bulk": {}}, "start": "1s"}]
     for i in range(len(paths.rates)):
         near, far, source, sink = (f"{name}{i}" for name in ("near", "far", "source", "sink"))
         nodes += [near, far, source, sink]
@@ -35,7 +33,7 @@ def shared(
             {"name": f"source{i}", "from": source, "to": near, **ACCESS},
             {"name": f"sink{i}", "from": far, "to": sink, **ACCESS},
         ]
-        flow: dict[str, Any] = {"label": f"other{i}", "from": source, "to": sink}
+        flow: FlowTable = {"label": f"other{i}", "from": source, "to": sink}
         if background == TCP:
             flow |= {"transport": sc.tcp("cubic"), "workload": {"bulk": {}}}
         else:
@@ -43,7 +41,7 @@ def shared(
             flow |= {"transport": {"udp": {}}, "workload": {"cbr": {"rate": rate}}}
         flows.append(flow)
     hosts = ["client", "server", *(f"{n}{i}" for n in ("source", "sink") for i in range(len(paths.rates)))]  # fmt: skip
-    net = {"graph": {"nodes": nodes, "links": links, "hosts": hosts}}
+    net: dict[str, Table] = {"graph": {"nodes": nodes, "links": links, "hosts": hosts}}
     return sc.scenario(net, flows, limit_s=seconds)
 
 
@@ -54,23 +52,23 @@ QUEUE = "100 packets"
 SAMPLE_MS = 10
 
 
-def hand_over(congestion: str, scheduler: str, *, backup: bool) -> dict[str, Any]:
+def hand_over(congestion: str, scheduler: str, *, backup: bool) -> ScenarioTable:
     """The first path goes and comes back; the second is there all the time, as a backup or not."""
     changes = [
         {"after": f"{LEAVES_S}s", "remove": "path0"},
         {"after": f"{RETURNS_S}s", "add": "path0"},
     ]
-    more: dict[str, Any] = {"changes": changes}
+    more: Table = {"changes": changes}
     if backup:
         more["backup"] = ["path1"]
     transport = sc.mptcp(congestion, scheduler, sc.SINGLE, **more)
-    record = {
+    record: Table = {
         "flows": True,
         "links": False,
         "events": False,
         "interval": sc.milliseconds(SAMPLE_MS),
     }
     made = sc.transfer(WIRELESS, transport, 1e4, limit_s=ENDS_S, record=record)
-    for path in made["topology"]["multipath"]["paths"]:
-        path["up"]["queue"] = {"droptail": QUEUE}
+    for up in sc.directions(made):
+        up["queue"] = {"droptail": QUEUE}
     return made

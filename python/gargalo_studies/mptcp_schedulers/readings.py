@@ -11,12 +11,14 @@ from gargalo_studies.mptcp_schedulers import scenarios as sc
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Change = Callable[[dict[str, Any]], dict[str, Any]]
+    from gargalo.studies import ScenarioTable, Table
+
+    Change = Callable[[ScenarioTable], ScenarioTable]
 
 THEN, TODAY = "linux-4.1-mptcp-0.90", "today"
 WINDOW = "3MiB"
 """Half of the 6 MiB at which tcp_rmem ended."""
-REAL: dict[str, dict[str, Any]] = {
+REAL: dict[str, Table] = {
     sc.LIA: {"arithmetic": "exact"},
     sc.OLIA: {"arithmetic": "exact", "least_window": 2},
     sc.BALIA: {"arithmetic": "exact", "whole_ratio": False},
@@ -26,7 +28,7 @@ QUEUE_MS = 5.0
 """Of E1, where the work gives no latency."""
 
 
-def of_its_time(scenario: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def of_its_time(scenario: ScenarioTable, **changes: Any) -> ScenarioTable:
     """Give all flows the stack of the work's time, with changes of Multipath TCP's options; a kernel stays as it is."""
     if "lab" in scenario:
         return scenario
@@ -46,11 +48,10 @@ def of_its_time(scenario: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return scenario
 
 
-def limited(scenario: dict[str, Any]) -> dict[str, Any]:
+def limited(scenario: ScenarioTable) -> ScenarioTable:
     """Take a path's latency as the longest wait in its queue (tbf), with no delay besides the network's."""
-    for path in scenario["topology"].get("multipath", {}).get("paths", []):
-        up = path["up"]
-        added = float(up["delay"].removesuffix("ms")) - sc.LAN_MS
+    for up in sc.directions(scenario):
+        added = float(str(up["delay"]).removesuffix("ms")) - sc.LAN_MS
         up["delay"] = sc.milliseconds(sc.LAN_MS)
         up["queue"] = {"droptail": sc.milliseconds(round(added, 6) or QUEUE_MS)}
     return scenario
@@ -59,9 +60,9 @@ def limited(scenario: dict[str, Any]) -> dict[str, Any]:
 def queues(packets: int) -> Change:
     """Return the change that gives paths queues of so many packets."""
 
-    def apply(scenario: dict[str, Any]) -> dict[str, Any]:
-        for path in scenario["topology"].get("multipath", {}).get("paths", []):
-            path["up"]["queue"] = {"droptail": f"{packets} packets"}
+    def apply(scenario: ScenarioTable) -> ScenarioTable:
+        for up in sc.directions(scenario):
+            up["queue"] = {"droptail": f"{packets} packets"}
         return scenario
 
     return apply
@@ -70,17 +71,12 @@ def queues(packets: int) -> Change:
 def with_(*networks: Change, **changes: Any) -> Change:
     """Return the stack of the work's time with changes."""
 
-    def apply(scenario: dict[str, Any]) -> dict[str, Any]:
+    def apply(scenario: ScenarioTable) -> ScenarioTable:
         for network in networks:
             scenario = network(scenario)
         return of_its_time(scenario, **changes)
 
     return apply
-
-
-def as_it_is(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Scenarios are written with today's stack."""
-    return scenario
 
 
 UNHELPED = {"opportunistic_retransmission": False, "penalisation": False}
@@ -147,7 +143,6 @@ READINGS = (
         "today",
         "Subflows of a current Linux (linux-6: RACK-TLP, send buffer of 4 MiB), controls in real numbers, our opportunistic "
         "retransmission and penalisation, which limits what is in flight.",
-        as_it_is,
     ),
     hypothesis(
         "queue-latency",

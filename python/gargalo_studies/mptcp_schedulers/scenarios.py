@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from gargalo.studies import FlowTable, ScenarioTable, Table, Transport, Value
 
 RATES = (10.0, 25.0, 50.0, 75.0, 100.0)
 """Mbit/s, path by path."""
@@ -86,21 +88,21 @@ def milliseconds(value: float) -> str:
     return f"{value:g}ms"
 
 
-def link(paths: Paths, index: int) -> dict[str, Any]:
+def link(paths: Paths, index: int) -> Table:
     """One path as netem on the sender's interface makes it; acknowledgements come back over the bare Gigabit link."""
     loss, delay = paths.losses[index], paths.delays_ms[index]
-    up: dict[str, Any] = {
+    up: Table = {
         "rate": f"{paths.rates[index]:g}Mbit/s",
         "delay": milliseconds(LAN_MS + delay),
         "queue": {"droptail": f"{QUEUE} packets"},
     }
-    down: dict[str, Any] = {"rate": "1Gbit/s", "delay": milliseconds(LAN_MS), "queue": {"droptail": f"{QUEUE} packets"}}  # fmt: skip
+    down: Table = {"rate": "1Gbit/s", "delay": milliseconds(LAN_MS), "queue": {"droptail": f"{QUEUE} packets"}}  # fmt: skip
     if loss > 0:
         up["loss"] = loss
     return {"jitter": milliseconds(JITTER_MS), "up": up, "down": down}
 
 
-def topology(paths: Paths) -> dict[str, Any]:
+def topology(paths: Paths) -> Mapping[str, Table]:
     """Two hosts and the paths between them."""
     return {"multipath": {"paths": [link(paths, i) for i in range(len(paths.rates))]}}
 
@@ -108,63 +110,71 @@ def topology(paths: Paths) -> dict[str, Any]:
 TODAY = "linux-6"
 
 
-def mptcp(congestion: str, scheduler: str, path_manager: str, **more: Any) -> dict[str, Any]:
+def mptcp(congestion: str, scheduler: str, path_manager: str, **more: Value) -> Transport:
     """Multipath TCP of today; readings make other stacks of it."""
     chosen = {"congestion": congestion, "scheduler": scheduler, "path_manager": path_manager}
     return {"mptcp": {"profile": TODAY, **chosen, **more}}
 
 
-def tcp(congestion: str) -> dict[str, Any]:
+def tcp(congestion: str) -> Transport:
     """Plain TCP of today."""
     return {"tcp": {"profile": TODAY, "congestion": congestion}}
 
 
-def upload(transport: Mapping[str, Any], mb: float, **more: Any) -> dict[str, Any]:
+def upload(transport: Transport, mb: float) -> FlowTable:
     """So many megabytes from the client on one connection."""
     return {
         "label": "upload",
         "from": "client",
         "to": "server",
-        "transport": dict(transport),
+        "transport": transport,
         "workload": {"bulk": {"bytes": f"{round(1e6 * mb)}B"}},
-        **more,
     }
 
 
 MESSAGE_MB = 3.0
 
 
-def messages(transport: Mapping[str, Any], mb: float) -> dict[str, Any]:
+def messages(transport: Transport, mb: float) -> FlowTable:
     """So many megabytes from the client as messages on one connection, each after a request from the server."""
-    objects = {"objects": max(1, round(mb / MESSAGE_MB)), "size": f"{round(1e6 * MESSAGE_MB)}B"}
-    ends = {"label": "upload", "from": "server", "to": "client"}
-    return {**ends, "transport": dict(transport), "workload": {"request": objects}}
+    objects: Table = {
+        "objects": max(1, round(mb / MESSAGE_MB)),
+        "size": f"{round(1e6 * MESSAGE_MB)}B",
+    }
+    ends: FlowTable = {"label": "upload", "from": "server", "to": "client"}
+    return {**ends, "transport": transport, "workload": {"request": objects}}
 
 
 def scenario(
-    net: Mapping[str, Any],
-    flows: Sequence[Mapping[str, Any]],
+    net: Mapping[str, Table],
+    flows: list[FlowTable],
     *,
     limit_s: float = LIMIT_S,
-    record: Mapping[str, Any] = RECORD,
-) -> dict[str, Any]:
+    record: Mapping[str, Value] = RECORD,
+) -> ScenarioTable:
     """Put a scenario together."""
     return {
         "name": "mptcp-schedulers",
         "duration": f"{limit_s:g}s",
-        "record": dict(record),
-        "topology": dict(net),
-        "flows": list(flows),
+        "record": record,
+        "topology": net,
+        "flows": flows,
     }
 
 
 def transfer(
     paths: Paths,
-    transport: Mapping[str, Any],
+    transport: Transport,
     mb: float,
     *,
     limit_s: float = LIMIT_S,
-    record: Mapping[str, Any] = RECORD,
-) -> dict[str, Any]:
+    record: Mapping[str, Value] = RECORD,
+) -> ScenarioTable:
     """One upload over some paths."""
     return scenario(topology(paths), [upload(transport, mb)], limit_s=limit_s, record=record)  # fmt: skip
+
+
+def directions(made: ScenarioTable) -> list[Table]:
+    """Return the ways of the data over the disjoint paths of a scenario, to change them."""
+    paths = made["topology"].get("multipath", {}).get("paths", [])
+    return [path["up"] for path in cast("list[dict[str, Table]]", paths)]

@@ -52,5 +52,3 @@ STUDY = Study(
         "Runs without loss or reordering are deterministic and done once.",
     ),
 )
-
-__all__ = ["STUDY"]

@@ -24,8 +24,8 @@ from gargalo.studies import (
     inconclusive,
 )
 
-from gargalo_studies.nsquic.claims_new import NEW_CLAIMS
 from gargalo_studies.nsquic.experiments import FACTORS, SMALL, STANDARD, TOOL
+from gargalo_studies.nsquic.future_work import FUTURE_WORK
 from gargalo_studies.nsquic.gains import gain, levels, ratio, share, value
 from gargalo_studies.nsquic.published import RECEIVE_RATES, TITLES, USED, level_text
 from gargalo_studies.nsquic.transports import CUBIC, QUIC, VARIANTS
@@ -409,5 +409,5 @@ CLAIMS = (
         tool("tool-dumbbell", "delay_s"),
         experiments=("tool-dumbbell",),
     ),
-    *NEW_CLAIMS,
+    *FUTURE_WORK,
 )

@@ -67,7 +67,7 @@ def gain(
 ) -> Interval:
     """Return how many times as long TCP needs as QUIC, with one factor off its standard value."""
     cell = {**STANDARD, factor: level}
-    return ratio(context, experiment, over=over, **cell)
+    return ratio(context, experiment, metric="time_s", over=over, under=QUIC, **cell)
 
 
 def share(context: Context, kb: float) -> float:

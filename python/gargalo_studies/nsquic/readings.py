@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gargalo.studies import Reading
 
@@ -12,7 +12,9 @@ from gargalo_studies.nsquic.scenarios import STEPS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Change = Callable[[dict[str, Any]], dict[str, Any]]
+    from gargalo.studies import ScenarioTable, Table
+
+    Change = Callable[[ScenarioTable], ScenarioTable]
 
 THEN, TODAY = "2018", "today"
 WORK = (
@@ -31,7 +33,7 @@ WORK = (
 """The claims of the work in which QUIC's initial window takes part."""
 
 
-def of_2018(scenario: dict[str, Any], **changes: dict[str, Any]) -> dict[str, Any]:
+def of_2018(scenario: ScenarioTable, **changes: Table) -> ScenarioTable:
     """Give all flows the stacks of 2018, with changes by the kind of transport; steps stay as they are."""
     if scenario["name"] == STEPS:
         return scenario
@@ -41,18 +43,13 @@ def of_2018(scenario: dict[str, Any], **changes: dict[str, Any]) -> dict[str, An
     return scenario
 
 
-def with_(**changes: dict[str, Any]) -> Change:
+def with_(**changes: Table) -> Change:
     """Return the stacks of 2018 with changes by the kind of transport."""
     return lambda scenario: of_2018(scenario, **changes)
 
 
-def as_it_is(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Scenarios are written with today's stacks."""
-    return scenario
-
-
-TEN = {"initial_window": "10 packets"}
-EACH = {"delayed_ack": False}
+TEN: Table = {"initial_window": "10 packets"}
+EACH: Table = {"delayed_ack": False}
 READINGS = (
     Reading(
         THEN,
@@ -66,7 +63,6 @@ READINGS = (
         "today",
         "TCP like a current Linux (segments of 1448 bytes, initial window 10, RACK-TLP, PRR), QUIC of RFC 9000 with the "
         "CUBIC of RFC 9438 and an initial window of 10.",
-        as_it_is,
     ),
     Reading(
         "window-10",

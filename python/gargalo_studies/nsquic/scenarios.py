@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from gargalo.studies import FlowTable, ScenarioTable, Table, Transport, Value
 
 MBPS = 10.0
 DELAY_S = 0.05
@@ -33,12 +35,10 @@ def seconds(value: float) -> str:
     return f"{round(value, 6):.10g}s"
 
 
-def link(
-    mbps: float = MBPS, delay_s: float = DELAY_S, loss: float = LOSS, **more: Any
-) -> dict[str, Any]:
+def link(mbps: float = MBPS, delay_s: float = DELAY_S, loss: float = LOSS, **more: Value) -> Table:
     """A link with the queue of the work; loss is independent, in both directions."""
     queue = {"droptail": f"{QUEUE_PACKETS} packets"}
-    made: dict[str, Any] = {"rate": rate(mbps), "delay": seconds(delay_s), "queue": queue}
+    made: Table = {"rate": rate(mbps), "delay": seconds(delay_s), "queue": queue}
     if loss > 0:
         made["loss"] = loss
     return {**made, **more}
@@ -46,12 +46,11 @@ def link(
 
 def download(
     label: str,
-    transport: Mapping[str, Any],
+    transport: Transport,
     kb: float,
     client: str = "client",
     server: str = "server",
-    **more: Any,
-) -> dict[str, Any]:
+) -> FlowTable:
     """A flow: the client connects and asks for so many kilobytes, the server sends them."""
     return {
         "label": label,
@@ -59,7 +58,6 @@ def download(
         "to": server,
         "transport": dict(transport),
         "workload": {"request": {"size": f"{round(1000 * kb)}B"}},
-        **more,
     }
 
 
@@ -68,8 +66,8 @@ STEPS = "nsquic-steps"
 
 
 def scenario(
-    topology: dict[str, Any], flows: list[dict[str, Any]], name: str = "nsquic"
-) -> dict[str, Any]:
+    topology: Mapping[str, Table], flows: list[FlowTable], name: str = "nsquic"
+) -> ScenarioTable:
     """Put a scenario together."""
     return {
         "name": name,
@@ -82,13 +80,13 @@ def scenario(
 
 def simple(
     label: str,
-    transport: Mapping[str, Any],
+    transport: Transport,
     *,
     mbps: float = MBPS,
     delay_s: float = DELAY_S,
     loss: float = LOSS,
     kb: float = KB,
-) -> dict[str, Any]:
+) -> ScenarioTable:
     """One flow over one link."""
     return scenario(
         {"simple": {"link": link(mbps, delay_s, loss)}}, [download(label, transport, kb)]
@@ -96,14 +94,14 @@ def simple(
 
 
 def dumbbell(
-    flows: Sequence[tuple[str, Mapping[str, Any]]],
+    flows: Sequence[tuple[str, Transport]],
     *,
     mbps: float = MBPS,
     delay_s: float = DELAY_S,
     loss: float = LOSS,
     kb: float = KB,
-    access: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    access: Table | None = None,
+) -> ScenarioTable:
     """A client, a server and a flow for each entry, all from time 0 over one bottleneck."""
     return scenario(
         {
@@ -127,13 +125,13 @@ BURST = 4
 that waits twice as long for each retransmission would need hours to get out of it: the state changes by packets."""
 
 
-def bursts(loss: float) -> dict[str, Any]:
+def bursts(loss: float) -> Table:
     """Return a loss model whose losses come in bursts, with this share of packets lost in the long run."""
     leave, bad = 1.0 / BURST, 2.0 * loss
     return {"gilbert-elliott": {"p": leave * bad / (1.0 - bad), "r": leave, "h": 0.5}}
 
 
-def radio(delay_s: float, loss: float) -> dict[str, Any]:
+def radio(delay_s: float, loss: float) -> Table:
     """A wireless link: losses in bursts in both directions, and a delay that varies by the turns of the channel."""
     return {
         **link(20.0, delay_s),
@@ -142,7 +140,7 @@ def radio(delay_s: float, loss: float) -> dict[str, Any]:
     }
 
 
-def wireless(where: str, label: str, transport: Mapping[str, Any], loss: float, kb: float) -> dict[str, Any]:  # fmt: skip
+def wireless(where: str, label: str, transport: Transport, loss: float, kb: float) -> ScenarioTable:  # fmt: skip
     """One flow over one wireless link, or from a wired network to a host behind such a link; 50 ms one way."""
     flow = download(label, transport, kb)
     if where == WIRELESS:

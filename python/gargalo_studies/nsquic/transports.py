@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from gargalo.studies import Table, Transport, Value
 
 QUIC = "quic"
 CUBIC = "cubic"
@@ -30,28 +30,28 @@ VARIANTS = (
 """The thirteen of the work."""
 TCPS = (*VARIANTS, "bbr")
 
-ONE_CONNECTION: dict[str, Any] = {CUBIC: {"connections": 1}}
+ONE_CONNECTION: Table = {CUBIC: {"connections": 1}}
 """Google's CUBIC without the window of two connections."""
 
 
-def quic(**more: Any) -> dict[str, Any]:
+def quic(**more: Value) -> Transport:
     """QUIC of RFC 9000; packets are not encrypted, which changes no timing."""
     return {"quic": {"profile": "rfc9000", "crypto": "null", "congestion": CUBIC, **more}}
 
 
-def tcp(congestion: str = CUBIC, **more: Any) -> dict[str, Any]:
+def tcp(congestion: str = CUBIC, **more: Value) -> Transport:
     """TCP like a current Linux."""
     return {"tcp": {"profile": "modern", "congestion": congestion, **more}}
 
 
-def old(transport: Mapping[str, Any]) -> dict[str, Any]:
+def old(transport: Transport) -> Transport:
     """Return the transport of 2018 in the place of today's; what else it says stays."""
     ((kind, options),) = transport.items()
     profile = "google-v41" if kind == "quic" else "ns3-3.27"
     return {kind: {**options, "profile": profile}}
 
 
-def transport(protocol: str) -> dict[str, Any]:
+def transport(protocol: str) -> Transport:
     """Return the transport of a protocol of the figures."""
     if protocol == QUIC:
         return quic()
@@ -68,20 +68,20 @@ class Step:
     """What changed since the step before."""
     short: str
     """The same for the axis of a figure."""
-    quic: Mapping[str, Any]
-    tcp: Mapping[str, Any]
+    quic: Transport
+    tcp: Transport
 
 
 def steps() -> tuple[Step, ...]:
     """Return the steps: first TCP's defaults are renewed one by one, then QUIC's."""
     then, now = old(quic()), quic()
-    segment: dict[str, Any] = {"mss": "1448B"}
-    counting = {**segment, "congestion": {CUBIC: {"abc_limit": 0}}}
-    window = {**counting, "initial_window": "10 packets"}
-    buffers = {**window, "send_buffer": "64MiB", "receive_buffer": "64MiB"}
-    single = {"quic": {**then["quic"], "congestion": ONE_CONNECTION}}
+    segment: Table = {"mss": "1448B"}
+    counting: Table = {**segment, "congestion": {CUBIC: {"abc_limit": 0}}}
+    window: Table = {**counting, "initial_window": "10 packets"}
+    buffers: Table = {**window, "send_buffer": "64MiB", "receive_buffer": "64MiB"}
+    single: Transport = {"quic": {**then["quic"], "congestion": ONE_CONNECTION}}
 
-    def changed(**more: Any) -> dict[str, Any]:
+    def changed(**more: Value) -> Transport:
         return {"tcp": {**old(tcp())["tcp"], **more}}
 
     return (

@@ -51,5 +51,3 @@ STUDY = Study(
         "the application's order counts, and with ngtcp2 the application chooses the stream of each packet.",
     ),
 )
-
-__all__ = ["STUDY"]

@@ -15,7 +15,7 @@ from gargalo.studies import (
     between,
 )
 
-from gargalo_studies.quic_stacks.experiments import BUFFERS, RATE_BPS
+from gargalo_studies.quic_stacks.experiments import BUFFERS, RATE_BPS, Levels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +103,7 @@ def check_late(context: Context, case: Assessment) -> None:
     if "drops" not in rows.columns or rows["drops"].fill_null(1).sum() > 0:
         why = "a link dropped packets, so what was declared lost may have been lost"
         raise Unmeasured(why)
-    worst = max(context.profile.settings["late_ms"])
+    worst = max(Levels.of(context.profile).late_ms)
     for stack in present(context, "late"):
         before = case.measured(context.interval("goodput_bps", "late", stack=stack, late_ms=0))
         found = case.measured(context.interval("goodput_bps", "late", stack=stack, late_ms=worst))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 from gargalo.studies.drawing import Figures, bar, cell_tables, line
 
-from gargalo_studies.quic_stacks.experiments import BUFFERS, EXPERIMENTS
+from gargalo_studies.quic_stacks.experiments import BUFFERS, EXPERIMENTS, Levels
 
 if TYPE_CHECKING:
     from gargalo.reporting import FigureBlock, TableBlock
@@ -84,7 +84,7 @@ def objects(context: Context) -> go.Figure:
 def by_lateness(context: Context, metric: str, title: str, scale: float) -> go.Figure:
     """Draw a metric by how late packets are."""
     figure = go.Figure()
-    xs = context.profile.settings["late_ms"]
+    xs = Levels.of(context.profile).late_ms
     for s in stacks_of(context, "late"):
         found = [context.interval(metric, "late", stack=s, late_ms=x) for x in xs]
         figure.add_trace(line(xs, found, s, scale))

@@ -56,5 +56,3 @@ STUDY = Study(
     readings=READINGS,
     at_once=24,
 )
-
-__all__ = ["STUDY"]

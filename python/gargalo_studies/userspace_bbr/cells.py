@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
 from gargalo.studies import by_repeat, positive, quotient
 
 from gargalo_studies.userspace_bbr import experiments as ex
-from gargalo_studies.userspace_bbr.experiments import MBPS
+from gargalo_studies.userspace_bbr.experiments import MBPS, Levels
 from gargalo_studies.userspace_bbr.published import BBR, CUBIC, RENO
 from gargalo_studies.userspace_bbr.readings import LAB
 from gargalo_studies.userspace_bbr.scenarios import Sender, kernel, ours
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
     from gargalo.metrics import Interval
     from gargalo.studies import Context
     from gargalo.sweeps import World
@@ -105,16 +107,6 @@ def ratio(context: Context, experiment: str, over: Sender, under: Sender, metric
     return quotient(*pair)
 
 
-def overall_ratio(context: Context, experiment: str, over: Sender, under: Sender) -> Interval:
-    """Return the ratio of goodputs summed over the levels of an experiment, one for each seed."""
-    sums = []
-    for sender in (over, under):
-        rows = rows_of(context, experiment, sender)
-        totals = rows.group_by("repeat").agg(pl.col("rate_bps").sum()) if rows.height else rows
-        sums.append(by_repeat(totals))
-    return quotient(*sums)
-
-
 def scaled(interval: Interval, factor: float) -> Interval:
     """Return an interval of something proportional."""
 
@@ -131,7 +123,7 @@ def used(context: Context, experiment: str, sender: Sender, rate: float = MBPS, 
     return scaled(goodput(context, experiment, sender, **labels), 1e-6 / rate)
 
 
-def place_text(cell: dict[str, Any]) -> str:
+def place_text(cell: Mapping[str, Any]) -> str:
     """Write where a cell is.
 
     >>> place_text({"mbps": 12.0, "loss": 0.001})
@@ -152,7 +144,7 @@ def place_text(cell: dict[str, Any]) -> str:
 def absent(context: Context) -> str:
     """Say why there are no runs of the lab."""
     reasons = [f"{what}: {why}" for what, why in context.missing.items()]
-    if in_lab(context) and not context.profile.settings["lab"]:
+    if in_lab(context) and not Levels.of(context.profile).lab:
         reasons.append("it was left out (lab = false)")
     if reasons:
         return "the part in the lab is missing; " + "; ".join(reasons)

@@ -10,7 +10,7 @@ packets); the sign test over traces, and both limits must agree; otherwise the c
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gargalo.reporting import Evidence
 from gargalo.studies import (
@@ -39,9 +39,9 @@ from gargalo_studies.userspace_bbr.cells import (
     used,
     work,
 )
-from gargalo_studies.userspace_bbr.claims_new import NEW_CLAIMS
 from gargalo_studies.userspace_bbr.experiments import LOSS, TRACE_LIMITS
 from gargalo_studies.userspace_bbr.fidelity import FIDELITY
+from gargalo_studies.userspace_bbr.future_work import FUTURE_WORK
 from gargalo_studies.userspace_bbr.published import BBR, CUBIC, RENO, TITLES
 
 if TYPE_CHECKING:
@@ -184,9 +184,10 @@ def on_traces(context: Context, one: str, other: str, packets: int) -> list[floa
     """Return the goodput of one sender over that of another on each trace of the set, with a limit of the queue."""
     found = []
     for name in traces.set_of(context.profile):
-        cell: dict[str, Any] = {"trace": name, "queue_packets": packets}
         senders = work(context)
-        mean = ratio(context, "trace set", senders[one], senders[other], **cell).mean
+        mean = ratio(
+            context, "trace set", senders[one], senders[other], trace=name, queue_packets=packets
+        ).mean
         if mean is None:
             why = "the set of traces is not run in the lab" if in_lab(context) else absent(context)
             raise Unmeasured(why)
@@ -370,6 +371,6 @@ CLAIMS = (
         because="The printed coefficients (0.47, 0.12 and 0.13) say so too, against the sentence beside them.",
         experiments=("loss", "rate"),
     ),
-    *NEW_CLAIMS,
+    *FUTURE_WORK,
     *FIDELITY,
 )

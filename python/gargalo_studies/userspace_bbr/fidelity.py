@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gargalo.metrics import Interval
+    from gargalo.sweeps import Labels
 
 CLOSE = 0.1
 """How far the ratio of goodputs may be from 1."""
@@ -32,7 +33,7 @@ class Cell:
 
     lab: Sender
     sim: Sender
-    labels: dict[str, Any]
+    labels: Labels
     ratio: Interval
     """The simulator's goodput over the lab's, paired by seed."""
 
@@ -118,13 +119,14 @@ def ours_agrees(context: Context, case: Assessment) -> None:
 
 def table(context: Context) -> pl.DataFrame:
     """Return all cells with goodputs and their ratio; none in other readings than the lab's."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     if not in_lab(context):
         return pl.DataFrame()
     for cell in cells(context, (*TWINS, *SAME)):
         labels = {k: v for k, v in cell.labels.items() if k != "experiment"}
         lab, sim = (
-            goodput(context, cell.labels["experiment"], s, **labels) for s in (cell.lab, cell.sim)
+            goodput(context, str(cell.labels["experiment"]), s, **labels)
+            for s in (cell.lab, cell.sim)
         )
         rows.append(
             {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 import polars as pl
@@ -12,9 +12,9 @@ from gargalo.studies.drawing import Figures, bar, cell_tables, known, line
 from gargalo_studies.userspace_bbr import experiments as ex
 from gargalo_studies.userspace_bbr import published
 from gargalo_studies.userspace_bbr.cells import goodput, in_lab, levels, overall, work, world
-from gargalo_studies.userspace_bbr.claims_new import shares_of_pairs
 from gargalo_studies.userspace_bbr.fidelity import table
-from gargalo_studies.userspace_bbr.scenarios import KERNEL, OURS, SENDERS, WITHOUT_SACK, Sender
+from gargalo_studies.userspace_bbr.future_work import shares_of_pairs
+from gargalo_studies.userspace_bbr.scenarios import KERNEL, LAB, OURS, SENDERS, WITHOUT_SACK, Sender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ NO_LOSS = 2e-5
 """Where no loss stands on a logarithmic axis."""
 
 
-def look(sender: Sender) -> dict[str, Any]:
+def look(sender: Sender) -> dict[str, dict[str, str]]:
     """Return colour by congestion control, dash by stack and pacing, symbol by world."""
     dash = "dash" if sender.paced else "dot"
     if sender.stack != OURS:
@@ -126,7 +126,7 @@ def figures(context: Context) -> list[FigureBlock]:
                 (*work(context).values(), *(s for s in WITHOUT_SACK if s.world == world(context))),
             ),
             ("the kernel and the profile linux-6", kernels if in_lab(context) else ()),
-            ("our stack in the lab", ex.LAB if in_lab(context) else ()),
+            ("our stack in the lab", LAB if in_lab(context) else ()),
             ("our stack in the simulator", [s for s in SENDERS if s.world == "sim"]),
         ):
             add(f"{title}: {what}", caption, drawn(context, experiment, senders), experiment)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gargalo.studies import Reading
 
@@ -11,12 +11,14 @@ from gargalo_studies.userspace_bbr.scenarios import LINUX, NEWRENO
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Change = Callable[[dict[str, Any]], dict[str, Any]]
+    from gargalo.studies import ScenarioTable, Table, Value
+
+    Change = Callable[[ScenarioTable], ScenarioTable]
 
 THEN, TODAY, LAB = "2023", "today", "lab"
 SIZE = "50MB"
 """Of the transfers of the work."""
-SMOLTCP: dict[str, Any] = {
+SMOLTCP: Table = {
     "profile": "smoltcp",
     "send_buffer": "256KiB",
     "receive_buffer": "16MiB",
@@ -41,21 +43,22 @@ ALL = (*WORK, "pacing", "pacing-cost", "competition", "bbr3", "parking-lot")
 """With those that the work did not have."""
 
 
-def lengthened(scenario: dict[str, Any]) -> dict[str, Any]:
+def lengthened(scenario: ScenarioTable) -> ScenarioTable:
     """Make transfers as long as published."""
     for flow in scenario["flows"]:
-        if "bytes" in flow["workload"].get("bulk", {}):
-            flow["workload"]["bulk"]["bytes"] = SIZE
+        match flow.get("workload"):
+            case {"bulk": {"bytes": _}}:
+                flow["workload"] = {"bulk": {"bytes": SIZE}}
     return scenario
 
 
-def changed(scenario: dict[str, Any], options: dict[str, Any], bbr: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
+def changed(scenario: ScenarioTable, options: Table, bbr: Table) -> ScenarioTable:
     """Give BBR a stack, options of TCP and parameters of its own, and all other flows that of Linux."""
     for flow in scenario["flows"]:
         tcp = flow["transport"].get("tcp")
         if tcp is None or "profile" in tcp:
             continue
-        name = tcp["congestion"]
+        name = str(tcp["congestion"])
         if name not in ("bbr", "bbr3"):
             tcp = {**tcp, "profile": LINUX}
         else:
@@ -65,10 +68,10 @@ def changed(scenario: dict[str, Any], options: dict[str, Any], bbr: dict[str, An
     return scenario
 
 
-def smoltcp(bbr: dict[str, Any] | None = None, *, long: bool = True, **options: Any) -> Change:
+def smoltcp(bbr: Table | None = None, *, long: bool = True, **options: Value) -> Change:
     """Return the stacks of 2023 with other parameters of BBR or options of its TCP; real time stays as it is."""
 
-    def apply(scenario: dict[str, Any]) -> dict[str, Any]:
+    def apply(scenario: ScenarioTable) -> ScenarioTable:
         if "hosts" in scenario:
             return scenario
         made = changed(scenario, {**SMOLTCP, **options}, bbr or {})
@@ -77,21 +80,16 @@ def smoltcp(bbr: dict[str, Any] | None = None, *, long: bool = True, **options: 
     return apply
 
 
-def today(scenario: dict[str, Any]) -> dict[str, Any]:
+def today(scenario: ScenarioTable) -> ScenarioTable:
     """Scenarios are written with today's stacks."""
     return scenario if "hosts" in scenario else lengthened(scenario)
 
 
-def without_sack(scenario: dict[str, Any]) -> dict[str, Any]:
+def without_sack(scenario: ScenarioTable) -> ScenarioTable:
     """Take selective acknowledgements from today's sender."""
     if "hosts" in scenario:
         return scenario
     return lengthened(changed(scenario, {**NEWRENO}, {}))
-
-
-def as_it_is(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Transfers in the lab are shorter, and so are their twins."""
-    return scenario
 
 
 def tried(
@@ -119,7 +117,6 @@ READINGS = (
         LAB,
         "today, in the lab",
         "BBR on our TCP in real time, NewReno and CUBIC the kernel's; shorter transfers, compared with the simulator's.",
-        as_it_is,
     ),
     tried("64-kib", "buffer of 64 KiB", "As smoltcp's examples.", smoltcp(send_buffer="65535B")),
     tried(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from gargalo.sweeps import World
+    from gargalo.studies import FlowTable, ScenarioTable, Table, Transport, Value
+    from gargalo.sweeps import Labels, World
 
 DELAY_MS = 50
 """One way, in each direction."""
@@ -23,7 +24,7 @@ LINUX = "linux-6"
 OURS = "ours"
 
 
-NEWRENO = {"sack": False, "recovery": "newreno"}
+NEWRENO: Table = {"sack": False, "recovery": "newreno"}
 """Of a TCP that detects and repairs losses without selective acknowledgements."""
 
 
@@ -49,7 +50,7 @@ class Sender:
         return ", ".join([*words, *([] if self.sack else ["no SACK"])])
 
     @property
-    def labels(self) -> dict[str, Any]:
+    def labels(self) -> Labels:
         """What distinguishes its runs from others."""
         return {
             "world": self.world,
@@ -61,22 +62,22 @@ class Sender:
         }
 
     @property
-    def transport(self) -> dict[str, Any]:
+    def transport(self) -> Transport:
         """Its transport in a scenario."""
         if self.stack == KERNEL:
             return {"tcp": {"congestion": self.congestion}}
         if self.stack == LINUX:
-            made = {"profile": LINUX, "congestion": self.congestion}
+            made: Table = {"profile": LINUX, "congestion": self.congestion}
             return {"tcp": made if self.sack else {**made, **NEWRENO}}
         pacing = "window" if self.paced else "off"
         made = {"congestion": self.congestion, "pacing": pacing}
         return {"tcp": made if self.sack else {**made, **NEWRENO}}
 
-    def hosts(self, sending: str = "client", receiving: str = "server") -> dict[str, Any]:
+    def hosts(self, sending: str = "client", receiving: str = "server") -> Table:
         """Return the hosts that have the kernel's stack: in the lab the receiver's always is."""
         if self.world == "sim":
             return {}
-        hosts: dict[str, Any] = {receiving: {"stack": "kernel"}}
+        hosts: Table = {receiving: {"stack": "kernel"}}
         if self.stack == KERNEL:
             sack = {} if self.sack else {"sysctl": {"net.ipv4.tcp_sack": "0"}}
             hosts[sending] = {"stack": "kernel", **sack}
@@ -120,21 +121,24 @@ def queue(packets: int) -> dict[str, str]:
     return {"droptail": f"{packets or 1_000_000} packets"}
 
 
-def link(rate: Any, packets: int, loss: float = 0.0) -> dict[str, Any]:
-    """The work's link: it restricts the direction of the data; acknowledgements are only delayed."""
-    up: dict[str, Any] = {"rate": rate, "queue": queue(packets)}
+def link(rate: Value, packets: int, loss: float = 0.0, discipline: Value | None = None) -> Table:
+    """The work's link: it restricts the direction of the data; acknowledgements are only delayed.
+
+    `discipline` is its queue instead of one of so many packets.
+    """
+    up: Table = {"rate": rate, "queue": discipline or queue(packets)}
     if loss > 0:
         up["loss"] = loss
-    down = {"rate": "1Gbit/s", "queue": queue(1000)}
+    down: Table = {"rate": "1Gbit/s", "queue": queue(1000)}
     return {"delay": f"{DELAY_MS}ms", "up": up, "down": down}
 
 
-def mbps(value: float) -> str:
+def rate_of(value: float) -> str:
     """Write a rate."""
     return f"{value:g}Mbit/s"
 
 
-def bulk(sender: Sender, mb: float, **more: Any) -> dict[str, Any]:
+def bulk(sender: Sender, mb: float) -> FlowTable:
     """A transfer of so many megabytes."""
     return {
         "label": sender.name,
@@ -142,36 +146,35 @@ def bulk(sender: Sender, mb: float, **more: Any) -> dict[str, Any]:
         "to": "server",
         "transport": sender.transport,
         "workload": {"bulk": {"bytes": f"{round(1e6 * mb)}B"}},
-        **more,
     }
 
 
 def scenario(
-    topology: Mapping[str, Any],
-    flows: Sequence[Mapping[str, Any]],
-    hosts: Mapping[str, Any],
+    topology: Mapping[str, Table],
+    flows: list[FlowTable],
+    hosts: Table,
     *,
     limit_s: float = LIMIT_S,
-) -> dict[str, Any]:
+) -> ScenarioTable:
     """Put a scenario together."""
-    made = {
+    made: ScenarioTable = {
         "name": "userspace-bbr",
         "duration": f"{limit_s:g}s",
         "record": RECORD,
-        "topology": dict(topology),
-        "flows": list(flows),
+        "topology": topology,
+        "flows": flows,
     }
-    return {**made, "hosts": dict(hosts)} if hosts else made
+    return {**made, "hosts": hosts} if hosts else made
 
 
 def transfer(
     sender: Sender,
-    rate: Any,
+    rate: Value,
     packets: int,
     loss: float,
     mb: float,
     limit_s: float = LIMIT_S,
-) -> dict[str, Any]:
+) -> ScenarioTable:
     """One transfer over one link."""
-    topology = {"simple": {"link": link(rate, packets, loss)}}
+    topology: dict[str, Table] = {"simple": {"link": link(rate, packets, loss)}}
     return scenario(topology, [bulk(sender, mb)], sender.hosts(), limit_s=limit_s)

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gargalo import trace_generate
+from gargalo.studies import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from gargalo.studies import Profile
 
-FILES = "_trace_files"
-"""The setting that says where traces are: lists of files, one for each repeat, by name."""
+
+@dataclass(frozen=True, kw_only=True)
+class Traces(Settings):
+    """Settings of a study with cellular traces."""
+
+    traces: str = ""
+    """A directory of recorded ones. Default: generated."""
+    trace_s: int
+    """How long a trace is used."""
+    trace_repeat: int
+    """How many of each generated kind there are at least."""
+    _files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Where traces are: files, one for each repeat, by name."""
+    _set: Mapping[str, str] = field(default_factory=dict)
+    """Where the traces are that the order is judged by: a file by name."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +60,6 @@ MODELS = {
     "cellular-b": Model("3Mbit/s", "6Mbit/s", 100.0, 5.0),
 }
 """One as fast and as variable as LTE, and a slow one with longer outages, as in older networks."""
-SET = "_trace_set"
-"""The setting that says where the traces are that the order is judged by: a file by name."""
 MOST_MBPS = (6, 12, 24, 48)
 VOLATILITIES = (100, 300, 1000)
 ESCAPES = (1, 10)
@@ -65,15 +79,11 @@ def prepare(profile: Profile, directory: Path) -> Profile:
         ValueError: The directory has no traces.
 
     """
-    given = str(profile.settings["traces"])
-    files = (
-        recorded(Path(given))
-        if given
-        else generated(
-            directory / "traces", max(profile.repeat, int(profile.settings["trace_repeat"]))
-        )
-    )
-    return replace(profile, settings={**profile.settings, FILES: files})
+    settings = Traces.of(profile)
+    repeats = max(profile.repeat, settings.trace_repeat)
+    given = settings.traces
+    files = recorded(Path(given)) if given else generated(directory / "traces", repeats)
+    return replace(profile, settings=replace(settings, _files=files))
 
 
 def prepare_all(profile: Profile, directory: Path) -> Profile:
@@ -84,13 +94,13 @@ def prepare_all(profile: Profile, directory: Path) -> Profile:
 
     """
     made = prepare(profile, directory)
-    given = str(profile.settings["traces"])
+    settings = Traces.of(made)
     files = (
-        {name: f[0] for name, f in made.settings[FILES].items()}
-        if given
+        {name: f[0] for name, f in settings._files.items()}
+        if settings.traces
         else generated_set(directory / "traces" / "set")
     )
-    return replace(made, settings={**made.settings, SET: files})
+    return replace(made, settings=replace(settings, _set=files))
 
 
 def generated_set(directory: Path) -> dict[str, str]:
@@ -118,7 +128,7 @@ def generated_set(directory: Path) -> dict[str, str]:
 
 def set_of(profile: Profile) -> dict[str, str]:
     """Return the set of traces; none before `prepare_all`."""
-    return dict(profile.settings.get(SET, {}))
+    return dict(Traces.of(profile)._set)
 
 
 def recorded(directory: Path) -> dict[str, list[str]]:
@@ -147,10 +157,10 @@ def generated(directory: Path, repeats: int) -> dict[str, list[str]]:
 
 def trace_of(profile: Profile, name: str, repeat: int) -> str:
     """Return the file of a trace in a repeat."""
-    files: list[str] = profile.settings[FILES][name]
+    files = Traces.of(profile)._files[name]
     return files[repeat % len(files)]
 
 
 def names(profile: Profile) -> list[str]:
     """Return the traces there are; none before `prepare`."""
-    return list(profile.settings.get(FILES, {}))
+    return list(Traces.of(profile)._files)

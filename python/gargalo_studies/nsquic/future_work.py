@@ -190,7 +190,7 @@ def radio_hurts_tcp(context: Context, case: Assessment) -> None:
         raise Unmeasured("wireless links were not measured")
 
 
-NEW_CLAIMS = (
+FUTURE_WORK = (
     Claim(
         "reordering",
         "New: when many packets arrive late (10% and more), QUIC with a fixed packet threshold needs longer than "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gargalo.studies import (
     Assessment,
@@ -41,16 +41,19 @@ from gargalo_studies.mptcp_schedulers.scenarios import (
 
 if TYPE_CHECKING:
     from gargalo.metrics import Interval
+    from gargalo.sweeps import Labels
+
+    from gargalo_studies.mptcp_schedulers.cells import Cell
 
 DEFAULT = OTHERS[0]
 LOSS_BASED = (LIA, OLIA, BALIA)
 NEVER_WORSE = 0.95
 """Of the best single path's goodput."""
-CLEAN: tuple[dict[str, Any], ...] = ({"loss": 0.0}, {"exp": 3}, {"exp": 4})
+CLEAN: tuple[Labels, ...] = ({"loss": 0.0}, {"exp": 3}, {"exp": 4})
 """Places of `FEW` where a single TCP is measured and nothing is lost at random."""
 
 
-def one_each(scheduler: str, place: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def one_each(scheduler: str, place: Labels) -> Cell:
     """A cell with one CUBIC subflow a path."""
     return "schedulers", {**place, "congestion": "cubic", "scheduler": scheduler, "mesh": SINGLE}
 
@@ -184,7 +187,7 @@ LOSES_WAITING = "It waits for fast paths rather than use slow ones; where window
 SETTLED = "It begins with LWS and changes after two looks, a second apart. By then windows are settled, and which of the rules is in force hardly matters."
 MIN_RTO = "Where much is lost (E1, 6%) QUIC's probe timeout follows the round trip of less than a millisecond, TCP's is at least 200 ms."
 
-NEW_CLAIMS: tuple[Claim, ...] = (
+FUTURE_WORK: tuple[Claim, ...] = (
     Claim("penalisation", "New: without penalisation full mesh has at most 85% of its goodput where nothing is lost, and more than that at 1% loss.", penalty_decides),
     Claim("never-worse", f"New: with one CUBIC a path our default scheduler ({DEFAULT}) has at least 95% of the best path's TCP where nothing is lost at random.", never_worse),
     Claim("default-leads", f"New: with one CUBIC a path {DEFAULT} has more than LL on average of seven places.", default_leads, because=LOSES_WAITING, experiments=("schedulers",)),

@@ -251,7 +251,7 @@ def shares_of_pairs(context: Context) -> pl.DataFrame:
     )
 
 
-NEW_CLAIMS = (
+FUTURE_WORK = (
     Claim(
         "pacing",
         "4. (new) With pacing BBR is well above the published figures: above 90% of 12 Mbit/s at 1% loss.",
