@@ -7,10 +7,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from gargalo import _core
 from gargalo._generate import filled, has_pictures
 
 CONGESTION = "A congestion control in an hour"
@@ -68,8 +70,31 @@ SECTIONS: list[tuple[str, str, list[str], list[tuple[str, str]]]] = [
         ],
         [("--test", "probes")],
     ),
+    (
+        "A profile of TCP",
+        "gargalo-tcp",
+        [
+            "crates/tcp/src/config/profiles.rs",
+            "crates/tcp/src/config/controls.rs",
+            "crates/tcp/tests/rfc2581.rs",
+        ],
+        [("--test", "rfc2581"), ("--lib", "controls")],
+    ),
 ]
-"""Heading, package, files and tests of each other section."""
+"""Heading, package, files and tests of each other section in Rust."""
+IN_PYTHON: list[tuple[str, list[str], list[str]]] = [
+    (
+        "A command",
+        ["python/gargalo/cli/flows.py", "python/gargalo/cli/app.py", "tests/test_flows.py"],
+        ["tests/test_flows.py", "tests/test_commands.py"],
+    ),
+    (
+        "A claim of a study",
+        ["python/gargalo_studies/quic_stacks/claims.py", "tests/studies/test_claim_lost.py"],
+        ["tests/studies/test_claim_lost.py", "tests/studies/test_quic_stacks.py"],
+    ),
+]
+"""Heading, files and tests of each section in Python: its own, and those of what it adds to."""
 HEADINGS = ["## Idea", "## Equations", "## Parameters", "## Behaviour", "## Known weaknesses"]
 
 
@@ -193,6 +218,39 @@ def test_a_few_files_are_enough(heading, package, files, tests):
         told = cargo(folder, env, "test", "-p", package, "--locked", "-q", *words)
         assert "0 passed" not in told
     cargo(folder, env, "fmt", "--check", "-p", package)
+
+
+@pytest.mark.parametrize(("heading", "files", "tests"), IN_PYTHON)
+def test_two_files_of_python_are_enough(heading, files, tests, tmp_path):
+    steps = blocks(heading)
+    assert list(steps) == files
+    left_out = shutil.ignore_patterns("__pycache__", "*.so", "test_*.py")
+    for folder in ("python", "tests"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=left_out, symlinks=True)
+    (tmp_path / "python" / "gargalo" / Path(_core.__file__).name).symlink_to(_core.__file__)
+    (tmp_path / "pyproject.toml").symlink_to(ROOT / "pyproject.toml")
+    for name in tests:
+        if name not in steps:
+            shutil.copy(ROOT / name, tmp_path / name)
+    for name, text in steps.items():
+        file = tmp_path / name
+        before = file.read_text(encoding="utf-8") if file.exists() else None
+        file.write_text(text if before is None else patched(before, text), encoding="utf-8")
+    quiet = ("--quiet", "--no-cache")
+    for words in (
+        ("pytest", "-q", "-p", "no:cacheprovider", *tests),
+        ("ruff", "check", *quiet, *files),
+        ("ruff", "format", "--check", *quiet, *files),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "python")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
