@@ -14,6 +14,7 @@ import pytest
 from conftest import ROOT
 from gargalo import _core
 from gargalo._generate import filled, has_pictures
+from walkthrough import blocks, follow, patched
 
 CONGESTION = "A congestion control in an hour"
 SECTIONS: list[tuple[str, str, list[str], list[tuple[str, str]]]] = [
@@ -98,22 +99,6 @@ IN_PYTHON: list[tuple[str, list[str], list[str]]] = [
 HEADINGS = ["## Idea", "## Equations", "## Parameters", "## Behaviour", "## Known weaknesses"]
 
 
-def blocks(heading: str) -> dict[str, str]:
-    """Return the code blocks of a section of CONTRIBUTING.md that have a title, by title."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    # Headings within a block are not those of the page.
-    parts = re.findall(
-        r'^```\w+ title="([^"]+)"\n(.*?)^```$|^## ([^\n]+)$', text, re.DOTALL | re.MULTILINE
-    )
-    inside, found = False, {}
-    for title, code, page_heading in parts:
-        if page_heading:
-            inside = page_heading == heading
-        elif inside:
-            found[title] = code
-    return found
-
-
 @functools.cache
 def followed() -> tuple[Path, dict[str, str]]:
     """Return a copy of what cargo needs, with the changes of all sections, and the environment to build it.
@@ -165,17 +150,6 @@ def cargo(folder: Path, env: dict[str, str], *words: str) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-def patched(text: str, diff: str) -> str:
-    """Return a text with changes, of which each has lines around that stand there once."""
-    for hunk in diff.split("@@\n"):
-        lines = hunk.splitlines(keepends=True)
-        old = "".join(line[1:] for line in lines if line[0] != "+")
-        new = "".join(line[1:] for line in lines if line[0] != "-")
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    return text
 
 
 def insert_sorted(lines: list[str], new: str) -> None:
@@ -232,10 +206,7 @@ def test_two_files_of_python_are_enough(heading, files, tests, tmp_path):
     for name in tests:
         if name not in steps:
             shutil.copy(ROOT / name, tmp_path / name)
-    for name, text in steps.items():
-        file = tmp_path / name
-        before = file.read_text(encoding="utf-8") if file.exists() else None
-        file.write_text(text if before is None else patched(before, text), encoding="utf-8")
+    follow(heading, tmp_path)
     quiet = ("--quiet", "--no-cache")
     for words in (
         ("pytest", "-q", "-p", "no:cacheprovider", *tests),
