@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""What each congestion control costs: data packets per second of processor time, through the bottleneck and offered to it.
+"""What each congestion control costs.
+
+Data packets per second of processor time, through the bottleneck and offered to it.
 
     .venv/bin/python benches/congestion_speed.py [--rounds N] [--only NAME]
 

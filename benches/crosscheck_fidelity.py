@@ -1,7 +1,7 @@
 """ns-3 in the cells of `gargalo study fidelity`: what to run, and the tables beside the kernel's results.
 
-Reads a finished store of the study. The cells, the settings of each and the numbers of the lost packets are those of the
-study's own runs. Results of ns-3 are kept in crosscheck/fidelity.json: without a change of the cells nothing runs.
+Reads a finished store of the study. The cells, the settings of each and the numbers of the lost packets are those of
+the study's own runs. Results of ns-3 are kept in crosscheck/fidelity.json: without a change of the cells nothing runs.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ SETTINGS = {
     "TcpCubic::HyStartDelayMax": "16ms",
     "PieQueueDisc::MaxSize": "1000p",
 }
-"""Linux's values where ns-3's defaults are others, and the study's limit of the queue. flow.cc sets the segment size of 1448
-bytes, the initial window of 10, SACK, time stamps, an acknowledgement for two segments, and buffers of 16 MB."""
+"""Linux's values where ns-3's defaults are others, and the study's limit of the queue. flow.cc sets the segment size
+of 1448 bytes, the initial window of 10, SACK, time stamps, an acknowledgement for two segments, and buffers of 16
+MB."""
 CLASSIC = {"TcpL4Protocol::RecoveryType": "ns3::TcpClassicRecovery"}
 TIMEOUT = {"TcpSocketBase::MinRto": "1s"}
 EACH = {"TcpSocket::DelAckCount": "1"}
@@ -461,7 +462,10 @@ def section(directory: Path, name: str, jobs: int) -> str:
     text = f"ns-3 {results.made['version']}; {len(both)} cells, {len(runs)} runs."
     parts = [text, summary_table(both)]
     if outside:
-        intro = "ns-3 with other settings, in the cells of single flows whose goodput is more than 10% off or whose completion is more than 5% off; bold: within."
+        intro = (
+            "ns-3 with other settings, in the cells of single flows whose goodput is more than 10% "
+            "off or whose completion is more than 5% off; bold: within."
+        )
         parts += [intro, variants_table(outside, changed)]
     return "\n\n".join(
         [*parts, "All cells; bold: more than 10% or 10 points off.", cells_table(both)]

@@ -5,9 +5,9 @@
 
 Reno, CUBIC and BBR are compiled from the examples in C and run in turns with the built-in ones, in one process, on the
 dumbbells of benches/scenarios; their results are the same to the byte, which is checked. Printed are the medians of
-the processor times in seconds, and of their ratios within a round with the least and the greatest; then the ratio of the
-least times, which other work on the machine disturbs less. The built-in one is run twice in a round: the ratio of the two
-is what the machine does by itself.
+the processor times in seconds, and of their ratios within a round with the least and the greatest; then the ratio of
+the least times, which other work on the machine disturbs less. The built-in one is run twice in a round: the ratio of
+the two is what the machine does by itself.
 """
 
 from __future__ import annotations

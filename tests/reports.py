@@ -153,7 +153,13 @@ class Shown:
     ) -> None:
         self.driver = driver
         self.media("", scheme)
-        self.do("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)  # fmt: skip
+        self.do(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         for kind in ("browser", "performance"):
             driver.get_log(kind)
         driver.get("about:blank")

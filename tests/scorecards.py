@@ -52,7 +52,11 @@ RATE = figure("rate_bps", "goodput", "neither", mean_of("rate_bps"), bounds=(0.0
 
 
 def criterion(name: str, figures: Sequence[Any], **more: Any) -> Criterion:
-    given = {"title": name.replace("-", " ").capitalize(), "section": "RFC 9743 5.1.2", "strength": "should"}  # fmt: skip
+    given = {
+        "title": name.replace("-", " ").capitalize(),
+        "section": "RFC 9743 5.1.2",
+        "strength": "should",
+    }
     return Criterion(
         name, asks="What the text wants.", does="What is run.", cells=lambda _: [], figures=figures, **given | more
     )  # fmt: skip
@@ -69,7 +73,16 @@ def runs(own: str, values: dict[str, dict[str, float]], label: str, levels: Sequ
             for repeat in range(3):
                 factor = (1 + i) * (1 + 0.01 * (repeat - 1))
                 made = {k: v * factor if k != "used" else v for k, v in figures.items()}
-                rows.append({"run": f"{name}{i}{repeat}", "criterion": "", "algorithm": name, label: level, "repeat": repeat, **made})  # fmt: skip
+                rows.append(
+                    {
+                        "run": f"{name}{i}{repeat}",
+                        "criterion": "",
+                        "algorithm": name,
+                        label: level,
+                        "repeat": repeat,
+                        **made,
+                    }
+                )
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -91,7 +104,14 @@ def scorecard(own: str = "vegas", repeat: int = 3) -> Scorecard:
         "bbr": {"queue_s": 0.02, "used": 0.95, "lost": 0.05, "rate_bps": 1.1e7},
     }
 
-    def judge(c: Criterion, label: str, levels: Sequence[Any], mine: dict[str, float] | None, failures: Sequence[FailureReason] = (), files: str = "bufferbloat") -> Result:  # fmt: skip
+    def judge(
+        c: Criterion,
+        label: str,
+        levels: Sequence[Any],
+        mine: dict[str, float] | None,
+        failures: Sequence[FailureReason] = (),
+        files: str = "bufferbloat",
+    ) -> Result:
         values = usual if mine is None else {**usual, "own": usual["cubic"] | mine}
         frame = runs(own, values, label, levels).filter(pl.col("repeat") < repeat)
         return scoring.result(c, own, frame, REFERENCES, failures, scenarios(files))
@@ -101,11 +121,18 @@ def scorecard(own: str = "vegas", repeat: int = 3) -> Scorecard:
     results = [
         judge(criterion("queues", (QUEUE, USED, RATE)), "buffer_bdp", [0.5, 1.0, 8.0], {"queue_s": 0.004, "used": 0.8}),
         judge(criterion("same", (QUEUE, USED), strength="MUST"), "n", [1, 4], {}),
-        judge(criterion("starver", (LOST,), strength="MUST", group="mixed", faults=lambda _: [f"starves others {HOSTILE}"]), "first", ["own", "other"], {"lost": 0.2}, files="versus-quic-newreno"),
-        judge(criterion("raises", (QUEUE,), strength="SHOULD", group="special"), "case", ["a", "b"], None, [FailureReason(f"ValueError: {HOSTILE}", TRACE), FailureReason("died")], "multipath"),
-        judge(criterion("short", (QUEUE,), group="general"), "size", ["10kB", "1MB"], {"queue_s": 0.05}, files="short-long"),
-        judge(criterion("drawn", (QUEUE,), strength="SHOULD", group="properties", picture=lambda _: drawn), "n", [1], {"queue_s": 0.3}),
-        judge(criterion("unmeasured", (figure("x_s", "nothing", "less", mean_of("x_s"), bounds=(0.0, math.inf)),), group="tcpeval"), "n", [1], {}),
+        judge(
+            criterion("starver", (LOST,), strength="MUST", group="mixed", faults=lambda _: [f"starves others {HOSTILE}"]),
+            "first", ["own", "other"], {"lost": 0.2}, files="versus-quic-newreno",
+        ),
+        judge(criterion("raises", (QUEUE,), strength="SHOULD", group="special"), "case", ["a", "b"], None,
+            [FailureReason(f"ValueError: {HOSTILE}", TRACE), FailureReason("died")], "multipath"),
+        judge(criterion("short", (QUEUE,), group="general"), "size", ["10kB", "1MB"], {"queue_s": 0.05},
+            files="short-long"),
+        judge(criterion("drawn", (QUEUE,), strength="SHOULD", group="properties", picture=lambda _: drawn),
+            "n", [1], {"queue_s": 0.3}),
+        judge(criterion("unmeasured", (figure("x_s", "nothing", "less", mean_of("x_s"),
+            bounds=(0.0, math.inf)),), group="tcpeval"), "n", [1], {}),
         judge(criterion("probes", (QUEUE,), group="elsewhere"), "n", [1], {"queue_s": 0.01}),
     ]  # fmt: skip
     return Scorecard(

@@ -187,7 +187,12 @@ class World:
 
     def environment(self, clock: str = "", pause: str = "0.05") -> dict[str, str]:
         path = os.pathsep.join([str(self.folder / "clock"), str(TESTS), *sys.path])
-        return {**environment(), "PYTHONPATH": path, "GARGALO_TEST_CLOCK": clock, "GARGALO_TEST_PAUSE": pause}  # fmt: skip
+        return {
+            **environment(),
+            "PYTHONPATH": path,
+            "GARGALO_TEST_CLOCK": clock,
+            "GARGALO_TEST_PAUSE": pause,
+        }
 
     def begin(self, clock: str = "", pause: str = "0.05") -> Sweep:
         self.begun += 1

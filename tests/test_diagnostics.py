@@ -84,7 +84,13 @@ def test_an_error_has_all_its_diagnostics_wherever_it_goes():
 def test_overrides_dictionaries_and_files_have_their_own_places(tmp_path):
     (d,) = found(TINY, set={"flows.1.start": "soon"}).diagnostics
     assert (d.path, d.file, d.line, d.column) == ("flows.1.start", "--set flows.1.start=soon", None, None)  # fmt: skip
-    (d,) = found({"duration": "1s", "topology": {"simple": {"link": {"rate": "1Mbit/s"}}}, "flows": [{"from": "client"}]}).diagnostics[:1]  # fmt: skip
+    (d,) = found(
+        {
+            "duration": "1s",
+            "topology": {"simple": {"link": {"rate": "1Mbit/s"}}},
+            "flows": [{"from": "client"}],
+        }
+    ).diagnostics[:1]
     assert (d.path, d.file) == ("flows.0.to", "scenario")
     (d,) = found(tmp_path / "nowhere.toml").diagnostics
     assert (d.path, d.file, d.line) == (None, str(tmp_path / "nowhere.toml"), None)
@@ -156,7 +162,11 @@ def scraped(source: str) -> list[str]:
             errors = {handler.name}
         elif isinstance(handler, (ast.FunctionDef, ast.AsyncFunctionDef)):
             args = [*handler.args.args, *handler.args.kwonlyargs]
-            named = {a.arg for a in args if a.annotation and re.search(r"Error|Exception", ast.unparse(a.annotation))}  # fmt: skip
+            named = {
+                a.arg
+                for a in args
+                if a.annotation and re.search(r"Error|Exception", ast.unparse(a.annotation))
+            }
             errors = named
         if not errors:
             continue
@@ -174,7 +184,9 @@ def scraped(source: str) -> list[str]:
                         found.append(where)
                     if on in ("re", "tomllib") or on.isupper():
                         found += [where for a in node.args if ast.unparse(a) in texts]
-            elif isinstance(node, ast.Compare) and any(isinstance(o, (ast.In, ast.NotIn)) for o in node.ops):  # fmt: skip
+            elif isinstance(node, ast.Compare) and any(
+                isinstance(o, (ast.In, ast.NotIn)) for o in node.ops
+            ):
                 found += [ast.unparse(node) for c in node.comparators if ast.unparse(c) in texts]
             elif isinstance(node, ast.Subscript) and ast.unparse(node.value) in texts:
                 found.append(ast.unparse(node))

@@ -44,10 +44,13 @@ def value(result, figure, algorithm=None):
 @pytest.mark.parametrize(
     ("criterion", "faulty", "faultless"),
     [
-        ("collapse", {"deaf": "does not back off", "frail": "collapses at 30% loss"}, ("py-reno", "cubic", "bbr", "vegas")),
-        ("aqm", {"blind": "ignores ECN", "bbr": "ignores ECN"}, ("py-reno", "bic", "illinois", "bbr3", "dctcp", "westwood")),
+        ("collapse", {"deaf": "does not back off", "frail": "collapses at 30% loss"},
+            ("py-reno", "cubic", "bbr", "vegas")),
+        ("aqm", {"blind": "ignores ECN", "bbr": "ignores ECN"},
+            ("py-reno", "bic", "illinois", "bbr3", "dctcp", "westwood")),
         ("versus-reno", {"greedy": "starves others: Reno"}, ("py-reno", "blind", "bbr", "scalable", "vegas")),
-        ("path-change", {"settled": "does not probe again", "vegas": "does not probe again"}, ("py-reno", "bbr", "ledbat", "libra")),
+        ("path-change", {"settled": "does not probe again", "vegas": "does not probe again"},
+            ("py-reno", "bbr", "ledbat", "libra")),
         ("blackout", {"deaf": "does not back off without feedback"}, ("py-reno", "bbr", "libra")),
         ("misbehaving", {"per-ack": "counts acknowledgements"}, ("py-reno", "bbr", "bbr3", "vegas")),
     ],
@@ -449,7 +452,17 @@ def test_intervals_of_figures_keep_within_their_bounds():
 
 
 def test_findings_are_those_of_the_runs_of_a_scorecard():
-    late = json.dumps([{"code": "late-packets", "severity": "warning", "subject": "", "text": "late", "figures": {}}])  # fmt: skip
+    late = json.dumps(
+        [
+            {
+                "code": "late-packets",
+                "severity": "warning",
+                "subject": "",
+                "text": "late",
+                "figures": {},
+            }
+        ]
+    )
     rows = pl.DataFrame(
         [("a", "x", 0, "h", None), ("a", "x", 1, "h", None), ("a", "other", 0, "i", late), ("b", "x", 0, "j", late)],
         ["criterion", "algorithm", "seed", "results_hash", "findings"],

@@ -59,12 +59,14 @@ class Page(Shown):
 
     def articles(self) -> list[str]:
         return self.js(
-            "[...document.querySelectorAll('article[data-item]')].filter(e => e.checkVisibility()).map(e => e.id.slice(10))"
+            "[...document.querySelectorAll('article[data-item]')].filter(e => "
+            "e.checkVisibility()).map(e => e.id.slice(10))"
         )
 
     def rows(self) -> list[str]:
         return self.js(
-            "[...document.querySelectorAll('tr[data-item]')].filter(e => e.checkVisibility()).map(e => e.querySelector('th').innerText.split('\\n')[0].toLowerCase())"
+            "[...document.querySelectorAll('tr[data-item]')].filter(e => "
+            "e.checkVisibility()).map(e => e.querySelector('th').innerText.split('\\n')[0].toLowerCase())"
         )
 
     def state(self) -> str:
@@ -92,15 +94,20 @@ def test_drawn_without_errors_or_requests(chromium, pages, kind):
         assert HOSTILE in shown.js("document.body.textContent")
     if kind in ("card", "hostile"):
         sizes = shown.js(
-            "[...document.querySelectorAll('.plot')].map(p => [p.querySelector('svg.main-svg').getBoundingClientRect().width, "
-            "[...p.querySelectorAll('.plot .points path, .plot .point path')].filter(m => m.getBoundingClientRect().width > 1).length])"
+            "[...document.querySelectorAll('.plot')].map(p => "
+            "[p.querySelector('svg.main-svg').getBoundingClientRect().width, "
+            "[...p.querySelectorAll('.plot .points path, .plot .point path')].filter(m => "
+            "m.getBoundingClientRect().width > 1).length])"
         )
         assert len(sizes) == 5
         assert all(width > 300 and marks > 0 for width, marks in sizes)
-        dots = shown.js("[...document.querySelectorAll('.track')].map(t => [...t.querySelectorAll('path')].filter(p => p.getBoundingClientRect().width > 4).length)")  # fmt: skip
+        dots = shown.js("[...document.querySelectorAll('.track')].map(t => "
+            "[...t.querySelectorAll('path')].filter(p => p.getBoundingClientRect().width > 4).length)")  # fmt: skip
         # On an axis of numbers all stand where they belong.
         places = shown.js(
-            "[...document.querySelectorAll('#criterion-queues .plot .xy .trace.scatter')].map(t => [...t.querySelectorAll('.points path')].map(p => Math.round(p.getBoundingClientRect().x + p.getBoundingClientRect().width / 2)))"
+            "[...document.querySelectorAll('#criterion-queues .plot .xy .trace.scatter')].map(t => "
+            "[...t.querySelectorAll('.points path')].map(p => "
+            "Math.round(p.getBoundingClientRect().x + p.getBoundingClientRect().width / 2)))"
         )
         assert len(places) == 4
         assert all(abs(a - b) <= 1 for row in places for a, b in zip(row, places[0], strict=True))
@@ -116,7 +123,11 @@ def test_filters(chromium, pages):
     assert shown.state() == "8 criteria"
     shown.click("input[name=verdict][value=worse]")
     shown.click("input[name=verdict][value=trade-off]")
-    assert shown.articles() == shown.rows() == ["same", "starver", "short", "raises", "unmeasured", "probes"]  # fmt: skip
+    assert (
+        shown.articles()
+        == shown.rows()
+        == ["same", "starver", "short", "raises", "unmeasured", "probes"]
+    )
     assert shown.state() == "6 of 8 criteria"
     assert not shown.js("document.getElementById('group-properties').checkVisibility()"), "empty"
     shown.click("input[name=strength][value=should]")
@@ -134,7 +145,10 @@ def test_filters(chromium, pages):
 @needs_browser
 def test_only_differences(chromium, pages):
     shown = Page(chromium, pages["card"])
-    figures = "[...document.querySelectorAll('#criterion-queues [data-figure]')].filter(e => e.checkVisibility()).map(e => e.dataset.figure).filter(f => isNaN(f))"
+    figures = (
+        "[...document.querySelectorAll('#criterion-queues [data-figure]')].filter(e => "
+        "e.checkVisibility()).map(e => e.dataset.figure).filter(f => isNaN(f))"
+    )
     assert shown.js(figures) == ["queue_s", "used", "rate_bps"]
     shown.click("input[name=different]")
     assert shown.articles() == shown.rows() == ["queues", "starver", "short", "raises", "drawn", "probes"]  # fmt: skip
@@ -152,10 +166,17 @@ def test_only_differences(chromium, pages):
 def test_hidden_pictures_come_back_at_their_size(chromium, pages):
     shown = Page(chromium, pages["card"], width=1280)
     shown.click("input[name=verdict][value=trade-off]")
-    shown.do("Emulation.setDeviceMetricsOverride", width=800, height=900, deviceScaleFactor=1, mobile=False)  # fmt: skip
+    shown.do(
+        "Emulation.setDeviceMetricsOverride",
+        width=800,
+        height=900,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
     shown.click("input[name=verdict][value=trade-off]")
     shown.wait(
-        "(() => { const p = document.querySelector('#criterion-queues .plot'); const w = p.querySelector('svg.main-svg').getBoundingClientRect().width; return w > 300 && w <= p.clientWidth + 1; })()"
+        "(() => { const p = document.querySelector('#criterion-queues .plot'); const w = "
+        "p.querySelector('svg.main-svg').getBoundingClientRect().width; return w > 300 && w <= p.clientWidth + 1; })()"
     )
 
 
@@ -174,12 +195,14 @@ def test_on_a_phone(chromium, pages, kind, width):
     )
     assert beyond == []
     inner = shown.js(
-        "[...document.querySelectorAll('.scroll')].filter(e => e.checkVisibility()).map(e => [e.clientWidth, e.scrollWidth, getComputedStyle(e).overflowX])"
+        "[...document.querySelectorAll('.scroll')].filter(e => e.checkVisibility()).map(e => "
+        "[e.clientWidth, e.scrollWidth, getComputedStyle(e).overflowX])"
     )
     assert all(client <= width and overflow == "auto" for client, _, overflow in inner)
     if kind == "card" and width == 320:
         assert any(scroll > client for client, scroll, _ in inner), "wide tables scroll inside"
-        right = shown.js("[...document.querySelectorAll('table.figures td.own')].map(e => e.getBoundingClientRect().right)")  # fmt: skip
+        right = shown.js("[...document.querySelectorAll('table.figures td.own')].map(e => "
+            "e.getBoundingClientRect().right)")  # fmt: skip
         assert max(right) <= 320, "its own values are in sight"
         cut = shown.js(
             """[...document.querySelectorAll('.plot')].flatMap(p => { const b = p.getBoundingClientRect();
@@ -196,10 +219,19 @@ def test_copies_and_downloads(chromium, pages):
     head, _, text = address.partition(",")
     assert head == "data:application/toml;charset=utf-8"
     assert unquote(text) == wanted
-    assert shown.js("document.querySelector('#criterion-queues a.save').download") == "queues-buffer_bdp=1.0_n=1.toml"  # fmt: skip
+    assert (
+        shown.js("document.querySelector('#criterion-queues a.save').download")
+        == "queues-buffer_bdp=1.0_n=1.toml"
+    )
     shown.js("(() => { document.querySelector('#criterion-queues .cells').open = true; })()")
     for allowed in ("granted", "denied"):
-        shown.js("(() => { window.heard = []; navigator.clipboard && (navigator.clipboard.writeText = arguments[0] === 'granted' ? async t => { heard.push(t); } : async () => { throw new Error('no'); }); document.addEventListener('copy', () => heard.push(getSelection().toString())); })()", allowed)  # fmt: skip
+        shown.js(
+            "(() => { window.heard = []; navigator.clipboard && "
+            "(navigator.clipboard.writeText = arguments[0] === 'granted' ? async t => { "
+            "heard.push(t); } : async () => { throw new Error('no'); }); "
+            "document.addEventListener('copy', () => heard.push(getSelection().toString())); })()",
+            allowed,
+        )
         # By the mouse: browsers let pages copy only where somebody clicked.
         shown.js(
             "document.querySelector('#criterion-queues button.copy').scrollIntoView({block: 'center'})"
@@ -225,7 +257,8 @@ def test_contrast(chromium, pages, kind):
         shown = Page(chromium, pages[kind], scheme=scheme)
         shown.js("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         faint = shown.faint(
-            "h1, h2, h3, h4, p, .verdict, .sign, .section, .strength, .way, .interval, .count, .mark, td, th, figcaption, a, button, dt, dd, label, li, code, summary, textarea"
+            "h1, h2, h3, h4, p, .verdict, .sign, .section, .strength, .way, .interval, .count, "
+            ".mark, td, th, figcaption, a, button, dt, dd, label, li, code, summary, textarea"
         )
         assert faint == [], f"text without contrast ({scheme})"
 
@@ -235,17 +268,22 @@ def test_keyboard_and_words(chromium, pages):
     shown = Page(chromium, pages["card"])
     reached = shown.reached(80)
     assert reached[0] == "A.skip"
-    for wanted in ("SUMMARY.undefined", "INPUT.verdict", "INPUT.strength", "INPUT.different", "DIV.scroll", "A.csv figure-csv"):  # fmt: skip
+    for wanted in ("SUMMARY.undefined", "INPUT.verdict", "INPUT.strength", "INPUT.different", "DIV.scroll", "A.csv "
+        "figure-csv"):  # fmt: skip
         assert wanted in reached, wanted
     shown.js("document.querySelector('input[name=verdict]').focus()")
     shown.press("SPACE")
     assert "starver" not in shown.articles()
     assert shown.js("[...document.querySelectorAll('input, textarea')].every(i => i.labels.length === 1)")  # fmt: skip
-    assert shown.js("[...document.querySelectorAll('table')].every(t => t.caption && t.caption.textContent)")  # fmt: skip
-    assert shown.js("[...document.querySelectorAll('[role=region], [role=img]')].every(e => e.getAttribute('aria-label') || e.getAttribute('aria-labelledby'))")  # fmt: skip
-    ids = shown.js("[...document.querySelectorAll('body > :not(#js-plotly-tester) [id]:not(.plot *)')].map(e => e.id)")  # fmt: skip
+    assert shown.js("[...document.querySelectorAll('table')].every(t => t.caption && "
+        "t.caption.textContent)")  # fmt: skip
+    assert shown.js("[...document.querySelectorAll('[role=region], [role=img]')].every(e => "
+        "e.getAttribute('aria-label') || e.getAttribute('aria-labelledby'))")  # fmt: skip
+    ids = shown.js("[...document.querySelectorAll('body > :not(#js-plotly-tester) [id]:not(.plot "
+        "*)')].map(e => e.id)")  # fmt: skip
     assert [i for i, n in Counter(ids).items() if n > 1] == []
-    assert shown.js("[...document.querySelectorAll('a[href^=\"#\"]')].every(a => document.getElementById(a.getAttribute('href').slice(1)))")  # fmt: skip
+    assert shown.js("[...document.querySelectorAll('a[href^=\"#\"]')].every(a => "
+        "document.getElementById(a.getAttribute('href').slice(1)))")  # fmt: skip
     levels = shown.js("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => Number(h.tagName[1]))")  # fmt: skip
     assert levels[0] == 1
     assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
@@ -258,11 +296,21 @@ def test_on_paper(chromium, pages):
     shown.media("print", "dark")
     shown.wait("document.querySelector('.plot').layout.font.color === '#1c2126'")
     assert shown.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert not any(shown.js("document.querySelector(arguments[0]).checkVisibility()", s) for s in ("nav", "#choose", ".cells", ".up"))  # fmt: skip
-    assert shown.js("[...document.querySelectorAll('article .verdict, textarea, .lane')].every(e => e.checkVisibility())")  # fmt: skip
+    assert not any(
+        shown.js("document.querySelector(arguments[0]).checkVisibility()", s)
+        for s in ("nav", "#choose", ".cells", ".up")
+    )
+    assert shown.js("[...document.querySelectorAll('article .verdict, textarea, .lane')].every(e "
+        "=> e.checkVisibility())")  # fmt: skip
     sheet = shown.do("Page.printToPDF", printBackground=False, paperWidth=8.27, paperHeight=11.7)
     assert len(sheet["data"]) > 20_000
-    shown.do("Emulation.setDeviceMetricsOverride", width=720, height=1000, deviceScaleFactor=1, mobile=False)  # fmt: skip
+    shown.do(
+        "Emulation.setDeviceMetricsOverride",
+        width=720,
+        height=1000,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
     assert shown.js("document.documentElement.scrollWidth") == 720, "as wide as a sheet of A4"
 
 
@@ -283,5 +331,7 @@ def test_index_in_the_browser(chromium, pages):
     shown.click("#choose button[type=reset]")
     shown.click("input[name=strength][value=should]")
     assert shown.rows() == ["same", "starver", "raises", "drawn"]
-    names = shown.js("[...document.querySelectorAll('.mark')].every(m => /: (fault|failed|worse|trade-off|better|like|unknown|could not be loaded)$/.test(m.textContent.trim()))")  # fmt: skip
+    names = shown.js("[...document.querySelectorAll('.mark')].every(m => /: "
+        "(fault|failed|worse|trade-off|better|like|unknown|could not be "
+        "loaded)$/.test(m.textContent.trim()))")  # fmt: skip
     assert names

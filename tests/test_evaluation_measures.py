@@ -32,7 +32,8 @@ def run(delivered, *, queue=None, sent=None, dropped=None, up=None, flows=None, 
             "duration_s": end or times[-1],
             "links": [link],
             "flows": [
-                {"id": i, "start_s": r.get("start_s", 0.0), "workload": {"bulk": {k: r[k] for k in ("bytes",) if r.get(k)}}}
+                {"id": i, "start_s": r.get("start_s", 0.0),
+                    "workload": {"bulk": {k: r[k] for k in ("bytes",) if r.get(k)}}}
                 for i, r in enumerate(rows)
             ],
         }),

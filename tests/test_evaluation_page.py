@@ -58,7 +58,9 @@ def test_one_file_whole_and_equal(tmp_path):
     assert unpacked(whole, "plotly").count("* plotly.js v") == 1
     own = without_library(whole)
     assert len(own) < 160_000
-    assert not re.search(r"<(link|iframe|img|object)\b|\bsrc=\"|@import|url\(", own.replace(html.escape(HOSTILE), ""))  # fmt: skip
+    assert not re.search(
+        r"<(link|iframe|img|object)\b|\bsrc=\"|@import|url\(", own.replace(html.escape(HOSTILE), "")
+    )
     assert "default-src 'none'" in own
     assert "2026-06-01" in own
     without = replace(scorecard(), facts={})
@@ -117,7 +119,11 @@ def test_one_run_has_no_interval():
     assert "With one run of each cell there are no intervals" in text_of(whole)
     assert "±" not in article(whole, "queues")
     assert "1 run)" not in article(whole, "queues"), "as many as planned"
-    assert "(3 runs)" in text_of(article(page.html(replace(scorecard(), profile=replace(PROFILES["quick"], repeat=5))), "queues"))  # fmt: skip
+    assert "(3 runs)" in text_of(
+        article(
+            page.html(replace(scorecard(), profile=replace(PROFILES["quick"], repeat=5))), "queues"
+        )
+    )
 
 
 def test_the_yardstick_itself():
@@ -199,7 +205,10 @@ def test_pictures_of_names_and_of_nothing():
 
 def test_cells_in_words():
     assert cells.named("buffer_bdp=0.5 n=8") == "buffer 0.5 BDP, n = 8"
-    assert cells.named("rate_bps=1000000.0 rtt_s=0.04 loss=1e-05") == "rate 1 Mbit/s, round-trip time 40 ms, loss = 0.000010"  # fmt: skip
+    assert (
+        cells.named("rate_bps=1000000.0 rtt_s=0.04 loss=1e-05")
+        == "rate 1 Mbit/s, round-trip time 40 ms, loss = 0.000010"
+    )
     assert cells.named("case=round trips ecn=True") == "case: round trips, ecn: yes"
     assert cells.named("size=50kB mbps=4.0") == "size 50 kB, rate 4 Mbit/s"
     assert cells.named("") == ""
@@ -302,7 +311,11 @@ def test_index(tmp_path):
     assert len(rows) == 8
     starver = next(r for r in rows if "Starver" in r)
     links = re.findall(r'href="(.*?)"', starver)
-    assert links == ["vegas-quick.html#criterion-starver", "copa-quick.html#criterion-starver", "mine-quick.html#broken"]  # fmt: skip
+    assert links == [
+        "vegas-quick.html#criterion-starver",
+        "copa-quick.html#criterion-starver",
+        "mine-quick.html#broken",
+    ]
     assert text_of(starver).endswith("✗ vegas: fault ✗ copa: fault ! mine: could not be loaded")
     short = next(r for r in rows if "Short" in r)
     assert "–" in text_of(short), "not run"  # noqa: RUF001

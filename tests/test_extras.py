@@ -53,7 +53,10 @@ def test_a_run_has_its_tables_and_says_how_to_get_pictures(tmp_path: Path):
     for example in ("cellular-race", "mptcp"):
         done = base("run", ROOT / f"examples/{example}.toml", "--set", "duration=4s", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        note = "note: no pictures: pictures need matplotlib and numpy, which are not installed: pip install 'gargalo[plots]'"
+        note = (
+            "note: no pictures: pictures need matplotlib and numpy, which are not installed: pip "
+            "install 'gargalo[plots]'"
+        )
         assert note in done.stderr.splitlines()
         directory = tmp_path / "runs" / f"{example}-1"
         assert (directory / "flows.parquet").exists()

@@ -1,7 +1,9 @@
-"""The figures in sentences of the documentation are those of the engine: each is computed, written and looked for on its page.
+"""The figures in sentences of the documentation are those of the engine.
 
-One that differs fails with the sentence as it should be. Tables and pictures that a command makes are not here, nor figures
-of time, which are those of a machine.
+Each is computed, written and looked for on its page.
+
+One that differs fails with the sentence as it should be. Tables and pictures that a command makes are not here, nor
+figures of time, which are those of a machine.
 """
 
 from __future__ import annotations
@@ -150,7 +152,8 @@ def recoveries_of_one_percent() -> list[str]:
         return sum(seeds(run)) / 5
 
     return [
-        f"at 1% random loss {left():.0%} of 10 Mbit/s is left over 200 ms, and {left(packet_conservation=False):.0%} without it"
+        f"at 1% random loss {left():.0%} of 10 Mbit/s is left over 200 ms, and "
+        f"{left(packet_conservation=False):.0%} without it"
     ]
 
 
@@ -207,7 +210,8 @@ def cubic_and_bbr() -> list[str]:
     median = done.links[0]["queue_delay_p50_s"]
     return [
         f"BBR got {bbr / cubic:.1f} times as much as CUBIC.",
-        f"Half of the time the queue was more than {median / 0.04:.0%} full: it takes 40 ms to send what it holds, and the "
+        f"Half of the time the queue was more than {median / 0.04:.0%} full: it takes 40 ms to "
+        "send what it holds, and the "
         f"median of the delay is {1e3 * median:.0f} ms.",
         f"Now CUBIC has {cubic_deep / (cubic_deep + bbr_deep):.0%} of what both get",
     ]
@@ -223,6 +227,8 @@ def depths_of_the_queue() -> list[str]:
     rows = {r["buffer"]: r for r in means.iter_rows(named=True)}
     shallow, deep = rows["0.5BDP"], rows["8BDP"]
     return [
-        f"Jain's index rises with the depth, from {shallow['jain_index']:.2f} to {deep['jain_index']:.2f}. The price is the "
-        f"delay: packets wait for {1e3 * deep['queue_delay_p50_s']:.0f} ms in a queue of eight bandwidth-delay products."
+        f"Jain's index rises with the depth, from {shallow['jain_index']:.2f} to "
+        f"{deep['jain_index']:.2f}. The price is the "
+        f"delay: packets wait for {1e3 * deep['queue_delay_p50_s']:.0f} ms in a queue of eight "
+        "bandwidth-delay products."
     ]

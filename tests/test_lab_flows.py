@@ -40,7 +40,8 @@ def test_quic_carries_every_byte_over_all_sockets(client: str, server: str) -> N
     text = scenario(
         'label = "file"\ntransport.quic = { congestion = "cubic", streams = 3 }\nworkload.bulk = { bytes = "3MB" }',
         'label = "page"\ntransport.quic = {}\nworkload.request = { objects = 8, size = "30kB", order = "multiplexed" }',
-        'label = "turns"\ntransport.quic = { crypto = "null" }\nworkload.request = { objects = 3, size = "30kB", order = "pipelined" }',
+        'label = "turns"\ntransport.quic = { crypto = "null" }\nworkload.request = { objects = 3, '
+        'size = "30kB", order = "pipelined" }',
     )
     changes = {
         "hosts.client.stack": client,
@@ -199,7 +200,8 @@ def test_calls_and_video_have_their_figures(stack: str) -> None:
 def test_background_comes_and_goes(stack: str) -> None:
     text = scenario(
         "transport.tcp = {}\nworkload.mix = { link = 'link', load = '40%', direction = 'up' }",
-        "label = 'arriving'\nrecord = 'full'\ntransport.tcp = {}\narrivals = { rate = '4/s' }\nworkload.bulk = { bytes = '20kB' }",
+        "label = 'arriving'\nrecord = 'full'\ntransport.tcp = {}\narrivals = { rate = '4/s' "
+        "}\nworkload.bulk = { bytes = '20kB' }",
     )
     run = gargalo.run(text, set={"lab.stack": stack, "duration": "6s"}, world="lab")
     groups = {g["label"]: g for g in run.summary["background"]["groups"]}

@@ -13,7 +13,8 @@ Module = tuple[str, ...]
 
 #: Crates with cycles between files, and why.
 CYCLIC = {
-    "cc": "the registry lists the algorithms, and an algorithm declares its entry and its parameters in terms of the registry",
+    "cc": "the registry lists the algorithms, and an algorithm declares its entry and its "
+    "parameters in terms of the registry",
     "host": "the host has the state that listening, output and UDP sockets declare, and they are methods of the host",
     "script": "the calls of a script are methods of the runner, which has the sockets that they open",
     "tcp": "the sender says what the endpoint has room for in the endpoint's terms",

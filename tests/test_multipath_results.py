@@ -104,8 +104,11 @@ def test_metrics_by_hand():
         "out_of_order_p50_bytes": None
     }
     empty = metrics.path_bins(
-        pl.DataFrame(schema={"flow": pl.UInt64, "subflow": pl.UInt64, "time_s": pl.Float64, "delivered_bytes": pl.UInt64}),
-        pl.DataFrame(schema={"flow": pl.UInt64, "subflow": pl.UInt64, "link": pl.String, "peer_link": pl.String, "gateway": pl.String, "opened_s": pl.Float64, "closed_s": pl.Float64, "delivered_bytes": pl.UInt64}),
+        pl.DataFrame(schema={"flow": pl.UInt64, "subflow": pl.UInt64, "time_s": pl.Float64,
+            "delivered_bytes": pl.UInt64}),
+        pl.DataFrame(schema={"flow": pl.UInt64, "subflow": pl.UInt64, "link": pl.String,
+            "peer_link": pl.String, "gateway": pl.String, "opened_s": pl.Float64, "closed_s": pl.Float64,
+                "delivered_bytes": pl.UInt64}),
     )  # fmt: skip
     assert empty.columns == ["flow", "path", "time_s", "throughput_bps"]
 
@@ -166,7 +169,8 @@ def test_what_the_command_prints(hand_over):
     ]
     assert "to 10 s" in table
     assert "19 Mbit/s" in table
-    plain = gargalo.run(PAIR.replace("mptcp", "tcp").replace('congestion = "lia", scheduler = "lowest-latency", path_manager = "single-mesh",', ""))  # fmt: skip
+    plain = gargalo.run(PAIR.replace("mptcp", "tcp").replace('congestion = "lia", scheduler = '
+        '"lowest-latency", path_manager = "single-mesh",', ""))  # fmt: skip
     assert plain.subflows.is_empty()
     assert "Subflows" not in printed(plain)
     backup = gargalo.run(
@@ -272,7 +276,10 @@ def test_the_example_scheduler():
     try:
         patient = gargalo.run(HAND_OVER, set={SCHEDULER: {"patient": {"ratio": 1.5}}})
         usual = gargalo.run(HAND_OVER, set={SCHEDULER: "lowest-latency"})
-        waits = [metrics.out_of_order_percentiles(r.flow_samples, 0)["out_of_order_p95_bytes"] for r in (patient, usual)]  # fmt: skip
+        waits = [
+            metrics.out_of_order_percentiles(r.flow_samples, 0)["out_of_order_p95_bytes"]
+            for r in (patient, usual)
+        ]
         assert waits[0] < waits[1]
         assert patient.flows["delivered_bytes"][0] > 40e6
         most = gargalo.run(

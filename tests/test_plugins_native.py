@@ -1,4 +1,7 @@
-"""Compiled congestion controls: the examples in C are the built-in ones, failures are contained, Linux's modules run."""
+"""Compiled congestion controls.
+
+The examples in C are the built-in ones, failures are contained, Linux's modules run.
+"""
 
 from __future__ import annotations
 
@@ -788,10 +791,12 @@ def test_what_a_module_lacks_is_told_with_its_line(tmp_path: Path, gargalo: Any)
     done = gargalo("plugin", "build", source)
     assert done.returncode == 1
     for told in (
-        f"tcp_mine.c:{line['snd_cwnd_stamps']}: the shim has no field snd_cwnd_stamps in struct tcp_sock; it has snd_cwnd_stamp",
+        f"tcp_mine.c:{line['snd_cwnd_stamps']}: the shim has no field snd_cwnd_stamps in struct "
+        "tcp_sock; it has snd_cwnd_stamp",
         f"tcp_mine.c:{line['slower']}: the shim has no function tcp_slower_start; it has tcp_slow_start",
         f"tcp_mine.c:{line['slower']}: the shim has no name TCP_UNKNOWN",
-        f"tcp_mine.c:{line['tell_all']}: the shim has no field tell_all in struct tcp_congestion_ops; it has ssthresh, cong_avoid",
+        f"tcp_mine.c:{line['tell_all']}: the shim has no field tell_all in struct "
+        "tcp_congestion_ops; it has ssthresh, cong_avoid",
     ):
         assert told in done.stderr
     code = RENO.replace(

@@ -32,7 +32,13 @@ def test_the_window_of_ns2_caps_a_flow_at_57_mbit_s_over_210_ms():
 
 def test_the_first_windows_of_profiles():
     link = {"rate": "10Mbit/s", "delay": "50ms"}
-    first = {"ns2-2.29": 2 * 1460, "ns3-3.27": 536, "smoltcp": 2 * 1460, "linux-6": 14_480, "linux-4.1-mptcp-0.90": 14_480}  # fmt: skip
+    first = {
+        "ns2-2.29": 2 * 1460,
+        "ns3-3.27": 536,
+        "smoltcp": 2 * 1460,
+        "linux-6": 14_480,
+        "linux-4.1-mptcp-0.90": 14_480,
+    }
     for profile, expected in first.items():
         run = one_flow({"profile": profile, "congestion": "reno"}, link, duration="300ms")
         established = run.flow_samples.filter(pl.col("time_s") > 0.101)
@@ -140,7 +146,12 @@ def control_of(profile, congestion):
 
 def test_a_name_is_the_control_that_the_system_had():
     name, cubic = control_of("ns2-2.29", "cubic")
-    assert (name, cubic["s_max"], cubic["beta"], cubic["hystart_detect"]) == ("cubic-linux", 160, 819, "off")  # fmt: skip
+    assert (name, cubic["s_max"], cubic["beta"], cubic["hystart_detect"]) == (
+        "cubic-linux",
+        160,
+        819,
+        "off",
+    )
     assert control_of("linux-6", "cubic")[0] == "cubic-linux"
     assert control_of("modern", "cubic")[0] == "cubic"
     assert control_of("linux-6", "reno")[1]["reduce_from"] == "cwnd"
@@ -159,7 +170,9 @@ def test_a_name_is_the_control_that_the_system_had():
 def test_bbr_paces_with_profiles_of_unpaced_controls():
     for profile in ("ns3-3.27", "rfc5681", "smoltcp"):
         for pacing, expected in ((None, "controller"), ("off", "off")):
-            tcp = {"profile": profile, "congestion": "bbr"} | ({} if pacing is None else {"pacing": pacing})  # fmt: skip
+            tcp = {"profile": profile, "congestion": "bbr"} | (
+                {} if pacing is None else {"pacing": pacing}
+            )
             scenario = {
                 "duration": "1s",
                 "topology": {"simple": {"link": SLOW_LINK}},

@@ -72,7 +72,8 @@ def test_the_page_of_files_has_every_key(tmp_path):
     text = (ROOT / "docs/reference/results.md").read_text(encoding="utf-8")
     parts = re.split(r"^#{2,3} (.+)\n", text, flags=re.MULTILINE)[1:]
     told = {
-        name: [set(re.findall(r"^\| `([\w*]+)` \|", table, re.MULTILINE)) for table in re.split(r"^\| --- .*\n", body, flags=re.MULTILINE)[1:]]
+        name: [set(re.findall(r"^\| `([\w*]+)` \|", table,
+            re.MULTILINE)) for table in re.split(r"^\| --- .*\n", body, flags=re.MULTILINE)[1:]]
         for name, body in zip(parts[::2], parts[1::2], strict=True)
     }  # fmt: skip
 

@@ -92,7 +92,12 @@ def test_a_deterministic_cell_is_a_constant_to_the_other():
     assert row.verdict == "wild higher"
     assert row.p_value == pytest.approx(difference(5.0, [6.0, 6.1, 6.2, 6.3]).p_value)
     # A single run is not a constant.
-    single = c.split(c.Side("s", frame.filter((pl.col("cell") == "wild") | (pl.col("seed") == 0)), ["cell"]), "cell", "calm", "wild")  # fmt: skip
+    single = c.split(
+        c.Side("s", frame.filter((pl.col("cell") == "wild") | (pl.col("seed") == 0)), ["cell"]),
+        "cell",
+        "calm",
+        "wild",
+    )
     assert c.compare(*single, ["x_s"])[0].verdict == "one run on one side says nothing about chance"
     # Two constants differ exactly.
     both = frame.with_columns(results_hash=pl.col("cell"), x_s=pl.col("x_s").first().over("cell"))

@@ -172,7 +172,8 @@ def test_tables_sort_and_search(chromium, pages):
     page.js("document.querySelector('#table-1 .more').click()")
     assert len(page.rows(1)) == 120
     page.js(
-        "(() => { const s = document.querySelector('#table-1 .search'); s.value = 'CUBIC'; s.dispatchEvent(new Event('input')); })()"
+        "(() => { const s = document.querySelector('#table-1 .search'); s.value = 'CUBIC'; "
+        "s.dispatchEvent(new Event('input')); })()"
     )
     assert len(page.rows(1)) == 40
 
@@ -219,7 +220,8 @@ def test_on_a_phone(chromium, pages, kind):
     )
     assert beyond == []
     inner = page.js(
-        "[...document.querySelectorAll('.scroll')].map(e => [e.clientWidth, e.scrollWidth, getComputedStyle(e).overflowX])"
+        "[...document.querySelectorAll('.scroll')].map(e => [e.clientWidth, e.scrollWidth, "
+        "getComputedStyle(e).overflowX])"
     )
     assert all(client <= 360 and overflow == "auto" for client, _, overflow in inner)
     if kind == "sweep":
@@ -243,7 +245,8 @@ def test_on_paper(chromium, pages):
     page.media("print", "dark")
     page.wait("document.querySelector('.plot').layout.font.color === '#1c2126'")
     assert page.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.js("[...document.querySelectorAll('#verdicts .verdict')].map(v => v.checkVisibility() && v.getBoundingClientRect().width > 20)") == [True] * 3  # fmt: skip
+    assert page.js("[...document.querySelectorAll('#verdicts .verdict')].map(v => "
+        "v.checkVisibility() && v.getBoundingClientRect().width > 20)") == [True] * 3  # fmt: skip
     printed = page.js("getComputedStyle(document.querySelector('.verdict')).printColorAdjust")
     assert printed == "exact"
     hidden = ("nav", "#filters", ".tools", ".more")

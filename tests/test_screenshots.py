@@ -1,4 +1,7 @@
-"""What people see on a terminal of 80 columns and on screens of 375 and 1280 pixels: it fits, and the documentation shows it."""
+"""What people see on a terminal of 80 columns and on screens of 375 and 1280 pixels.
+
+It fits, and the documentation shows it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`gargalo stacks`: the list, the matrix of clients and servers, the report of faults. A toy that is not QUIC fails against noq."""
+"""`gargalo stacks`: the list, the matrix of clients and servers, the report of faults.
+
+A toy that is not QUIC fails against noq.
+"""
 
 from __future__ import annotations
 

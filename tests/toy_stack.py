@@ -1,4 +1,7 @@
-"""A small reliable protocol in the place of QUIC: numbered segments, each acknowledged alone and sent again after 200 ms."""
+"""A small reliable protocol in the place of QUIC.
+
+Numbered segments, each acknowledged alone and sent again after 200 ms.
+"""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@
     make mutants PARTS="link metrics" SAMPLE=40
 
 Rust is changed by cargo-mutants, Python by the operators of Cosmic Ray. Without parts, what is changed are the lines of
-the difference to SINCE; with parts, an even sample of all mutants of each. A mutant that makes the tests hang counts as caught;
-one that does not compile is none. Mutants that change nothing that can be observed count as missed, so 100% cannot be reached.
+the difference to SINCE; with parts, an even sample of all mutants of each. A mutant that makes the tests hang counts as
+caught; one that does not compile is none. Mutants that change nothing that can be observed count as missed, so 100%
+cannot be reached.
 """
 
 from __future__ import annotations
@@ -52,12 +53,14 @@ PACKAGES = {
         "test_sweep_workers",
     ),
 }
-# Left out are operators on bits, which are annotations here, and comparisons of identity: they change nothing or everything.
+# Left out are operators on bits, which are annotations here, and comparisons of identity: they change nothing or
+# everything.
 OPERATORS = re.compile(
     r"core/(ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_Div|Div_Mul|FloorDiv_Mul|Mod_Mul|Pow_Mul)"
     r"|ReplaceComparisonOperator_(Eq|NotEq|Lt|LtE|Gt|GtE)_(Eq|NotEq|Lt|LtE|Gt|GtE)"
     r"|ReplaceUnaryOperator_(USub_UAdd|Delete_Not)|ReplaceAndWithOr|ReplaceOrWithAnd|ReplaceTrueWithFalse"
-    r"|ReplaceFalseWithTrue|AddNot|NumberReplacer|ReplaceContinueWithBreak|ReplaceBreakWithContinue|ZeroIterationForLoop)"
+    r"|ReplaceFalseWithTrue|AddNot|NumberReplacer"
+    r"|ReplaceContinueWithBreak|ReplaceBreakWithContinue|ZeroIterationForLoop)"
 )
 LONGEST_TEST_RUN_S = 600
 

@@ -174,7 +174,10 @@ def svg(name: str, line: str, shown: str) -> str:
 def lines_of(drawn: str) -> list[str]:
     """Return the lines of text in the picture of a terminal."""
     rows: dict[str, str] = {}
-    found = re.findall(r'<text class="[^"]*r\d+" x="([\d.]+)" y="([\d.]+)" textLength="([\d.]+)"[^>]*>([^<]*)<', drawn)  # fmt: skip
+    found = re.findall(
+        r'<text class="[^"]*r\d+" x="([\d.]+)" y="([\d.]+)" textLength="([\d.]+)"[^>]*>([^<]*)<',
+        drawn,
+    )
     for x, y, length, escaped in found:
         text = unescape(escaped).replace("\xa0", " ")
         column = round(float(x) * len(text) / float(length))

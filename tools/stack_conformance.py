@@ -1,6 +1,7 @@
 """Prints what the BBRs of the installed QUIC stacks do in the cases of the BBR draft, as a table in Markdown.
 
-`python tools/stack_conformance.py [RUNS [WORKERS]]`: three runs of each case by default. Counts and times go to the standard error.
+`python tools/stack_conformance.py [RUNS [WORKERS]]`: three runs of each case by default. Counts and times go to the
+standard error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Prints how many lines of glue each QUIC stack in `stacks` needs, as a table in Markdown.
 
-Lines that are empty or only a comment or docstring do not count; those of `stacks/common` count for each stack that uses it.
+Lines that are empty or only a comment or docstring do not count; those of `stacks/common` count for each stack that
+uses it.
 """
 
 from __future__ import annotations

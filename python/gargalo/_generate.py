@@ -182,8 +182,10 @@ def scenario_page(model: Model) -> str:
         'A scenario is a TOML file. Quantities are strings with units (`"12Mbit/s"`, `"50ms"`, '
         '`"1500B"`, `"250 packets"`, `"1BDP"`, `"0.1%"`); a bare number where a unit is needed is an '
         "error. `gargalo schema` prints the JSON Schema this page is made from.\n\n"
-        "Each part names its places in a scenario as `--set` takes them: keys with dots between them, numbers from 0 for "
-        "entries of a list (`*` for all), `NAME` where names are free: `--set flows.0.transport.tcp.congestion=bbr`.\n\n"
+        "Each part names its places in a scenario as `--set` takes them: keys with dots between "
+        "them, numbers from 0 for "
+        "entries of a list (`*` for all), `NAME` where names are free: `--set "
+        "flows.0.transport.tcp.congestion=bbr`.\n\n"
     )
     at = places(model)
     text += section(model, "Scenario", model.root)

@@ -46,7 +46,7 @@ def interrupt(*_: Any) -> None:
 
 
 def classes(core: Any, plugins: list[list[str]]) -> dict[str, Any]:
-    """Return the congestion controls and the stacks of shared libraries, given as their name and their bytes in base 64."""
+    """Return the congestion controls and the stacks of shared libraries, given as name and bytes in base 64."""
     libraries = [(file, base64.b64decode(data)) for file, data in plugins]
     controls = [c for library in libraries for c in core.native_congestion(*library)]
     stacks = [core.native_stack(*library) for library in libraries]

@@ -65,7 +65,10 @@ def _equal(labels: Sequence[str]) -> pl.Expr:
 
 
 def marked(frame: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
-    """Return the runs with a column `_constant`: all repeats of the cell gave the same results, so nothing in it is random."""
+    """Return the runs with a column `_constant`.
+
+    All repeats of the cell gave the same results, so nothing in it is random.
+    """
     import polars as pl
 
     if "results_hash" not in frame.columns:

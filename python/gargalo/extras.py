@@ -27,7 +27,10 @@ class MissingExtraError(ImportError):
 
 
 def need(what: str, *libraries: str) -> None:
-    """Raise :class:`MissingExtraError` unless all `libraries` of `EXTRAS` can be imported; `what`, in the plural, needs them."""
+    """Raise :class:`MissingExtraError` unless all `libraries` of `EXTRAS` can be imported.
+
+    `what`, in the plural, needs them.
+    """
     missing = [name for name in libraries if find_spec(name) is None]
     if missing:
         extra = max((EXTRAS[name] for name in missing), key=ORDER.index)

@@ -109,7 +109,10 @@ def run(
 
 @contextmanager
 def _place(output: Path | None) -> Iterator[Path]:
-    """Yield where results are written: without `output` a temporary directory, of which a killed run leaves what the next removes."""
+    """Yield where results are written.
+
+    Without `output` a temporary directory, of which a killed run leaves what the next removes.
+    """
     if output is not None:
         yield output
         return

@@ -28,7 +28,7 @@ class Plots:
         return draw(runs.sampled(self._run, column, title, "window", "kB", 1e-3))
 
     def goodput(self, *, bin_s: float | None = None) -> Picture:
-        """Goodput of each flow over time (Mbit/s), averaged over whole bins of `bin_s` seconds, and the capacity of the bottleneck."""
+        """Goodput of each flow (Mbit/s), averaged over whole bins of `bin_s` seconds, and the bottleneck's capacity."""
         return draw(runs.goodput(self._run, bin_s))
 
     def rtt(self) -> Picture:

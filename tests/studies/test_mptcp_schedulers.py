@@ -43,7 +43,10 @@ def test_every_cell_of_the_plan_is_a_valid_scenario():
 
 def test_the_grid_is_that_of_the_work():
     full = STUDY.profiles["full"]
-    made = {f.__name__: Counter(json.dumps(j.labels) for j in f(full)) for f in (ex.by_loss, ex.by_exp, ex.by_mesh)}  # fmt: skip
+    made = {
+        f.__name__: Counter(json.dumps(j.labels) for j in f(full))
+        for f in (ex.by_loss, ex.by_exp, ex.by_mesh)
+    }
     assert (len(made["by_loss"]), len(made["by_exp"])) == (208, 128)
     assert min(n for cells in made.values() for n in cells.values()) >= 5
     published = [[sc.mixed(n).losses[1], sc.mixed(n).rates[1], sc.mixed(n).delays_ms[1]] for n in sc.EXPS]  # fmt: skip
@@ -91,7 +94,9 @@ def test_hypotheses_change_what_they_say():
     assert [p["up"]["queue"]["droptail"] for p in paths] == ["5ms", "10ms", "20ms", "40ms", "80ms"]
     assert {p["up"]["delay"] for p in paths} == {"100us"}
     assert options["penalisation"] == "halve"
-    _, paths = transport("queue-latency", sc.transfer(sc.congested(0.0), sc.mptcp(sc.OLIA, sc.LL, sc.FULL), 10))  # fmt: skip
+    _, paths = transport(
+        "queue-latency", sc.transfer(sc.congested(0.0), sc.mptcp(sc.OLIA, sc.LL, sc.FULL), 10)
+    )
     assert paths[0]["up"]["queue"] == {"droptail": "5ms"}
     options, paths = transport("queue-latency-unhelped", made)
     assert (options["penalisation"], options["opportunistic_retransmission"]) == ("off", "off")
@@ -106,7 +111,9 @@ def test_hypotheses_change_what_they_say():
 
 
 def test_messages_go_where_the_upload_goes():
-    made = sc.scenario(sc.topology(sc.congested(0.0)), [sc.messages(sc.mptcp(sc.LIA, sc.LL, sc.SINGLE), 6)])  # fmt: skip
+    made = sc.scenario(
+        sc.topology(sc.congested(0.0)), [sc.messages(sc.mptcp(sc.LIA, sc.LL, sc.SINGLE), 6)]
+    )
     done = run(reading(rd.THEN).apply(made))
     found = measure(done)
     assert done.flows["completed_objects"][0] == 2

@@ -1,4 +1,4 @@
-"""The study quic-stacks: its plan for the stacks that are here, its verdicts on made-up runs, one real run of each kind."""
+"""The study quic-stacks: its plan for the stacks here, its verdicts on made-up runs, a real run of each kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_stack_meets_every_other():
     assert find("quic-stacks") is STUDY
     jobs = jobs_of(STUDY, QUICK)
-    by_kind = {e.name: [j.labels for j in jobs if j.labels["experiment"] == e.name] for e in STUDY.experiments}  # fmt: skip
+    by_kind = {
+        e.name: [j.labels for j in jobs if j.labels["experiment"] == e.name]
+        for e in STUDY.experiments
+    }
     assert {k: len(v) for k, v in by_kind.items()} == {
         "alone": 2 * 3 * 5,
         "versus": 2 * 2 * 5,
@@ -125,7 +128,8 @@ def test_late_packets_are_not_judged_where_packets_may_have_been_dropped(drops):
 def test_one_stack_alone_decides_nothing(monkeypatch):
     monkeypatch.setattr(ex, "stacks", lambda: ["noq"])
     frame = pl.DataFrame(
-        [{**j.labels, "repeat": j.repeat, "goodput_bps": 1e7, "page_s": 1.0, "share": 0.5} for j in jobs_of(STUDY, QUICK)],
+        [{**j.labels, "repeat": j.repeat, "goodput_bps": 1e7, "page_s": 1.0,
+            "share": 0.5} for j in jobs_of(STUDY, QUICK)],
         infer_schema_length=None,
     )  # fmt: skip
     told = verdicts(STUDY, Context(QUICK, frame, bounds=STUDY.bounds))

@@ -252,7 +252,7 @@ def load_plugin(path: Path) -> None:
 
 
 def of_user(error: BaseException) -> tuple[str, str]:
-    """Return the traceback of an error without the frames of this package, and the user's line to put before its text."""
+    """Return an error's traceback without the frames of this package, and the user's line to put before its text."""
     import traceback
 
     package = Path(__file__).parent.parent

@@ -51,7 +51,8 @@ RECORDED = ("flows", "links", "events", "gauges")
 )
 @click.option(
     "--flow", "flows", multiple=True, metavar="FLOW",
-    help="Tell of this flow, by label, name or number; may be repeated. Default: all, of more than eight those that delivered most.",
+    help="Tell of this flow, by label, name or number; may be repeated. Default: all, of more than "
+        "eight those that delivered most.",
 )  # fmt: skip
 @set_option
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Instead of the scenario's.")
@@ -140,6 +141,12 @@ def text(story: Story) -> str:
         lines = [heading]
         for sentence in sentences:
             indented = f"  {sentence}"
-            lines += [indented] if width is None else textwrap.wrap(sentence, max(width, 40), initial_indent="  ", subsequent_indent="    ")  # fmt: skip
+            lines += (
+                [indented]
+                if width is None
+                else textwrap.wrap(
+                    sentence, max(width, 40), initial_indent="  ", subsequent_indent="    "
+                )
+            )
         parts.append("\n".join(lines))
     return "\n\n".join(parts)

@@ -53,7 +53,8 @@ CAPTURE = Kind("capture", "a packet capture", "open it in Wireshark")
 RUN = Kind(
     "run",
     "the results of a run",
-    "gargalo report {} makes a page of it, gargalo plot {} a picture, gargalo explain {} tells what happened; gargalo run {}/scenario.toml does the run again",
+    "gargalo report {} makes a page of it, gargalo plot {} a picture, gargalo explain {} tells "
+    "what happened; gargalo run {}/scenario.toml does the run again",
 )
 STORE = Kind("store", "the store of a sweep", "gargalo report {} makes a page of it")
 STUDIED = Kind("study results", "the results of a study", "gargalo report {} makes a page of it")
@@ -148,7 +149,10 @@ def unknown(path: Path, wanted: Kind) -> str | None:
         return None
     remedy = f"give {wanted.what}, a file in TOML"
     if wanted is SCENARIO:
-        remedy = "give a scenario in TOML (`gargalo new FILE.toml` writes a first one), or for explain, report and plot the directory of a run"
+        remedy = (
+            "give a scenario in TOML (`gargalo new FILE.toml` writes a first one), or for explain, "
+            "report and plot the directory of a run"
+        )
     return f"{path} is not {wanted.what}: {what}; {remedy}"
 
 

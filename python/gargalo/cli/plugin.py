@@ -191,8 +191,9 @@ def compare(
 ) -> None:
     """Build modules of Linux, and run each beside the built-in congestion control of its name.
 
-    The scenarios have a bottleneck of 20 Mbit/s, 40 ms and a buffer of a bandwidth-delay product: one flow, one flow with
-    0.1 % random loss, two flows, and one with marks above 20 packets. A module that does not build is listed with the first thing that the shim lacks.
+    The scenarios have a bottleneck of 20 Mbit/s, 40 ms and a buffer of a bandwidth-delay product: one flow, one flow
+    with 0.1 % random loss, two flows, and one with marks above 20 packets. A module that does not build is listed with
+    the first thing that the shim lacks.
     """
     from dataclasses import asdict
 

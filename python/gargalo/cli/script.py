@@ -103,7 +103,8 @@ def script(
 ) -> None:
     """Run packet scripts (packetdrill's language): packets, socket calls, and what TCP must answer.
 
-    Several scripts end with a table: how many of each directory were read, passed, failed and are not supported, and why.
+    Several scripts end with a table: how many of each directory were read, passed, failed and are not supported, and
+    why.
 
     Exit codes: 0 all passed; 1 a script found something else; 2 a script cannot be read or asks for what is not
     supported.

@@ -154,7 +154,8 @@ def shell(
     check(text)
     if outside is not None and BASE in os.environ:
         fail(
-            f"--outside: this shell is inside another, so that ${BASE} is the end of that one, and not where this would "
+            f"--outside: this shell is inside another, so that ${BASE} is the end of that one, and "
+            "not where this would "
             "run; give --outside to the outermost shell"
         )
     if graph and not command:

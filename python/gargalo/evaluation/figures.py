@@ -120,7 +120,8 @@ QUEUE_P50 = figure(
     least=0.001,
 )
 QUEUE_P95 = figure(
-    "queue_p95_s", "queueing delay, 95th percentile over time", "less", mean_of("queue_p95_s"), bounds=POSITIVE, least=0.001
+    "queue_p95_s", "queueing delay, 95th percentile over time", "less", mean_of("queue_p95_s"),
+        bounds=POSITIVE, least=0.001
 )  # fmt: skip
 STANDING = figure(
     "standing_queue_s", "standing queue (least delay in a round trip, median)", "less",
@@ -136,5 +137,6 @@ LINK_USED = figure(
     "utilization", "share of the link used", "more", mean_of("utilization"), bounds=SHARE, margin=0.03
 )  # fmt: skip
 RECOVERY = figure(
-    "recovery_s", "time until four fifths of the rate are back", "less", mean_of("recovery_s"), bounds=POSITIVE, margin=0.2, least=1
+    "recovery_s", "time until four fifths of the rate are back", "less", mean_of("recovery_s"),
+        bounds=POSITIVE, margin=0.2, least=1
 )  # fmt: skip

@@ -31,7 +31,8 @@ PACKET_BITS = 8 * 1500
 BIN_S = 0.5
 """Width of the bins in which the recovery of a flow is measured."""
 HELD = 4
-"""This many bins in a row, 2 s, must have `RECOVERED` on average: a burst of data that waited for a retransmission is not a rate."""
+"""This many bins in a row, 2 s, must have `RECOVERED` on average: a burst of data that waited for a retransmission
+is not a rate."""
 
 
 def measure(run: Run) -> Mapping[str, float]:
@@ -40,14 +41,16 @@ def measure(run: Run) -> Mapping[str, float]:
     By label L of flows: `goodput_bps.L` (sum over the time after the warm-up, a quarter of the run),
     `least_bps.L` and `most_bps.L` (of its flows), `jain.L`, `flows.L`, `sent_packets.L`,
     `retransmitted.L` and `lost.L` (shares of these), `timeouts.L`, `offered.L` (payload sent over the time of
-    all of them, as a share of the capacity), `per_rtt.L` (packets sent in a base round trip, mean over flows), `rtt_p50_s.L` and `rtt_p95_s.L` (means over flows), over UDP
-    `delay_p95_s.L` (the same of one-way delays), `completed.L` (share), `completion_p50_s.L` and `completion_p95_s.L` (unfinished flows
-    count with the time they had), `starved.L` (share of the time after the warm-up in which a flow has less
-    than a tenth of its fair share: of the flow that fares worst), `variation.L` (coefficient of variation of
-    rates over bins of 1 s, in the second half of the time after the warm-up), `mos.L`.
+    all of them, as a share of the capacity), `per_rtt.L` (packets sent in a base round trip, mean over flows),
+    `rtt_p50_s.L` and `rtt_p95_s.L` (means over flows), over UDP `delay_p95_s.L` (the same of one-way delays),
+    `completed.L` (share), `completion_p50_s.L` and `completion_p95_s.L` (unfinished flows count with the time they
+    had), `starved.L` (share of the time after the warm-up in which a flow has less than a tenth of its fair share: of
+    the flow that fares worst), `variation.L` (coefficient of variation of rates over bins of 1 s, in the second half of
+    the time after the warm-up), `mos.L`.
 
     Of the bottleneck (the most used direction): `utilization`, `queue_p50_s`, `queue_p95_s`, `queue_p99_s`
-    (over time, after the warm-up), `standing_queue_s`, `queue_mean_s` (over packets), `drop_rate` and `mark_rate` (of all packets, slow start
+    (over time, after the warm-up), `standing_queue_s`, `queue_mean_s` (over packets), `drop_rate` and `mark_rate` (of
+    all packets, slow start
     included: it is part of what an algorithm does to a queue), `capacity_bps`. `wasted_bps`: what the queues of
     links with a rate drop, other than the first link's: data that used the first link and did not arrive.
 
@@ -191,7 +194,10 @@ def share(part: float | None, whole: float | None) -> float | None:
 
 
 def sent_rate(flows: pl.DataFrame) -> float | None:
-    """Return the rate of all flows together, from the first start to the last end, in bit/s; None if it is not known."""
+    """Return the rate of all flows together, from the first start to the last end, in bit/s.
+
+    None if it is not known.
+    """
     if flows["throughput_bps"].null_count() and flows["transport"].eq("quic").any():
         return None
     bits = (flows["throughput_bps"] * (flows["end_s"] - flows["start_s"])).sum()

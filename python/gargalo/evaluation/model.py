@@ -28,8 +28,8 @@ Strength: TypeAlias = Literal["MUST", "SHOULD", "should"]
 Verdict: TypeAlias = Literal[
     "fault", "worse", "trade-off", "like", "better", "conforms", "failed", "no-verdict", "unknown"
 ]
-"""A fault, or how it compares with the yardstick, or that it does what its specification says; `failed`: runs could not be
-done; `no-verdict`: one run of a side, which says nothing about chance."""
+"""A fault, or how it compares with the yardstick, or that it does what its specification says; `failed`: runs could
+not be done; `no-verdict`: one run of a side, which says nothing about chance."""
 
 YARDSTICK = "cubic"
 """What verdicts compare with; the IETF sets no pass mark (RFC 9743 section 3.1)."""
@@ -190,7 +190,8 @@ class Criterion:
     repeat: int | None = None
     """The most runs of a cell, where more would only repeat the same run."""
     of_stacks: bool = False
-    """Where it is for some algorithms only: whether it can judge those of QUIC stacks, which show less of themselves."""
+    """Where it is for some algorithms only: whether it can judge those of QUIC stacks, which show less of
+    themselves."""
 
     def applies_to(self, algorithm: str) -> bool:
         """Whether an algorithm is judged by it."""

@@ -131,7 +131,8 @@ def page(card: Scorecard) -> str:
         if result.cases:
             lines += ["| case | verdict | seen | expected |", "| --- | --- | --- | --- |"]
             lines += [
-                f"| {k.title} | {k.verdict} | {'' if k.conforms is None else k.seen} | {k.seen if k.conforms is None else k.expected} |"
+                f"| {k.title} | {k.verdict} | {'' if k.conforms is None else k.seen} | "
+                f"{k.seen if k.conforms is None else k.expected} |"
                 for k in result.cases
             ]
         if not result.outcomes:

@@ -195,7 +195,8 @@ def plan(
     """Return all runs, and a scenario of each criterion's cells by criterion and name.
 
     Criteria of some algorithms only are run for those of them that are `judged` (by default all). `stacks` are those of
-    algorithms over QUIC; what QUIC cannot do is left out. `workers` repeats are planned at a time, by default one for each core.
+    algorithms over QUIC; what QUIC cannot do is left out. `workers` repeats are planned at a time, by default one for
+    each core.
     """
     jobs: list[Job] = []
     scenarios: dict[tuple[str, str], Mapping[str, Any]] = {}

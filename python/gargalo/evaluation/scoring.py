@@ -57,9 +57,9 @@ def distinct(rows: pl.DataFrame) -> pl.DataFrame:
 def outcome(figure: Figure, found: Scores, references: Sequence[str]) -> Outcome:
     """Compare a figure with the yardstick.
 
-    Better or worse only if the interval of the difference says so (Welch's t test, 95%; where all repeats of one are the
-    same runs, Student's of one sample) and the difference of the means is more than the figure's margin. One run of a
-    side that is not a constant has no verdict.
+    Better or worse only if the interval of the difference says so (Welch's t test, 95%; where all repeats of one are
+    the same runs, Student's of one sample) and the difference of the means is more than the figure's margin. One run of
+    a side that is not a constant has no verdict.
     """
     own = found.interval(figure.name)
     others = {r: found.interval(figure.name, r) for r in references}
@@ -100,7 +100,8 @@ def result(
     """Judge an algorithm by a criterion.
 
     Its verdict is `failed` if runs could not be done, `fault` if something is wrong beyond comparison,
-    `trade-off` if some figures are worse and others better, else what those that differ are; where cases of conformance are all there is, `conforms`.
+    `trade-off` if some figures are worse and others better, else what those that differ are; where cases of conformance
+    are all there is, `conforms`.
     """
     found = scores(criterion, algorithm, frame, references, over=over)
     outcomes = [outcome(f, found, references) for f in criterion.figures]

@@ -1,8 +1,8 @@
 """Congestion controls of QUIC stacks in the networks of the criteria.
 
-Criteria put the algorithm under test into flows of TCP. Here such a flow becomes one of QUIC with the stack that has the
-algorithm; flows that it meets stay as they are, since they stand for the traffic of today. The references are then ours
-over QUIC too, with the stack inside: so what differs is the stack, not the transport.
+Criteria put the algorithm under test into flows of TCP. Here such a flow becomes one of QUIC with the stack that has
+the algorithm; flows that it meets stay as they are, since they stand for the traffic of today. The references are then
+ours over QUIC too, with the stack inside: so what differs is the stack, not the transport.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ def explain(run: Run, chosen: Sequence[int] | None = None) -> Story:
 
     Args:
         run: A finished run.
-        chosen: Numbers of the flows to describe one by one; by default all, of more than eight those that delivered most.
+        chosen: Numbers of the flows to describe one by one; by default all, of more than eight those that delivered
+            most.
 
     """
     if chosen is None:

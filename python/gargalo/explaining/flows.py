@@ -116,7 +116,10 @@ def others(run: Run, chosen: Sequence[int]) -> Iterator[Sentence]:
     if rest.is_empty():
         return
     done = rest.drop_nulls("completion_s")
-    text = f"{counted(rest.height, 'more flow')} started between {instant(_least(rest['start_s']))} and {instant(_most(rest['start_s']))}"
+    text = (
+        f"{counted(rest.height, 'more flow')} started between {instant(_least(rest['start_s']))} "
+        f"and {instant(_most(rest['start_s']))}"
+    )
     text += (
         f" and delivered {size(int(rest['delivered_bytes'].sum()))} in all; {done.height} completed"
     )
@@ -275,7 +278,11 @@ def _left(
     figures: dict[str, Any] = {
         "left": True, "phase": left.phase, "after_s": left.after_s, "by_s": left.by_s, "next": left.next,
     }  # fmt: skip
-    when = f"at {instant(left.by_s)}" if left.known else f"between {instant(left.after_s)} and {instant(left.by_s)}"  # fmt: skip
+    when = (
+        f"at {instant(left.by_s)}"
+        if left.known
+        else f"between {instant(left.after_s)} and {instant(left.by_s)}"
+    )
     text = f"{name} left {phase} {when}"
     if left.event is not None:
         return _left_by(row, text, left, samples, figures)
@@ -374,7 +381,10 @@ def losses(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sen
         if n is None:
             text = f"The stack of {name} does not tell how many packets it declared lost."
         elif n:  # The kernel's stack reports none.
-            text = f"{name} declared {counted(n, 'packet')}{of} lost{_spurious(row)}; there are no events that tell when."
+            text = (
+                f"{name} declared {counted(n, 'packet')}{of} lost{_spurious(row)}; "
+                "there are no events that tell when."
+            )
         yield Sentence("losses", text, flow=row["id"], figures={"lost_packets": n})
         return
     if not lost.is_empty():
@@ -393,7 +403,10 @@ def losses(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sen
         figures = {"spurious": n}
         yield Sentence("losses", text, flow=row["id"], figures=figures)
     if undone:
-        text = f"{counted(len(undone), 'of these events', 'of these events')} turned out to be spurious and {'was' if len(undone) == 1 else 'were'} undone, {_instants(undone)}."
+        text = (
+            f"{counted(len(undone), 'of these events', 'of these events')} turned out to be "
+            f"spurious and {'was' if len(undone) == 1 else 'were'} undone, {_instants(undone)}."
+        )
         yield Sentence("losses", text, undone[0], undone[-1], row["id"], {"undone": len(undone)})
 
 
@@ -447,7 +460,11 @@ def _cuts(row: dict[str, Any], name: str, cuts: pl.DataFrame, word: str, why: st
         figures["interval_p50_s"] = gap
     if windows:
         least, middle, most = min(windows), int(np.median(windows)), max(windows)
-        text += f"; the window became {size(least)}" if least == most else f"; the window became {size(least)} to {size(most)}, {size(middle)} in the median"  # fmt: skip
+        text += (
+            f"; the window became {size(least)}"
+            if least == most
+            else f"; the window became {size(least)} to {size(most)}, {size(middle)} in the median"
+        )
         figures["window_bytes"] = [least, middle, most]
     return Sentence("losses", f"{text}.", float(times[0]), float(times[-1]), row["id"], figures)
 
@@ -500,7 +517,11 @@ def limits(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
     if held.any():
         parts.append(f"the receiver's window of {size(buffer or 0)} in {percent(held.sum() / n)}")
     if below.any():
-        why = "it was paced, or in recovery" if made is not None and made.endless else "the application had no more to send, or it was paced"  # fmt: skip
+        why = (
+            "it was paced, or in recovery"
+            if made is not None and made.endless
+            else "the application had no more to send, or it was paced"
+        )
         parts.append(f"in {percent(below.sum() / n)} less was in flight ({why})")
     if idle.any():
         parts.append(f"in {percent(idle.sum() / n)} nothing was in flight")

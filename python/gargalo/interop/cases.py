@@ -26,7 +26,8 @@ LINK: Json = {"rate": "20Mbit/s", "delay": "25ms", "queue": {"droptail": "100 pa
 LATER_S = 5.5
 """When the connection begins that resumes; TLS stacks that count the ticket's age in whole seconds round it down."""
 MOVE_S, MOVING_S = 1.0, 20.0
-"""When a connection's client moves, since its start; when this connection begins, long after another that does not move."""
+"""When a connection's client moves, since its start; when this connection begins, long after another that does not
+move."""
 VALIDATION_S = 3 * 3 * 0.333
 """How long the validation of a path may take: three initial probe timeouts (RFC 9000 §8.2.4), each of three initial
 round-trip times of 333 ms (RFC 9002 §6.2.2)."""
@@ -95,7 +96,10 @@ def request(size: str) -> Json:
 
 
 def broken(row: Row) -> str:
-    """Say what is wrong with a connection that did not complete, or whose data is not what was sent; empty if nothing is."""
+    """Say what is wrong with a connection that did not complete, or whose data is not what was sent.
+
+    Empty if nothing is.
+    """
     if row["failure"] is not None:
         return f"the connection failed: {row['failure']}"
     if row["verified"] is False:
@@ -249,7 +253,8 @@ CASES = (
         "migration",
         "Migration of the client to another address",
         "RFC 9000 §9",
-        "all of 5 MB arrives though the client's address changes after one second: packets to and from the new address have "
+        "all of 5 MB arrives though the client's address changes after one second: packets to and "
+        "from the new address have "
         "other connection IDs, no pause is longer than 3 s, and the end comes at most 3 s later than that of a new "
         "connection begun at the move would",
         lambda quic: [

@@ -62,7 +62,8 @@ def head(matrix: Matrix) -> str:
     lines = [
         "# QUIC stacks against each other",
         "",
-        f"gargalo {_core.__version__}, seed {matrix.seed}. Everything is in virtual time: the same seed gives the same datagrams.",
+        f"gargalo {_core.__version__}, seed {matrix.seed}. Everything is in virtual time: the same "
+        "seed gives the same datagrams.",
         "",
         "| stack | version | congestion controls | features |",
         "| --- | --- | --- | --- |",
@@ -144,7 +145,8 @@ def section(cell: Cell, matrix: Matrix, evidence: Evidence) -> str:
         f"- Expected ({case.section}): {case.expected}.",
         f"- Seen: {seen}.",
         f"- Seed: {matrix.seed}.",
-        f"- Results, with the capture (`capture.pcapng`, secrets inside) and the qlog of ends that write one (`qlog`): `{evidence.folder}`.",
+        "- Results, with the capture (`capture.pcapng`, secrets inside) and the qlog of ends that "
+        f"write one (`qlog`): `{evidence.folder}`.",
         "",
         "```sh",
         evidence.command,

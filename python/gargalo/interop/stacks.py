@@ -1,4 +1,7 @@
-"""The stacks that scenarios can name: the one inside, those that are registered, and those that are installed as files."""
+"""The stacks that scenarios can name.
+
+The one inside, those that are registered, and those that are installed as files.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,10 @@ def find(names: Sequence[str]) -> list[Stack]:
 
 
 def specification(stack: str, congestion: str) -> str | None:
-    """Return what a loaded stack says that a congestion control of it follows, such as `bbr2`; None if it does not say."""
+    """Return what a loaded stack says that a congestion control of it follows, such as `bbr2`.
+
+    None if it does not say.
+    """
     if stack == NOQ:
         return congestion
     found = registered()["stack"].get(stack)

@@ -1,4 +1,7 @@
-"""What packets of QUIC show without their keys: addresses, types, connection IDs (RFC 8999; RFC 9000 §17; RFC 9369 §3)."""
+"""What packets of QUIC show without their keys: addresses, types, connection IDs.
+
+RFC 8999; RFC 9000 §17; RFC 9369 §3.
+"""
 
 from __future__ import annotations
 

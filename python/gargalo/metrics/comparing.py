@@ -104,12 +104,13 @@ def difference(
     Hodges-Lehmann estimate and its exact interval. "permutation" counts how many of `resamples`
     relabellings (all, if there are fewer) give as great a difference of means; its interval is that
     of the t test. Pair runs that share their seeds: common random numbers remove the chance that both share.
-    A side that is one number, not a list, is a constant, known without error, as is the figure of a cell in which nothing
-    is random: the other side is compared with it by the test of one sample (Student's t, Wilcoxon's signed ranks,
-    changes of sign), which is that of pairs with the constant beside every value.
+    A side that is one number, not a list, is a constant, known without error, as is the figure of a cell in which
+    nothing is random: the other side is compared with it by the test of one sample (Student's t, Wilcoxon's signed
+    ranks, changes of sign), which is that of pairs with the constant beside every value.
     With `margin`, two one-sided tests (TOST) at 1 - level each show equivalence. With `bounds`, those of the
     values, an end of the interval beyond what the difference can be is that bound, and `clipped` says so.
-    None: with fewer than two runs of a side that is not a constant the difference has no interval and no test, nor where the values
+    None: with fewer than two runs of a side that is not a constant the difference has no interval and no test, nor
+        where the values
     of each side are all the same (of pairs, all differences), nor between two constants, whose difference is exact.
     Unit: that of the values.
     Source: Welch, Biometrika 34, 1947; Mann, Whitney, 1947; Wilcoxon, 1945; Hodges, Lehmann, 1963;

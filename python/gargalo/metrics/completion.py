@@ -20,7 +20,8 @@ def size_class(edges: Sequence[float] = SIZE_EDGES, column: str = "delivered_byt
 
     Formula: the first edge the size does not exceed; the name is that edge as `<=100kB`.
     Unit: none (text).
-    Source: RFC 9743 section 5.1.5 (short flows apart from long ones); draft-irtf-iccrg-tcpeval-01 (results by file size).
+    Source: RFC 9743 section 5.1.5 (short flows apart from long ones); draft-irtf-iccrg-tcpeval-01 (results by file
+        size).
     """
 
     def text(edge: float) -> str:

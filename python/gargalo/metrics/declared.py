@@ -62,7 +62,8 @@ USUAL = (
     "completion_p50_s",
     "utilization",
 )
-"""What is shown and compared unless asked for otherwise, besides what was measured; in a narrow terminal the last are left out."""
+"""What is shown and compared unless asked for otherwise, besides what was measured; in a narrow terminal the last
+are left out."""
 
 
 CEILING = "ceiling_bps"

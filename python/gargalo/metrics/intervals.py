@@ -118,8 +118,8 @@ def mean_interval(values: Numbers, level: float = 0.95, bounds: Bounds = ANY) ->
     Formula: m ± t((1 + level) / 2, n - 1) · s / √n, s the sample standard deviation. With `bounds` (a, b) the
     interval is made on a scale without bounds, where the standard error is that of the delta method, and
     taken back: with one bound on the logarithmic scale, a + (m - a) · exp(± h / (m - a)) or the mirror image of it,
-    with two on the logistic one, a + (b - a) · p with p the logistic function of ln(q / (1 - q)) ± h / ((b - a) · q · (1 - q)),
-    q = (m - a) / (b - a), h being t · s / √n. It holds the mean, never leaves the range, and is not
+    with two on the logistic one, a + (b - a) · p with p the logistic function of ln(q / (1 - q)) ± h / ((b - a) · q ·
+    (1 - q)), q = (m - a) / (b - a), h being t · s / √n. It holds the mean, never leaves the range, and is not
     symmetric; of skewed values it covers the true mean more often than the plain one. A bound that a value
     is beyond is left out; without bounds the interval is the plain one.
     Exact for values that are normally distributed, good for the means of most others. None: with fewer than three

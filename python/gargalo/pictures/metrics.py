@@ -163,7 +163,12 @@ def _gauge(run: Run, name: str, flows: Sequence[int] | None) -> Chart:
     if gauges.is_empty() or not (gauges["name"] == name).any():
         raise UnknownMetricError(GAUGE + name)
     stem, _, ending = name.rpartition("_")
-    known = {"s": ("s", 1.0), "bytes": ("kB", 1e-3), "bps": ("Mbit/s", 1e-6), "segments": ("segments", 1.0)}  # fmt: skip
+    known = {
+        "s": ("s", 1.0),
+        "bytes": ("kB", 1e-3),
+        "bps": ("Mbit/s", 1e-6),
+        "segments": ("segments", 1.0),
+    }
     unit, scale = known.get(ending, ("", 1.0))
     words = (stem if unit else name).replace("_", " ")
     names, places = run.names, runs.place_of(run)

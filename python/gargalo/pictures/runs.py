@@ -27,7 +27,8 @@ TALLEST = 3.0
 """A capacity of more than this many times the greatest value is written, not drawn."""
 MOST_LINKS = 8
 SPEAK_OF = 0.02
-"""A queue is drawn if it is more than this share of the greatest one: a packet that waits for the one before it is none."""
+"""A queue is drawn if it is more than this share of the greatest one: a packet that waits for the one before it is
+none."""
 
 
 def shown_flows(run: Run, chosen: Sequence[int] | None = None) -> list[int]:
@@ -101,7 +102,7 @@ def nice(value: float) -> float:
 
 
 def bin_width(run: Run, chosen: Sequence[int] | None = None) -> float:
-    """Return a width of bins that suits the length of the run and of its flows, and is a multiple of the sampling interval."""
+    """Return a width of bins that suits the run and its flows, and is a multiple of the sampling interval."""
     least = run.setup.record.interval_s or 0.1
     rows = run.flows.filter(pl.col("id").is_in(shown_flows(run, chosen)))
     lives = (rows["end_s"] - rows["start_s"]).to_numpy()

@@ -1,8 +1,8 @@
 """Loads a shared library and does a short run with each of its congestion controls; a script of its own.
 
-Started by `gargalo.plugins.native` before a library is loaded there: what a damaged or wrong library does to a process happens
-to this one. It imports nothing but the engine, gets the library on standard input, and writes to standard output
-what it is about to do.
+Started by `gargalo.plugins.native` before a library is loaded there: what a damaged or wrong library does to a process
+happens to this one. It imports nothing but the engine, gets the library on standard input, and writes to standard
+output what it is about to do.
 """
 
 from __future__ import annotations

@@ -100,7 +100,10 @@ def build_plugin(
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
         except OSError as e:
-            msg = f"the compiler {cc[0]} cannot be started: {e.strerror or e}; install one (apt install gcc), or name it with --cc"
+            msg = (
+                f"the compiler {cc[0]} cannot be started: {e.strerror or e}; install one (apt "
+                "install gcc), or name it with --cc"
+            )
             raise CompilerError(msg) from None
     told = (done.stdout + done.stderr).replace(f"{place}/", "").strip()
     if done.returncode != 0:
@@ -125,9 +128,15 @@ def refused(
     lacking = kernel_modules.missing(told, shim)
     if lacking:
         lines = "".join(f"\n  {item}" for item in lacking)
-        msg = f"{file} needs what the shim of Linux does not have:{lines}\n  what it has: docs/plugins.md, and gargalo plugin headers DIR writes it"
+        msg = (
+            f"{file} needs what the shim of Linux does not have:{lines}\n  what it has: "
+            "docs/plugins.md, and gargalo plugin headers DIR writes it"
+        )
     elif OTHER_KERNEL.search(told):
-        msg += f"; its functions have other arguments than those of Linux {kernel or NEWEST}: say which version it is for (--kernel 6.1; cong_control changed in 6.10)"
+        msg += (
+            f"; its functions have other arguments than those of Linux {kernel or NEWEST}: say "
+            "which version it is for (--kernel 6.1; cong_control changed in 6.10)"
+        )
     return CompilerError(msg, told, lacking)
 
 

@@ -64,8 +64,8 @@ class Controller:
             acknowledgements since the last call. Then `count` of the record is their number; `bytes`,
             `acknowledged` and `ce_bytes` are sums; `in_flight_before` is that before the first, `least_rtt` the
             least round-trip sample; all else is that of the last. The call comes earlier where `in_recovery` or
-            `cwnd_limited` changes, and before each other event but `on_send`. The window stays as it is between calls, so
-            the run is another one than with a call for each.
+            `cwnd_limited` changes, and before each other event but `on_send`. The window stays as it is between calls,
+            so the run is another one than with a call for each.
 
     """
 

@@ -1,7 +1,8 @@
 """QUIC stacks that are installed as files: a scenario that names one loads it.
 
 A file is called as its stack, `NAME.py` or `NAME.so`, and is in a folder of the environment variable `GARGALO_STACKS`
-(several are separated as in `PATH`) or in `share/gargalo/stacks` of the Python environment, where `make stacks` puts them.
+(several are separated as in `PATH`) or in `share/gargalo/stacks` of the Python environment, where `make stacks` puts
+them.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ def is_module(source: str) -> bool:
 def sources(file: Path) -> list[Path]:
     """Return a module's source and those beside it whose functions it calls.
 
-    A module that includes "tcp_vegas.h" uses what tcp_vegas.c exports; the kernel's loader finds that in another module,
-    here both become one library.
+    A module that includes "tcp_vegas.h" uses what tcp_vegas.c exports; the kernel's loader finds that in another
+    module, here both become one library.
     """
     found = [file]
     for current in found:

@@ -141,15 +141,16 @@ class QuicStack:
 
     Attributes:
         version: Version of the implementation inside.
-        congestion: Names of its congestion controls, the default first. A scenario's name that is one of them is handed on
-            as it is; any other that is an alias of one of Gargalo's is handed on by the name that it stands for.
+        congestion: Names of its congestion controls, the default first. A scenario's name that is one of them is handed
+            on as it is; any other that is an alias of one of Gargalo's is handed on by the name that it stands for.
         specifications: What they follow, by name, where that is known: of BBR "bbr" (version 1,
             draft-cardwell-iccrg-bbr-congestion-control-00), "bbr2" (the same draft, -02) or "bbr3"
             (draft-ietf-ccwg-bbr). Cases of conformance judge by it; without it they decide nothing.
         features: What a scenario may ask of it, of "0-rtt" (early data with a session of an earlier connection,
             RFC 9001 §4.6), "retry" (as a server, RFC 9000 §8.1.2), "migration" (as a client, a new local address,
             RFC 9000 §9), "ecn" (RFC 9000 §13.4), "qlog", "no-pacing" (pacing can be switched off), "mtu-discovery"
-            (RFC 8899) and "initial-window" (it starts with another window than ten packets, RFC 9002 §7.2). A request for anything else is an error before the run.
+            (RFC 8899) and "initial-window" (it starts with another window than ten packets, RFC 9002 §7.2). A request
+            for anything else is an error before the run.
 
     """
 

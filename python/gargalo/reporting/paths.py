@@ -82,7 +82,8 @@ def tables(run: Run, named: pl.DataFrame) -> list[TableBlock]:
         .alias("share")
     )
     shown = rows.head(MOST_ROWS).select(
-        pl.col("flow_name").alias("flow"), "path", "backup", "opened_s", "closed_s", "delivered_bytes", "goodput_bps", "share",
+        pl.col("flow_name").alias("flow"), "path", "backup", "opened_s", "closed_s", "delivered_bytes",
+            "goodput_bps", "share",
         "sent_packets", "retransmitted_packets", "lost_packets", "timeouts", "rtt_min_s", "rtt_mean_s", "rtt_p95_s",
     )  # fmt: skip
     caption = "Every subflow; its path is the link of the data and, if another, that of the acknowledgements."

@@ -48,7 +48,8 @@ def report_of_run(
     plural = "flow" if named.height == 1 else "flows"
     return Report(
         title=str(run.info.get("name", "Run")),
-        subtitle=f"One run of {number(named.height)} {plural}, {measured(run.info.get('virtual_s'), 's')} of virtual time",
+        subtitle=f"One run of {number(named.height)} {plural}, "
+        f"{measured(run.info.get('virtual_s'), 's')} of virtual time",
         figures=_figures(run, named),
         tables=_tables(run),
         scenarios=scenarios,
@@ -69,7 +70,10 @@ def _again(run: Run) -> tuple[dict[str, str], list[str], list[str]]:
     source = run.source
     if "text" not in source:
         shown = json.dumps(run.scenario, indent=1, ensure_ascii=False)
-        note = "The results do not have the text of the scenario: it is shown as resolved, with every default filled in."
+        note = (
+            "The results do not have the text of the scenario: "
+            "it is shown as resolved, with every default filled in."
+        )
         return {"scenario as resolved (JSON)": shown}, [], [note]
     path = source.get("path")
     name = (
@@ -121,7 +125,10 @@ def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
         for i, trace in enumerate(drawn.data):
             trace.legendgroup = None
             trace.line.color, trace.line.dash = look(i)
-        text = f"Time from the start of a flow to its last byte, of {number(done.height)} flows that completed ({number(named.height - done.height)} did not)."
+        text = (
+            f"Time from the start of a flow to its last byte, of {number(done.height)} flows that "
+            f"completed ({number(named.height - done.height)} did not)."
+        )
         blocks.append(FigureBlock("Completion times", text, drawn, "Flows", restyle=False))
     return blocks
 
@@ -144,8 +151,10 @@ def _tables(run: Run) -> list[TableBlock]:
     flows = run.flows.head(MOST_ROWS)
     flows = flows.with_columns(_named(run).head(MOST_ROWS)["name"].alias("flow"))
     columns = [
-        "flow", "from", "to", "congestion", "transport", "workload", "start_s", "end_s", "goodput_bps", "completion_s", "delivered_bytes",
-        "rtt_p50_s", "rtt_p95_s", "delay_p50_s", "delay_p95_s", "sent_packets", "retransmitted_packets", "lost_packets", "timeouts", "ce_marks", "failure",
+        "flow", "from", "to", "congestion", "transport", "workload", "start_s", "end_s", "goodput_bps",
+            "completion_s", "delivered_bytes",
+        "rtt_p50_s", "rtt_p95_s", "delay_p50_s", "delay_p95_s", "sent_packets", "retransmitted_packets",
+            "lost_packets", "timeouts", "ce_marks", "failure",
     ]  # fmt: skip
     kept = [c for c in columns if c in flows.columns and flows[c].null_count() < flows.height]
     left = run.flows.height - flows.height
@@ -167,7 +176,8 @@ def _tables(run: Run) -> list[TableBlock]:
     links = pl.DataFrame(run.links, infer_schema_length=None)
     if not links.is_empty():
         wanted = [
-            "name", "direction", "capacity_bps", "utilization", "queue_delay_mean_s", "queue_delay_p50_s", "queue_delay_p95_s",
+            "name", "direction", "capacity_bps", "utilization", "queue_delay_mean_s", "queue_delay_p50_s",
+                "queue_delay_p95_s",
             "queue_delay_p99_s", "offered_packets", "dropped_packets", "lost_packets", "marked_packets",
         ]  # fmt: skip
         blocks.append(

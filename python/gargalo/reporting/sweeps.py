@@ -139,7 +139,8 @@ def report_of_runs(
     if (window := measured_in(frame)) is not None:
         notes.append(f"Rates, ratios and delays are {window}.")
     tables = [
-        TableBlock("Cells", f"Mean and {level:.0%} interval (Student's t, within what the figure can be) of each cell.", summary.head(MOST_ROWS), algorithm=axes.algorithm),
+        TableBlock("Cells", f"Mean and {level:.0%} interval (Student's t, within what the figure "
+            "can be) of each cell.", summary.head(MOST_ROWS), algorithm=axes.algorithm),
         *_comparisons(once, axes, known, level),
         TableBlock("Runs", "Every run, in the order of the plan.", _runs(frame), algorithm=axes.algorithm),
     ]  # fmt: skip
@@ -205,7 +206,8 @@ def _figures(
         ]
         if len(cells) > MOST_PANELS:
             notes.append(
-                f"Figures show the first {MOST_PANELS} of {len(cells)} combinations of {', '.join(map(_words, axes.panels))}; tables have all."
+                f"Figures show the first {MOST_PANELS} of {len(cells)} combinations of "
+                f"{', '.join(map(_words, axes.panels))}; tables have all."
             )
     blocks = []
     for group, rows in panels:
@@ -226,7 +228,10 @@ def _figures(
                     x_title=_words(axes.x),
                     bounds=chosen[name],
                 )
-                text = f"Mean of the runs of each cell; bars are {level:.0%} intervals (Student's t), none where there are fewer than {ENOUGH} runs."
+                text = (
+                    f"Mean of the runs of each cell; bars are {level:.0%} intervals (Student's t), "
+                    f"none where there are fewer than {ENOUGH} runs."
+                )
             title = words[:1].upper() + words[1:]
             over = f" over {_words(axes.x)}" if axes.x else ""
             blocks.append(FigureBlock(f"{title}{over}", text, drawn, group))
@@ -298,15 +303,19 @@ def _comparisons(
             for (cell, name, d), p in zip(rows, adjusted, strict=True)
         ]
         text = (
-            f"Mean less that of {base} in the same cell, with its {level:.0%} interval; paired by seed where both have the "
-            "same seeds, else Welch's t test, or against a constant, where all repeats are the same run, Student's of one sample. p-values are adjusted for the number of tests (Holm); a row without variation is none."
+            f"Mean less that of {base} in the same cell, with its {level:.0%} interval; paired by "
+            "seed where both have the "
+            "same seeds, else Welch's t test, or against a constant, where all repeats are the "
+            "same run, Student's of one sample. p-values are adjusted for the number of tests "
+            "(Holm); a row without variation is none."
         )
         kinds = {f"{column}{e}": pl.Float64 for e in ("", "_low", "_high")} | {
             "p, adjusted": pl.Float64,
             "effect size": pl.Float64,
         }
         yield TableBlock(
-            f"Difference in {q.words} against {base}", text, pl.DataFrame(table, schema_overrides=kinds, infer_schema_length=None), algorithm=axes.algorithm
+            f"Difference in {q.words} against {base}", text,
+                pl.DataFrame(table, schema_overrides=kinds, infer_schema_length=None), algorithm=axes.algorithm
         )  # fmt: skip
 
 

@@ -123,7 +123,9 @@ def _cell(row: dict[str, Any], column: Column) -> Cell:
 
 
 def exact(value: float) -> str:
-    """Write a number as a page sorts and exports it: with six significant digits, large and whole ones as whole numbers.
+    """Write a number as a page sorts and exports it.
+
+    With six significant digits, large and whole ones as whole numbers.
 
     The files of tables beside a page have all digits.
     """

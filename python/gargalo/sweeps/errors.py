@@ -18,7 +18,8 @@ class SweepError(ValueError):
     """A sweep is wrong: its file, an axis, a label; nothing has run and nothing was written.
 
     Attributes:
-        diagnostics: What the engine says of a cell's scenario, if that is what is wrong; or the place in the sweep's file.
+        diagnostics: What the engine says of a cell's scenario, if that is what is wrong; or the place in the sweep's
+            file.
         key: The key of the sweep's file that is wrong, if it is one.
 
     """

@@ -1,4 +1,7 @@
-"""Classes written in Python and shared libraries: what they are made of is part of a run's identifier, and is sent to workers."""
+"""Classes written in Python and shared libraries.
+
+What they are made of is part of a run's identifier, and is sent to workers.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ class SweepProgress:
     """Simulated by this sweep, runs under way included."""
     elapsed_s: float
     waiting_for: str = ""
-    """Runs of other sweeps that are waited for, if there was nothing else to do for a second, and which processes do them."""
+    """Runs of other sweeps that are waited for, if there was nothing else to do for a second, and which processes do
+    them."""
 
     @property
     def runs_per_s(self) -> float:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FACTS = (
-    "run", "repeat", "seed", "version", "scenario_hash", "results_hash", "warnings", "findings", "wall_s", "late_p99_s", "late_max_s",
+    "run", "repeat", "seed", "version", "scenario_hash", "results_hash", "warnings", "findings", "wall_s",
+        "late_p99_s", "late_max_s",
     "kernel", "measured_from_s", "measured_until_s", CEILING,
 )  # fmt: skip
 """Columns of a run that are neither labels nor figures to compare."""
@@ -252,7 +253,10 @@ class Sweep:
             if name not in frame.columns:
                 msg = f'the sweep has no figure "{name}"; figures: {", ".join(self.metrics)}'
                 if not frame.is_empty() and self._unmeasured():
-                    msg = f"what was measured in the runs of {self.store.path} was removed meanwhile: run the same command again"
+                    msg = (
+                        f"what was measured in the runs of {self.store.path} was removed "
+                        "meanwhile: run the same command again"
+                    )
                 raise SweepError(msg)
         return summarise(frame, self.labels, by, chosen, level, {**self.bounds, **(bounds or {})})
 

@@ -227,7 +227,10 @@ class Store:
         return found
 
     def set_aside(self, damaged: Iterable[DamagedError]) -> list[Path]:
-        """Move damaged files to a folder that nothing reads, and return where they are: their runs are to be done again."""
+        """Move damaged files to a folder that nothing reads, and return where they are.
+
+        Their runs are to be done again.
+        """
         moved = []
         with _writing(self.path):
             for e in damaged:

@@ -1,4 +1,7 @@
-"""Consoles of Rich for tables and progress; imported where one is drawn, since Rich takes longer to load than most runs."""
+"""Consoles of Rich for tables and progress.
+
+Imported where one is drawn, since Rich takes longer to load than most runs.
+"""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ A single flow on a network without chance is the same run again whenever it star
 MUCH_LOST = 0.1
 """Loss is excessive from this share of packets on, if it is also three times what CUBIC causes.
 
-At that rate the media circuit breaker of RFC 8083 section 4.3 ends a call of 0.8 Mbit/s over a round trip of 0.4 s. BBRv1,
-which RFC 9743 names, causes more, BBRv3 half of it.
+At that rate the media circuit breaker of RFC 8083 section 4.3 ends a call of 0.8 Mbit/s over a round trip of 0.4 s.
+BBRv1, which RFC 9743 names, causes more, BBRv3 half of it.
 """
 
 
@@ -194,7 +194,8 @@ CRITERIA = (
         "RFC 9743 5.1.4",
         "should",
         "How capacity is shared among flows of the algorithm.",
-        "Four flows of one round-trip time, two of unequal ones, and one that comes 15 s after the other, at 20 Mbit/s: "
+        "Four flows of one round-trip time, two of unequal ones, and one that comes 15 s after the "
+        "other, at 20 Mbit/s: "
         "Jain's index, the least of the flows against the most, time to share, time starved.",
         self_cells,
         (

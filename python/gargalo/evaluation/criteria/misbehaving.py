@@ -1,10 +1,10 @@
 """Misbehaving receivers: optimistic acknowledgements, divided acknowledgements, hidden marks.
 
-What a lie does is seen against the same network with an honest receiver: an algorithm that is greedy anyway is told so by
-other criteria. Optimistic acknowledgements and hidden marks take from a sender what it answers to (Savage, Cardwell,
+What a lie does is seen against the same network with an honest receiver: an algorithm that is greedy anyway is told so
+by other criteria. Optimistic acknowledgements and hidden marks take from a sender what it answers to (Savage, Cardwell,
 Wetherall, Anderson, CCR 29(5), 1999; RFC 3168 section 19): how much that costs others is a figure beside those of the
-references. Divided acknowledgements help a sender that counts acknowledgements instead of bytes, which RFC 3465 section 2 corrects:
-that is a fault.
+references. Divided acknowledgements help a sender that counts acknowledgements instead of bytes, which RFC 3465 section
+2 corrects: that is a fault.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 RATE_BPS = 20e6
 RTT_S = 0.04
 LOSS = 0.004
-"""Of the link on which acknowledgements are divided: some hundred losses a minute, from each of which a window grows anew."""
+"""Of the link on which acknowledgements are divided: some hundred losses a minute, from each of which a window grows
+anew."""
 MISBEHAVIOURS = {"loss": "divides-acks", "tail drop": "optimistic", "marks": "hides-ecn"}
 GAINED = 1.5
 """Goodput with divided acknowledgements over that with whole ones from which on they are said to gain.
 
-Two segments and one acknowledgement for them make four pieces: a sender that counts them grows four times as fast, which is twice
-the goodput at such loss (the square root of the increase: RFC 5348 section 3.1). By bytes there is no difference but that of
-other packets being lost, a tenth or so in a run.
+Two segments and one acknowledgement for them make four pieces: a sender that counts them grows four times as fast,
+which is twice the goodput at such loss (the square root of the increase: RFC 5348 section 3.1). By bytes there is no
+difference but that of other packets being lost, a tenth or so in a run.
 """
 
 
@@ -108,7 +109,8 @@ def faults(scores: Scores) -> list[str]:
     got = by_cell(scores, scores.algorithm, "goodput_bps.own", ("case", "receiver"))
     mbps = [got["loss", r] / 1e6 for r in ("divides-acks", "honest")]
     return [
-        f"counts acknowledgements, not bytes: {mbps[0]:.1f} Mbit/s toward a receiver that divides them, {mbps[1]:.1f} Mbit/s "
+        f"counts acknowledgements, not bytes: {mbps[0]:.1f} Mbit/s toward a receiver that divides "
+        f"them, {mbps[1]:.1f} Mbit/s "
         "toward one that does not"
     ]
 
@@ -120,7 +122,8 @@ CRITERIA = (
         "RFC 9743 7.6",
         "SHOULD",
         "What non-compliant senders, receivers and routers can make of it.",
-        "One flow at 20 Mbit/s and 40 ms to a receiver that divides acknowledgements, alone at a loss of 0.4%; to one that "
+        "One flow at 20 Mbit/s and 40 ms to a receiver that divides acknowledgements, alone at a "
+        "loss of 0.4%; to one that "
         "acknowledges what was lost, and to one that hides marks, beside one honest CUBIC flow: each against an honest "
         "receiver in its place.",
         cells,

@@ -1,7 +1,8 @@
 """Beside others: Reno, QUIC's NewReno, CUBIC, BBR, media, short flows; harm and starvation.
 
-Harm is what B loses beside A, of what it has alone on the same network (Ware et al., HotNets 2019). What is acceptable is
-no more than what standard algorithms do to B, and B to itself (RFC 9743 section 5.2): the references stand beside it.
+Harm is what B loses beside A, of what it has alone on the same network (Ware et al., HotNets 2019). What is acceptable
+is no more than what standard algorithms do to B, and B to itself (RFC 9743 section 5.2): the references stand beside
+it.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ HARM = (HELP, 1.0)
 def harm(column: str, *, more_is_better: bool) -> Callable[[pl.DataFrame], float | None]:
     """Return the harm to what the others have of a measured column, mean over the cells where both are there.
 
-    (solo - with) / solo where more is better, (with - solo) / with where less is (Ware et al., HotNets 2019, section 3):
-    solo is the run of the same number of others alone, started at the same instants.
+    (solo - with) / solo where more is better, (with - solo) / with where less is (Ware et al., HotNets 2019, section
+    3): solo is the run of the same number of others alone, started at the same instants.
     """
     return partial(harm_of_others, column=column, more_is_better=more_is_better)
 
@@ -145,15 +146,23 @@ def versus(other: str, strength: str, about: str) -> Criterion:
     """Return the criterion of one of the other algorithms."""
     name, _ = OTHERS[other]
     figures: Sequence[Figure] = (
-        figure("share", f"share of {name}: what it got over an equal share", "more", share_of_others, bounds=POSITIVE, margin=0.1, least=0.05),
-        figure("harm_goodput", f"harm to {name}'s goodput, of what it has alone (0 none, 1 ruin)", "less", harm("goodput_bps.other", more_is_better=True), bounds=HARM, margin=0.1, least=0.05),
-        figure("harm_delay", f"harm to {name}'s round-trip time, median", "less", harm("rtt_p50_s.other", more_is_better=False), bounds=HARM, margin=0.1, least=0.05),
-        figure("harm_loss", f"harm by loss of {name}'s packets", "less", harm("lost.other", more_is_better=False), bounds=HARM, margin=0.1, least=0.1),
-        figure("starved", f"share of time that the worst of {name}'s flows starves", "less", beside("starved.other", "max"), bounds=SHARE, least=0.05),
-        figure("rtt_p95_s", f"round-trip time of {name}, 95th percentile", "less", beside("rtt_p95_s.other"), bounds=POSITIVE, margin=0.1, least=0.002),
-        figure("lost", f"share of {name}'s packets lost", "less", beside("lost.other"), bounds=SHARE, margin=0.1, least=0.002),
+        figure("share", f"share of {name}: what it got over an equal share", "more", share_of_others,
+            bounds=POSITIVE, margin=0.1, least=0.05),
+        figure("harm_goodput", f"harm to {name}'s goodput, of what it has alone (0 none, 1 ruin)", "less",
+            harm("goodput_bps.other", more_is_better=True), bounds=HARM, margin=0.1, least=0.05),
+        figure("harm_delay", f"harm to {name}'s round-trip time, median", "less",
+            harm("rtt_p50_s.other", more_is_better=False), bounds=HARM, margin=0.1, least=0.05),
+        figure("harm_loss", f"harm by loss of {name}'s packets", "less",
+            harm("lost.other", more_is_better=False), bounds=HARM, margin=0.1, least=0.1),
+        figure("starved", f"share of time that the worst of {name}'s flows starves", "less",
+            beside("starved.other", "max"), bounds=SHARE, least=0.05),
+        figure("rtt_p95_s", f"round-trip time of {name}, 95th percentile", "less", beside("rtt_p95_s.other"),
+            bounds=POSITIVE, margin=0.1, least=0.002),
+        figure("lost", f"share of {name}'s packets lost", "less", beside("lost.other"), bounds=SHARE,
+            margin=0.1, least=0.002),
         figure("own_share", "its own goodput over an equal share", "neither", own_share, bounds=POSITIVE),
-        figure("own_starved", "share of time that the worst of its own flows starves", "less", beside("starved.own", "max"), bounds=SHARE, least=0.05),
+        figure("own_starved", "share of time that the worst of its own flows starves", "less",
+            beside("starved.own", "max"), bounds=SHARE, least=0.05),
     )  # fmt: skip
     return Criterion(
         f"versus-{other}",
@@ -164,7 +173,8 @@ def versus(other: str, strength: str, about: str) -> Criterion:
         "One to one at 20 Mbit/s, 40 ms and one bandwidth-delay product, either beginning 5 s before the other "
         "(standard: one and four and sixteen to one, either way, buffers of 0.5 to 4; full: 0.25 to 4). "
         f"Harm compares with {name} alone there; the columns of the references say what standard algorithms do to it. "
-        "An algorithm that is starved harms nobody, which does not make it compatible: how long its own flows starve is a figure too.",
+        "An algorithm that is starved harms nobody, which does not make it compatible: how long "
+        "its own flows starve is a figure too.",
         partial(cells, other),
         figures,
         partial(starves, name),
@@ -185,11 +195,11 @@ def own_share(rows: pl.DataFrame) -> float | None:
 def media_cells(plan: Plan) -> list[Cell]:
     """Media on the paths of RFC 8867 sections 5.6 and 5.7.
 
-    50 ms one way, a jitter of up to 30 ms, 2 Mbit/s and tail drop of 300 ms (standard: 1 Mbit/s, the default of section 4,
-    and 1000 ms too). 5.6: a long flow from 0 s on, media from 5 s to 119 s. 5.7: ten senders of short flows, two of which
-    begin at once; files of 30 to 50 kB, idle times of 10 s in the mean (RFC 8868 section 5.1), media for as long (there
-    300 s; here 120 s except in `full`). Media follow the network between 0.15 and 1.5 Mbit/s by NADA (RFC 8698); a further
-    case, `constant`, has those of 5.6 at a constant rate in the middle of that, which cannot yield.
+    50 ms one way, a jitter of up to 30 ms, 2 Mbit/s and tail drop of 300 ms (standard: 1 Mbit/s, the default of section
+    4, and 1000 ms too). 5.6: a long flow from 0 s on, media from 5 s to 119 s. 5.7: ten senders of short flows, two of
+    which begin at once; files of 30 to 50 kB, idle times of 10 s in the mean (RFC 8868 section 5.1), media for as long
+    (there 300 s; here 120 s except in `full`). Media follow the network between 0.15 and 1.5 Mbit/s by NADA (RFC 8698);
+    a further case, `constant`, has those of 5.6 at a constant rate in the middle of that, which cannot yield.
     """
     made = []
     points = plan.pick(((2e6, 300),), ((2e6, 300), (2e6, 1000), (1e6, 300)))
@@ -251,8 +261,8 @@ def downloads(plan: Plan, senders: int, until_s: float) -> list[dict[str, Any]]:
 MEDIA_LOST = 0.1
 """Media cannot continue from this share of lost packets on.
 
-The breaker of RFC 8083 section 4.3 opens when media send ten times what TCP could: for the 0.75 Mbit/s of the video and the
-0.4 s of a full queue's round trip, at a tenth (8 * 1028 / (0.4 * sqrt(2 * 0.1 / 3)) = 80 kbit/s).
+The breaker of RFC 8083 section 4.3 opens when media send ten times what TCP could: for the 0.75 Mbit/s of the video and
+the 0.4 s of a full queue's round trip, at a tenth (8 * 1028 / (0.4 * sqrt(2 * 0.1 / 3)) = 80 kbit/s).
 """
 
 
@@ -306,9 +316,12 @@ CRITERIA = (
         "Beside real-time media",
         "RFC 9743 5.2.2",
         "SHOULD",
-        "It coexists with flows of finite rate that are bound by delay (RFC 8836), and does not trip their circuit breakers.",
-        "The path of RFC 8867 (2 Mbit/s, 50 ms, jitter, tail drop of 300 ms; standard: 1000 ms and 1 Mbit/s too): a video "
-        "whose rate follows the network by NADA (RFC 8698) and a call beside a long flow (5.6) and beside short ones from "
+        "It coexists with flows of finite rate that are bound by delay (RFC 8836), and does not "
+        "trip their circuit breakers.",
+        "The path of RFC 8867 (2 Mbit/s, 50 ms, jitter, tail drop of 300 ms; standard: 1000 ms and "
+        "1 Mbit/s too): a video "
+        "whose rate follows the network by NADA (RFC 8698) and a call beside a long flow (5.6) and "
+        "beside short ones from "
         "ten senders (5.7); a video of constant rate beside a long flow.",
         media_cells,
         (

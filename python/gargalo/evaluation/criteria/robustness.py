@@ -76,7 +76,8 @@ RISING = 1.1
 def behind(scores: Scores, cases: Sequence[str] = ()) -> dict[str, tuple[float, float]]:
     """Return the cases in which capacity stays unused after a change: what it has of it, and the yardstick.
 
-    An algorithm that did not use the path before the change either has another fault; one that still grows is slow, not wrong.
+    An algorithm that did not use the path before the change either has another fault; one that still grows is slow, not
+    wrong.
     """
     own, usual = (
         by_cell(scores, name, "followed", ("case",)) for name in (scores.algorithm, YARDSTICK)
@@ -246,8 +247,10 @@ CRITERIA = (
         "RFC 9743 7.5",
         "should",
         "It works over satellites (RFC 2488) and large windows (RFC 3649).",
-        "One flow at 40 Mbit/s and 600 ms, and at 100 Mbit/s with loss: one packet in 100,000 over 200 ms, one in 10,000 over "
-        "100 ms; buffers of half a bandwidth-delay product (standard: up to 400 Mbit/s; full: 10 Gbit/s). Reno's response "
+        "One flow at 40 Mbit/s and 600 ms, and at 100 Mbit/s with loss: one packet in 100,000 over "
+        "200 ms, one in 10,000 over "
+        "100 ms; buffers of half a bandwidth-delay product (standard: up to 400 Mbit/s; full: 10 "
+        "Gbit/s). Reno's response "
         "to such loss is a fifth of the link (RFC 3649 section 5).",
         fast_cells,
         (
@@ -299,7 +302,8 @@ CRITERIA = (
         "RFC 9743 7.11",
         "SHOULD",
         "Under 2 ms, with synchronised bursts.",
-        "Sixteen hosts answer with 256 kB at once over 1 Gbit/s, 0.2 ms and 100 packets (standard: 8 and 32): completion, "
+        "Sixteen hosts answer with 256 kB at once over 1 Gbit/s, 0.2 ms and 100 packets (standard: "
+        "8 and 32): completion, "
         "loss, timeouts.",
         incast_cells,
         (

@@ -66,15 +66,16 @@ def range_cells(plan: Plan) -> list[Cell]:
 
 
 STEP: dict[str, Any] = {"step": {"mark_above": "20 packets", "limit": "400 packets"}}
-"""Marks every packet that finds 20 packets waiting, and drops only far above: an algorithm that ignores marks fills it."""
+"""Marks every packet that finds 20 packets waiting, and drops only far above: an algorithm that ignores marks fills
+it."""
 MARKED = 0.5
 """Marks count as ignored from this share of marked packets on."""
 STANDING_S = 0.03
 """They count as ignored from this median queueing delay on.
 
-That is 50 packets, beside 67 that the path holds: one reduction to 0.7 of that (RFC 9438 section 4.6), let alone to a half
-(RFC 3168 section 6.1.2), leaves fewer than the 20 above which packets are marked. Where the median is higher, marks come
-and no reduction follows.
+That is 50 packets, beside 67 that the path holds: one reduction to 0.7 of that (RFC 9438 section 4.6), let alone to a
+half (RFC 3168 section 6.1.2), leaves fewer than the 20 above which packets are marked. Where the median is higher,
+marks come and no reduction follows.
 """
 
 
@@ -146,8 +147,10 @@ CRITERIA = (
         "RFC 9743 6.1, 6.3",
         "MUST",
         "It works behind tail-drop queues over a representative range of bandwidths, delays and queue depths.",
-        "Single flows at 1 Mbit/s and 40 ms, 10 Mbit/s and 100 ms, 100 Mbit/s and 20 ms, buffers of one bandwidth-delay "
-        "product (standard: 1 Mbit/s to 1 Gbit/s, 1 to 600 ms, one and four flows, 0.25 to 4; full: 10 Gbit/s, up to 64 "
+        "Single flows at 1 Mbit/s and 40 ms, 10 Mbit/s and 100 ms, 100 Mbit/s and 20 ms, buffers "
+        "of one bandwidth-delay "
+        "product (standard: 1 Mbit/s to 1 Gbit/s, 1 to 600 ms, one and four flows, 0.25 to 4; "
+        "full: 10 Gbit/s, up to 64 "
         "flows, 16).",
         range_cells,
         (
@@ -171,7 +174,8 @@ CRITERIA = (
         "RFC 9743 6.4",
         "should",
         "Radio loss, capacity that varies, jitter of media access.",
-        "One flow at 10 Mbit/s and 40 ms with 0.1% and 1% loss (standard: 0.01 to 3%, and in bursts), and on a link whose rate steps "
+        "One flow at 10 Mbit/s and 40 ms with 0.1% and 1% loss (standard: 0.01 to 3%, and in "
+        "bursts), and on a link whose rate steps "
         "between 2 and 20 Mbit/s every 5 s with jitter.",
         wireless_cells,
         (
@@ -209,7 +213,8 @@ CRITERIA = (
         "RFC 9743 7.1",
         "SHOULD",
         "It works with active queue management; if it sets ECT, it reacts to marks as the codepoint's rules say.",
-        "Two flows at 20 Mbit/s and 40 ms behind RED, FQ-CoDel and DualPI2 (standard: CoDel and PIE too), with and without ECN, and "
+        "Two flows at 20 Mbit/s and 40 ms behind RED, FQ-CoDel and DualPI2 (standard: CoDel and "
+        "PIE too), with and without ECN, and "
         "behind a queue that marks all above 20 packets: delay, drops, marks, use of the link.",
         aqm_cells,
         (

@@ -36,7 +36,8 @@ Reno and CUBIC waste less than 1%; the unresponsive flows of Floyd and Fall (IEE
 example of congestion collapse this is, waste all they take.
 """
 COLLAPSED = 0.1
-"""Less than this share of what Reno or CUBIC get at 30% loss is a collapse: a factor that no choice of constants explains."""
+"""Less than this share of what Reno or CUBIC get at 30% loss is a collapse: a factor that no choice of constants
+explains."""
 LATE_PACKETS = 20
 """Most packets in the second half of an outage.
 
@@ -151,12 +152,18 @@ def collapse_faults(scores: Scores) -> list[str]:
 
 
 COLLAPSE_FIGURES: Sequence[Figure] = (
-    figure("offered_at_half", "sent at 50% loss, as a share of the capacity", "less", mean_of("offered.own", case="loss", loss=0.5), bounds=POSITIVE, least=0.02),
-    figure("per_rtt_at_most", "packets sent in a round trip at 90% loss", "less", mean_of("per_rtt.own", case="loss", loss=0.9), bounds=POSITIVE, least=0.5),
-    figure("late_packets", "packets sent in 15 s, after 15 s in which all were lost", "less", mean_of("outage_late_packets", case="all lost"), bounds=POSITIVE, margin=0.2, least=3),
-    figure("offered_overload", "sent into 110% load, as a share of the capacity", "less", mean_of("offered.own", case="overload"), bounds=POSITIVE, least=0.02),
-    figure("wasted", "share of a shared link spent on packets that are dropped further on", "less", wasted, bounds=SHARE, least=0.02),
-    figure("goodput_at_third_bps", "goodput at 30% loss", "more", mean_of("goodput_bps.own", case="loss", loss=0.3), bounds=POSITIVE, margin=0.1),
+    figure("offered_at_half", "sent at 50% loss, as a share of the capacity", "less",
+        mean_of("offered.own", case="loss", loss=0.5), bounds=POSITIVE, least=0.02),
+    figure("per_rtt_at_most", "packets sent in a round trip at 90% loss", "less",
+        mean_of("per_rtt.own", case="loss", loss=0.9), bounds=POSITIVE, least=0.5),
+    figure("late_packets", "packets sent in 15 s, after 15 s in which all were lost", "less",
+        mean_of("outage_late_packets", case="all lost"), bounds=POSITIVE, margin=0.2, least=3),
+    figure("offered_overload", "sent into 110% load, as a share of the capacity", "less",
+        mean_of("offered.own", case="overload"), bounds=POSITIVE, least=0.02),
+    figure("wasted", "share of a shared link spent on packets that are dropped further on", "less", wasted,
+        bounds=SHARE, least=0.02),
+    figure("goodput_at_third_bps", "goodput at 30% loss", "more",
+        mean_of("goodput_bps.own", case="loss", loss=0.3), bounds=POSITIVE, margin=0.1),
 )  # fmt: skip
 
 
@@ -198,7 +205,8 @@ def lost_for_good(scores: Scores, after: str) -> list[str]:
 
 
 REGAINED_FIGURE = figure(
-    "regained", "share of its former rate that it reaches again", "more", least_of("recovered"), bounds=POSITIVE, margin=0.2
+    "regained", "share of its former rate that it reaches again", "more", least_of("recovered"),
+        bounds=POSITIVE, margin=0.2
 )  # fmt: skip
 
 
@@ -231,7 +239,8 @@ CRITERIA = (
         "RFC 9743 5.1.1",
         "should",
         "Above some drop rate it stops sending or backs off fully, as far as single packets ever further apart.",
-        "One flow at 10 Mbit/s and 40 ms through 30, 50 and 90% loss (standard: 10 and 70% too), where all is lost from "
+        "One flow at 10 Mbit/s and 40 ms through 30, 50 and 90% loss (standard: 10 and 70% too), "
+        "where all is lost from "
         "20 s on, against datagrams at 110% of the capacity, and across a link shared with Reno into one of 1 Mbit/s: "
         "what it still sends, and what gets through.",
         collapse_cells,

@@ -338,7 +338,15 @@ LOST = figure(
     margin=0.1,
     least=0.001,
 )
-WAIT = figure("queue_mean_s", "mean queueing delay there", "less", mean_of("queue_mean_s"), bounds=POSITIVE, margin=0.1, least=0.001)  # fmt: skip
+WAIT = figure(
+    "queue_mean_s",
+    "mean queueing delay there",
+    "less",
+    mean_of("queue_mean_s"),
+    bounds=POSITIVE,
+    margin=0.1,
+    least=0.001,
+)
 
 
 CRITERIA = (
@@ -352,20 +360,26 @@ CRITERIA = (
     Criterion(
         "tcpeval-trade-off", "Delay and throughput", f"{SOURCE} 5.1", "should",
         "What delay and loss it takes for throughput, as buffers grow.",
-        "The access link at 85% load behind tail drop of 10, 20, 50, 100 and 200% of the product of 100 Mbit/s and 100 ms.",
+        "The access link at 85% load behind tail drop of 10, 20, 50, 100 and 200% of the product "
+        "of 100 Mbit/s and 100 ms.",
         tradeoff_cells, (USED, LOST, WAIT), group="tcpeval", profiles=ONLY,
     ),
     Criterion(
         "tcpeval-ramp-up", "Ramp-up", f"{SOURCE} 5.2", "should",
         "How soon a new flow gets going beside one in equilibrium.",
-        "10 Mbit/s and 1 Gbit/s, half of it taken by files, round trips of (80, 80), (120, 30) and (30, 120) ms: time until "
+        "10 Mbit/s and 1 Gbit/s, half of it taken by files, round trips of (80, 80), (120, 30) and "
+        "(30, 120) ms: time until "
         "the new flow's byte 1500 * 10^n.",
         ramp_cells,
         (
-            figure("reach_3_s", "time until 1.5 MB", "less", mean_of("reach_3_s.new"), bounds=POSITIVE, margin=0.1, least=0.1),
-            figure("reach_4_s", "time until 15 MB", "less", mean_of("reach_4_s.new"), bounds=POSITIVE, margin=0.1, least=0.5),
-            figure("reach_5_s", "time until 150 MB, at 1 Gbit/s", "less", mean_of("reach_5_s.new", rate_bps=1e9), bounds=POSITIVE, margin=0.1, least=1),
-            figure("old_bps", "goodput of the old flow", "more", mean_of("goodput_bps.old"), bounds=POSITIVE, margin=0.1),
+            figure("reach_3_s", "time until 1.5 MB", "less", mean_of("reach_3_s.new"), bounds=POSITIVE,
+                margin=0.1, least=0.1),
+            figure("reach_4_s", "time until 15 MB", "less", mean_of("reach_4_s.new"), bounds=POSITIVE,
+                margin=0.1, least=0.5),
+            figure("reach_5_s", "time until 150 MB, at 1 Gbit/s", "less",
+                mean_of("reach_5_s.new", rate_bps=1e9), bounds=POSITIVE, margin=0.1, least=1),
+            figure("old_bps", "goodput of the old flow", "more", mean_of("goodput_bps.old"), bounds=POSITIVE,
+                margin=0.1),
         ),
         group="tcpeval", profiles=ONLY,
     ),
@@ -373,41 +387,55 @@ CRITERIA = (
         "tcpeval-transients", "Transients", f"{SOURCE} 5.3", "should",
         "How it takes to capacity that is suddenly there, or gone.",
         "One flow of 100 ms at 100 Mbit/s and 1024 packets; after 100 s 75 Mbit/s of datagrams go, come, or come in 30 "
-        "steps a second apart: time to 60, 80 and 90% of the bandwidth-delay product, largest change of the window in a "
+        "steps a second apart: time to 60, 80 and 90% of the bandwidth-delay product, largest "
+        "change of the window in a "
         "round trip, datagrams lost in 100 s.",
         transient_cells,
         (
-            figure("to_60_s", "time to 60% of the bandwidth-delay product", "less", mean_of("window_60_s", case="goes"), bounds=POSITIVE, margin=0.2, least=0.5),
-            figure("to_80_s", "time to 80%", "less", mean_of("window_80_s", case="goes"), bounds=POSITIVE, margin=0.2, least=0.5),
-            figure("to_90_s", "time to 90%", "less", mean_of("window_90_s", case="goes"), bounds=POSITIVE, margin=0.2, least=0.5),
-            figure("leap_bytes", "largest growth of the window in 100 ms", "neither", mean_of("window_leap_bytes", case="goes"), bounds=POSITIVE),
-            figure("step_lost", "datagrams lost in 100 s, all at once", "less", dropped("comes"), bounds=POSITIVE, margin=0.2, least=50),
-            figure("ramp_lost", "datagrams lost in 100 s, in steps", "less", dropped("grows"), bounds=POSITIVE, margin=0.2, least=50),
+            figure("to_60_s", "time to 60% of the bandwidth-delay product", "less",
+                mean_of("window_60_s", case="goes"), bounds=POSITIVE, margin=0.2, least=0.5),
+            figure("to_80_s", "time to 80%", "less", mean_of("window_80_s", case="goes"), bounds=POSITIVE,
+                margin=0.2, least=0.5),
+            figure("to_90_s", "time to 90%", "less", mean_of("window_90_s", case="goes"), bounds=POSITIVE,
+                margin=0.2, least=0.5),
+            figure("leap_bytes", "largest growth of the window in 100 ms", "neither",
+                mean_of("window_leap_bytes", case="goes"), bounds=POSITIVE),
+            figure("step_lost", "datagrams lost in 100 s, all at once", "less", dropped("comes"),
+                bounds=POSITIVE, margin=0.2, least=50),
+            figure("ramp_lost", "datagrams lost in 100 s, in steps", "less", dropped("grows"), bounds=POSITIVE,
+                margin=0.2, least=50),
         ),
         group="tcpeval", profiles=ONLY,
     ),
     Criterion(
         "tcpeval-impact", "Impact on standard TCP", f"{SOURCE} 6.1", "should",
         "What its flows gain (G) and what those of the standard lose (L) when half of the flows change to it.",
-        "Two camps with the same files at the same times, 10 Mbit/s and 1 Gbit/s at 50 and 100% load: throughput of files, "
+        "Two camps with the same files at the same times, 10 Mbit/s and 1 Gbit/s at 50 and 100% "
+        "load: throughput of files, "
         "over that with Reno in both camps.",
         impact_cells,
         (
-            figure("gain", "G: what files of the new camp have, over Reno's", "neither", over_base("flow_bps.B"), bounds=POSITIVE),
-            figure("loss", "L: what files of the camp that stays have, over before", "more", over_base("flow_bps.A"), bounds=POSITIVE, margin=0.05),
-            figure("loss_small", "L of the smallest quarter of files", "more", over_base("flow_bps_small.A"), bounds=POSITIVE, margin=0.05),
-            figure("loss_large", "L of the largest quarter", "more", over_base("flow_bps_large.A"), bounds=POSITIVE, margin=0.05),
+            figure("gain", "G: what files of the new camp have, over Reno's", "neither",
+                over_base("flow_bps.B"), bounds=POSITIVE),
+            figure("loss", "L: what files of the camp that stays have, over before", "more",
+                over_base("flow_bps.A"), bounds=POSITIVE, margin=0.05),
+            figure("loss_small", "L of the smallest quarter of files", "more", over_base("flow_bps_small.A"),
+                bounds=POSITIVE, margin=0.05),
+            figure("loss_large", "L of the largest quarter", "more", over_base("flow_bps_large.A"),
+                bounds=POSITIVE, margin=0.05),
         ),
         group="tcpeval", profiles=ONLY,
     ),
     Criterion(
         "tcpeval-fairness", "Two flows, one or two round trips", f"{SOURCE} 6.2", "should",
         "How two flows of it share, with equal round trips and with unequal ones.",
-        "10 Mbit/s and 1 Gbit/s, buffers of 25 to 200% of the product with 100 ms; round trips of 10 to 160 ms, both the "
+        "10 Mbit/s and 1 Gbit/s, buffers of 25 to 200% of the product with 100 ms; round trips of "
+        "10 to 160 ms, both the "
         "same, or 160 ms first.",
         fairness_cells,
         (
-            figure("same", "lesser over greater throughput, same round trips", "more", ratio("same"), bounds=SHARE, margin=0.1),
+            figure("same", "lesser over greater throughput, same round trips", "more", ratio("same"),
+                bounds=SHARE, margin=0.1),
             figure("unequal", "the same, 160 ms first", "more", ratio("160 ms first"), bounds=SHARE, margin=0.1),
             LOST,
         ),
@@ -416,12 +444,16 @@ CRITERIA = (
     Criterion(
         "tcpeval-bottlenecks", "Several bottlenecks", f"{SOURCE} 6.3", "should",
         "What flows across several bottlenecks have beside those across one.",
-        "Three links of 100 Mbit/s in a row, files over each and over all, 30, 40 and 50% of load each, all paths 60 ms.",
+        "Three links of 100 Mbit/s in a row, files over each and over all, 30, 40 and 50% of load "
+        "each, all paths 60 ms.",
         parking_cells,
         (
-            figure("single_over_multi", "throughput over one hop, over that over three", "less", single_over_multi, bounds=POSITIVE, margin=0.1),
-            figure("drop_rate", "share of packets dropped at the fullest link", "less", worst_of("drop_rate"), bounds=SHARE, margin=0.1, least=0.001),
-            figure("least_bps", "throughput of files over three hops where it is least", "more", least_of("flow_bps.multi"), bounds=POSITIVE, margin=0.1),
+            figure("single_over_multi", "throughput over one hop, over that over three", "less",
+                single_over_multi, bounds=POSITIVE, margin=0.1),
+            figure("drop_rate", "share of packets dropped at the fullest link", "less", worst_of("drop_rate"),
+                bounds=SHARE, margin=0.1, least=0.001),
+            figure("least_bps", "throughput of files over three hops where it is least", "more",
+                least_of("flow_bps.multi"), bounds=POSITIVE, margin=0.1),
         ),
         group="tcpeval", profiles=ONLY,
     ),

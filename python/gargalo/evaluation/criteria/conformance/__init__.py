@@ -9,9 +9,12 @@ CRITERIA = (
         "conformance-bbr",
         "Conformance to the BBR draft",
         "draft-ietf-ccwg-bbr, BBR Example Test Cases",
-        "The 22 test cases of the draft's appendix, one flow at 20 Mbit/s and 50 ms (in some other rates): applications that "
-        "limit, rates times and by ten, a policer, batches of acknowledgements, spurious recoveries, pauses. Its state machine "
-        "and its model are read from the engine's records. The appendix names no numbers for some; ours are with each case.",
+        "The 22 test cases of the draft's appendix, one flow at 20 Mbit/s and 50 ms (in some other "
+        "rates): applications that "
+        "limit, rates times and by ten, a policer, batches of acknowledgements, spurious "
+        "recoveries, pauses. Its state machine "
+        "and its model are read from the engine's records. The appendix names no numbers for some; "
+        "ours are with each case.",
         ("bbr3", "bbr", "bbr2"),
         BBR,
         of_stacks=True,
@@ -38,7 +41,8 @@ CRITERIA = (
         "conformance-hstcp",
         "Conformance to RFC 3649",
         "RFC 3649",
-        "One flow over 100 ms that a first loss leaves at a window of 38, 1000, 10000 and 83333 segments: its growth over three "
+        "One flow over 100 ms that a first loss leaves at a window of 38, 1000, 10000 and 83333 "
+        "segments: its growth over three "
         "round trips, and its reduction at the next loss.",
         ("hstcp",),
         HSTCP,

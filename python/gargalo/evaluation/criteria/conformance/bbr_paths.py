@@ -135,7 +135,8 @@ def judge_faster(f: Figures, algorithm: str) -> Finding:
         seen = f"nine tenths of ten times the rate {counted(f['rounds'], 'round')} after the step"
         return Finding(f["rounds"] <= most, seen)
     seen = (
-        f"nine tenths of ten times the rate {time_text(f['after_s'])} after the step, {counted(f['probing_rounds'], 'round')} of them in "
+        f"nine tenths of ten times the rate {time_text(f['after_s'])} after the step, "
+        f"{counted(f['probing_rounds'], 'round')} of them in "
         f"PROBE_UP (log2 of the new product: {log:.1f})"
     )
     if "doublings" not in f:
@@ -366,7 +367,10 @@ def look_undone(seen: Seen, at: float) -> Figures:
 def judge_undone(f: Figures, algorithm: str) -> Finding:
     """The window and the state as before; the bounds of later versions are not seen."""
     state = "in the same state" if f["same"] else "in another state"
-    seen = f"the window {packets_text(f['window_before_bytes'])} before and {packets_text(f['window_after_bytes'])} after, {state}"
+    seen = (
+        f"the window {packets_text(f['window_before_bytes'])} before and "
+        f"{packets_text(f['window_after_bytes'])} after, {state}"
+    )
     window = f["window_after_bytes"] >= (0.95 - off(f)) * f["window_before_bytes"]
     if algorithm == "bbr":
         return Finding(bool(window and f["same"]), seen)
@@ -422,7 +426,8 @@ CASES = (
         "bbr-rate-up",
         "Increasing bandwidth 10x and ensuring full bandwidth is reached",
         SECTION,
-        f"from {bps_text(LOW_BPS)} to {bps_text(HIGH_BPS)}: nine tenths of it after at most 3 log2(BDP) rounds in PROBE_UP, the "
+        f"from {bps_text(LOW_BPS)} to {bps_text(HIGH_BPS)}: nine tenths of it after at most 3 "
+        "log2(BDP) rounds in PROBE_UP, the "
         "step of inflight_longterm doubling each round (version 1: within eight rounds for each quarter more)",
         faster,
         look_faster,
@@ -432,8 +437,10 @@ CASES = (
         "bbr-rate-down",
         "Decreasing bandwidth 10x and ensuring max bandwidth adapts down",
         SECTION,
-        f"from {bps_text(HIGH_BPS)} to {bps_text(LOW_BPS)}: bw within half again of it after 3 s, max_bw within a tenth by the third "
-        "PROBE_UP and within 5% at the end (version 2: inflight_lo or bw after 3 s; version 1: within the ten rounds of its filter)",
+        f"from {bps_text(HIGH_BPS)} to {bps_text(LOW_BPS)}: bw within half again of it after 3 s, "
+        "max_bw within a tenth by the third "
+        "PROBE_UP and within 5% at the end (version 2: inflight_lo or bw after 3 s; version 1: "
+        "within the ten rounds of its filter)",
         slower,
         look_slower,
         judge_slower,
@@ -442,7 +449,8 @@ CASES = (
         "bbr-policer",
         "Handling token bucket policers",
         SECTION,
-        "short-term bounds when the bucket is empty, then four fifths of the tokens' rate and at most a tenth of the packets lost (version "
+        "short-term bounds when the bucket is empty, then four fifths of the tokens' rate and at "
+        "most a tenth of the packets lost (version "
         "1: by its own detection of policers)",
         policed,
         look_policed,

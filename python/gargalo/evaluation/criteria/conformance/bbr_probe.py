@@ -251,8 +251,10 @@ def judge_up_loss(f: Figures, _algorithm: str) -> Finding:
     if "before_bytes" not in f or "after_bytes" not in f:
         return Finding(False, "inflight_longterm was not set by losses in PROBE_UP")
     seen = (
-        f"{f['share_lost']:.0%} of what was in flight lost in PROBE_UP: PROBE_DOWN {time_text(f['after_s'])} after the first "
-        f"was noticed, inflight_longterm from {packets_text(f['before_bytes'])} to {packets_text(f['after_bytes'])}, the "
+        f"{f['share_lost']:.0%} of what was in flight lost in PROBE_UP: PROBE_DOWN "
+        f"{time_text(f['after_s'])} after the first "
+        f"was noticed, inflight_longterm from {packets_text(f['before_bytes'])} to "
+        f"{packets_text(f['after_bytes'])}, the "
         f"target being {packets_text(f['target_bytes'])}"
     )
     low = 0.7 * f["target_bytes"] - 3 * MSS
@@ -303,7 +305,8 @@ def judge_down(f: Figures, _algorithm: str) -> Finding:
     bounded = f.get("bounded")
     bounds = "" if bounded is None else f" ({bounded:.0f} with a long-term bound)"
     seen = (
-        f"PROBE_DOWN with pacing gain {f['most_gain']:.3g} to PROBE_CRUISE {counted(f['times'], 'time')}{bounds}, at most "
+        f"PROBE_DOWN with pacing gain {f['most_gain']:.3g} to PROBE_CRUISE "
+        f"{counted(f['times'], 'time')}{bounds}, at most "
         f"{f['worst']:.1%} of the lower bound in flight"
     )
     good = all(abs(f[g] / 0.9 - 1) <= off(f, 1e-9) for g in ("least_gain", "most_gain"))
@@ -317,8 +320,8 @@ def judge_down(f: Figures, _algorithm: str) -> Finding:
 LEFT = 0.88
 """Of the rate when PROBE_DOWN begins.
 
-The draft says a decrease by a tenth; with its pacing margin of 1% PROBE_DOWN sends at 0.89 of the estimate, and that drains the
-queue in three seconds.
+The draft says a decrease by a tenth; with its pacing margin of 1% PROBE_DOWN sends at 0.89 of the estimate, and that
+drains the queue in three seconds.
 """
 
 
@@ -375,7 +378,10 @@ def judge_down_time(f: Figures, _algorithm: str) -> Finding:
 
 
 def probe_window(seen: Seen, probe: Span) -> float:
-    """Return the window in PROBE_RTT: at its beginning, or for a stack, whose order of changes is its own, the least."""
+    """Return the window in PROBE_RTT.
+
+    It is that at its beginning, or for a stack, whose order of changes is its own, the least.
+    """
     if not seen.slack:
         return seen.at("congestion_window_bytes", probe.start)
     return float(np.min(seen.column("congestion_window_bytes", probe.start, probe.end)))
@@ -500,7 +506,8 @@ def judge_cruise_batches(f: Figures, _algorithm: str) -> Finding:
     text = f"extra_acked {packets_text(extra)} of the {packets_text(f['batch_bytes'])} of a batch, "
     seen = (
         f"{text if told else ''}a window of "
-        f"{packets_text(f['window_bytes'])} (bandwidth-delay product {packets_text(f['bdp_bytes'])}), {f['rate']:.1%} of the link"
+        f"{packets_text(f['window_bytes'])} (bandwidth-delay product "
+        f"{packets_text(f['bdp_bytes'])}), {f['rate']:.1%} of the link"
     )
     good = (
         extra >= 0.5 * f["batch_bytes"]
@@ -589,7 +596,8 @@ CASES = (
         "bbr-down-inflight",
         "Exiting PROBE_DOWN on inflight",
         SECTION,
-        "PROBE_DOWN at pacing gain 0.9 to PROBE_CRUISE when no more is in flight than InflightWithHeadroom and Inflight(1.0)",
+        "PROBE_DOWN at pacing gain 0.9 to PROBE_CRUISE when no more is in flight than "
+        "InflightWithHeadroom and Inflight(1.0)",
         shallow,
         look_down,
         judge_down,
@@ -609,7 +617,8 @@ CASES = (
         "bbr-probe-rtt",
         "Entering and exiting PROBE_RTT",
         SECTION,
-        "PROBE_RTT 5 s after the last lower round-trip time with cwnd_gain 0.5 (version 1: 10 s, four packets), for 200 ms and "
+        "PROBE_RTT 5 s after the last lower round-trip time with cwnd_gain 0.5 (version 1: 10 s, "
+        "four packets), for 200 ms and "
         "a round trip, then PROBE_BW and the link again",
         lambda algorithm, _: one_flow(
             algorithm, 14 if algorithm == "bbr" or isinstance(algorithm, Own) else 8

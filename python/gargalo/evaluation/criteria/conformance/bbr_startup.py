@@ -48,8 +48,8 @@ def beginning(algorithm: str, _seed: int) -> Json:
 def bounding(algorithm: str, usual: float) -> float:
     """Return the buffer that sets a long-term bound, in bandwidth-delay products: `usual`, and less for version 2.
 
-    Its losses in STARTUP set none, and its probes end with a quarter of a product in the queue. Of a stack's version 2 no
-    bound is seen.
+    Its losses in STARTUP set none, and its probes end with a quarter of a product in the queue. Of a stack's version 2
+    no bound is seen.
     """
     return 0.2 if algorithm == "bbr2" and not isinstance(algorithm, Own) else usual
 
@@ -90,7 +90,8 @@ def judge_plateau(f: Figures, _algorithm: str) -> Finding:
         return Finding(None, "PROBE_RTT in STARTUP: rounds without growth are those of both")
     where = "DRAIN" if f.get("in_drain", 1.0) else "PROBE_BW"
     seen = (
-        f"STARTUP to {where} after {counted(f['rounds'], 'round')} without growth, the estimate {f['estimate']:.1%} of the "
+        f"STARTUP to {where} after {counted(f['rounds'], 'round')} without growth, the estimate "
+        f"{f['estimate']:.1%} of the "
         f"link's payload rate, {counted(f['lost_packets'], 'packet')} lost"
     )
     good = f["rounds"] in whole(f, 3) and f["reached"] == 1
@@ -173,7 +174,8 @@ def look_drain(seen: Seen) -> Figures:
 
 NO_DRAIN = "no DRAIN is seen: the acknowledgement that ended STARTUP ended it too"
 DRAIN_GAINS = {"bbr": (1 / 2.885,), "bbr2": (0.5, 1 / 2.885, 1 / 2.77), "bbr3": (0.5,)}
-"""By version. Version 2's draft has one over the window's gain in STARTUP in its code, one over the pacing gain in its text."""
+"""By version. Version 2's draft has one over the window's gain in STARTUP in its code, one over the pacing gain in
+its text."""
 
 
 def judge_drain(f: Figures, algorithm: str) -> Finding:
@@ -214,7 +216,8 @@ def judge_drain_time(f: Figures, _algorithm: str) -> Finding:
     if "none" in f:
         return Finding(None, NO_DRAIN)
     seen = (
-        f"DRAIN ended after {counted(f['rounds'], 'round')} with {packets_text(f['in_flight_bytes'])} in flight, the target "
+        f"DRAIN ended after {counted(f['rounds'], 'round')} with "
+        f"{packets_text(f['in_flight_bytes'])} in flight, the target "
         f"being {packets_text(f['target_bytes'])}"
     )
     # The pseudocode says more than three: the acknowledgement that begins the fourth.
@@ -305,12 +308,16 @@ def judge_startup_batches(f: Figures, _algorithm: str) -> Finding:
     if not f:
         return Finding(False, "STARTUP did not end within 3 s")
     seen = (
-        f"a window of {f['windows_of_bdp']:.2f} bandwidth-delay products, the estimate {f['estimate']:.1%} of the link's payload "
+        f"a window of {f['windows_of_bdp']:.2f} bandwidth-delay products, the estimate "
+        f"{f['estimate']:.1%} of the link's payload "
         "rate"
     )
     good = f["windows_of_bdp"] > 2 and 0.98 - off(f) <= f["estimate"] <= 1 + off(f, BATCH_S / RTT_S)
     if "extra_bytes" in f:
-        extra = f"extra_acked up to {packets_text(f['extra_bytes'])} of the {packets_text(f['batch_bytes'])} of a batch, "
+        extra = (
+            f"extra_acked up to {packets_text(f['extra_bytes'])} of the "
+            f"{packets_text(f['batch_bytes'])} of a batch, "
+        )
         return Finding(good and f["extra_bytes"] >= 0.5 * f["batch_bytes"], extra + seen)
     # What extra_acked is for is seen: room for a batch beyond two products, and the estimate.
     return Finding(good, seen)
@@ -323,7 +330,8 @@ CASES = (
         "bbr-startup-plateau",
         "Exiting STARTUP on bandwidth plateau",
         SECTION,
-        "STARTUP to DRAIN when three rounds in a row have not brought a quarter more, with an estimate within 2% of the link",
+        "STARTUP to DRAIN when three rounds in a row have not brought a quarter more, with an "
+        "estimate within 2% of the link",
         beginning,
         look_plateau,
         judge_plateau,
@@ -332,7 +340,8 @@ CASES = (
         "bbr-startup-loss",
         "Exiting STARTUP on loss when application-limited",
         SECTION,
-        "STARTUP to DRAIN by losses above 2% in six pieces (version 2: three) or more of a round, although all samples are "
+        "STARTUP to DRAIN by losses above 2% in six pieces (version 2: three) or more of a round, "
+        "although all samples are "
         "application-limited",
         startup_loss,
         look_startup_loss,
@@ -374,7 +383,8 @@ CASES = (
         "bbr-startup-aggregation",
         "Achieving expected STARTUP bandwidth on a link with aggregation",
         SECTION,
-        "extra_acked of half a batch or more, a window above two bandwidth-delay products, an estimate of 98% of the link or more, and "
+        "extra_acked of half a batch or more, a window above two bandwidth-delay products, an "
+        "estimate of 98% of the link or more, and "
         "of at most what arrives in a round trip and a batch (140%)",
         startup_batches,
         look_startup_batches,

@@ -1,7 +1,7 @@
 """Cases of Reno (RFC 5681), CUBIC (RFC 9438) and HighSpeed (RFC 3649): how the window grows, and how far it falls.
 
-Losses are outages of the link at instants that are known beforehand. Everywhere else the path holds more than the window,
-so that round trips are all as long as the base.
+Losses are outages of the link at instants that are known beforehand. Everywhere else the path holds more than the
+window, so that round trips are all as long as the base.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def judge_fall(f: Figures, _algorithm: str, factor: float) -> Finding:
     if not f:
         return Finding(False, "no fast retransmit in congestion avoidance")
     seen = (
-        f"from {f['before_segments']:.0f} segments ssthresh to {f['threshold']:.3f} of that, the window after recovery to "
+        f"from {f['before_segments']:.0f} segments ssthresh to {f['threshold']:.3f} of that, the "
+        "window after recovery to "
         f"{f['window']:.3f}"
     )
     good = all(abs(f[n] - factor) <= NEAR for n in ("threshold", "window"))
@@ -113,7 +114,10 @@ def judge_timeout(f: Figures, _algorithm: str, factor: float) -> Finding:
     """To one segment, and by slow start to ssthresh."""
     if not f:
         return Finding(False, "no timeout")
-    seen = f"at the timeout a window of {f['window_segments']:.3g} segments, ssthresh {f['threshold']:.3f} of what was in flight"
+    seen = (
+        f"at the timeout a window of {f['window_segments']:.3g} segments, ssthresh "
+        f"{f['threshold']:.3f} of what was in flight"
+    )
     if "again" not in f:
         return Finding(False, seen + ", and no congestion avoidance after it")
     seen += f", congestion avoidance again from {f['again']:.2f} of ssthresh on"
@@ -145,7 +149,10 @@ def judge_growth(f: Figures, _algorithm: str) -> Finding:
     """One segment."""
     if not f or f["rounds"] < 20:
         return Finding(False, "no congestion avoidance of 20 round trips")
-    seen = f"{f['per_round']:.3f} segments in a round trip over {f['rounds']:.0f} of them, each of {time_text(f['rtt_s'])}"
+    seen = (
+        f"{f['per_round']:.3f} segments in a round trip over {f['rounds']:.0f} of them, "
+        f"each of {time_text(f['rtt_s'])}"
+    )
     return Finding(0.9 <= f["per_round"] <= 1.02, seen)
 
 
@@ -243,7 +250,7 @@ ROUNDS = 3
 
 
 def large(algorithm: str, start: int, rounds: float) -> tuple[Any, Any]:
-    """A flow with so large an initial window, as a function of the link's outages; and an outage of a few of its packets.
+    """A flow with so large an initial window, by the link's outages; and an outage of a few of its packets.
 
     The first round trip is the handshake; in the second the peer's window is not scaled yet (RFC 7323 section 2.2). The
     window leaves in half of the third, and a quarter of a round trip after its beginning some of it is lost.
@@ -312,7 +319,8 @@ def judge_highspeed(f: Figures, _algorithm: str) -> Finding:
         return Finding(False, "no growth between two losses")
     a, b = increase(f["w_segments"]), decrease(f["before_segments"])
     seen = (
-        f"a = {f['a']:.3g} segments in a round trip at a window of {f['w_segments']:.0f} (a(w) = {a:.3g}), b = {f['b']:.3f} at "
+        f"a = {f['a']:.3g} segments in a round trip at a window of {f['w_segments']:.0f} (a(w) = "
+        f"{a:.3g}), b = {f['b']:.3f} at "
         f"{f['before_segments']:.0f} (b(w) = {b:.3f})"
     )
     return Finding(abs(f["a"] / a - 1) <= 0.1 and abs(f["b"] - b) <= NEAR, seen)
@@ -325,7 +333,8 @@ def highspeed_case(w: int) -> Case:
         f"hstcp-{w}",
         f"a(w) and b(w) at w = {w}",
         "RFC 3649 section 5, appendix B",
-        f"about {a} segments in a round trip and a reduction by {b:.2f} of the window: within a tenth of a(w) and {NEAR} of b(w) "
+        f"about {a} segments in a round trip and a reduction by {b:.2f} of the window: within a "
+        f"tenth of a(w) and {NEAR} of b(w) "
         "at the window that was reached",
         partial(highspeed, w),
         look_highspeed,
@@ -367,7 +376,8 @@ CUBIC = (
         "cubic-curve",
         "Window growth",
         "RFC 9438 sections 4.2, 4.4, 4.5",
-        "C (t - K)^3 + W_max with C = 0.4 within 3%, t from the end of recovery, where that is above Reno's window (section 4.3)",
+        "C (t - K)^3 + W_max with C = 0.4 within 3%, t from the end of recovery, where that is "
+        "above Reno's window (section 4.3)",
         curve,
         look_curve,
         judge_curve,

@@ -75,7 +75,7 @@ def whole(f: Figures, exact: int) -> range:
 
 
 def within(f: Figures, value: float, bound: float) -> bool:
-    """Whether bytes in flight keep a bound; if they were inferred, but for a delayed acknowledgement of some packets."""
+    """Whether bytes in flight keep a bound; inferred ones but for a delayed acknowledgement of some packets."""
     spare = DELAYED_PACKETS * f.get("packet_bytes", 0.0) if f.get("slack") else 0.0
     return value <= bound * (1 + off(f)) + spare
 

@@ -1,8 +1,8 @@
 """What is inferred of the BBR of a QUIC stack, which reports its phase and a part of its quantities.
 
-The simulator sees every packet at the link: what is in flight, round trips and rates are measured there. Estimates of the
-bandwidth follow from the pacing rate, which is a gain of the phase times the estimate. Quantities that follow from neither
-(bounds of the model, extra_acked) stay missing.
+The simulator sees every packet at the link: what is in flight, round trips and rates are measured there. Estimates of
+the bandwidth follow from the pacing rate, which is a gain of the phase times the estimate. Quantities that follow from
+neither (bounds of the model, extra_acked) stay missing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 SLACK = 0.05
-"""How far inferred quantities may be off: samples 10 ms apart, a pacing margin of 1%, acknowledgements that are delayed."""
+"""How far inferred quantities may be off: samples 10 ms apart, a pacing margin of 1%, acknowledgements that are
+delayed."""
 SPACING_SLACK = 0.1
 """The same where the pacing rate is that of packets at the link."""
 HEADERS_BYTES = 28
@@ -52,8 +53,8 @@ GAINS = {
 GAINS["bbr3"] = GAINS["bbr2"]
 """Pacing gains by version and phase: draft-cardwell-iccrg-bbr-congestion-control-00 and -02, draft-ietf-ccwg-bbr.
 
-STARTUP is missing, as its pacing rate never falls and may still be the initial one, and later versions' DRAIN, as its gain
-differs. In version 1's PROBE_BW it is that of six round trips in eight.
+STARTUP is missing, as its pacing rate never falls and may still be the initial one, and later versions' DRAIN, as its
+gain differs. In version 1's PROBE_BW it is that of six round trips in eight.
 """
 STEADY = ("probe-bw", "probe-bw-cruise", "probe-bw-refill")
 """Phases in which the pacing rate stays the same for a round trip or more."""
@@ -98,7 +99,10 @@ class Wire:
         return np.interp(at - self.base_s, self.times, self.sent)
 
     def rounds(self, start: float | None = None, end: float = np.inf) -> Values:
-        """Return when rounds began, from an instant on: each ends when what was handed over by its beginning is acknowledged."""
+        """Return when rounds began, from an instant on.
+
+        Each ends when what was handed over by its beginning is acknowledged.
+        """
         first = float(self.times[int(np.argmax(self.taken > 0))])
         starts = [first if start is None else max(start, first)]
         end = min(end, float(self.times[-1]))
@@ -229,8 +233,8 @@ def held(values: Values) -> Values:
 def steady(times: Values, pacing: Values) -> Values:
     """Return the pacing rate in PROBE_BW without the two round trips in eight in which version 1 probes and drains.
 
-    It is the median of ten round trips around each instant, five at the ends of PROBE_BW: most have a gain of 1, and the others
-    lie on both sides of it.
+    It is the median of ten round trips around each instant, five at the ends of PROBE_BW: most have a gain of 1, and
+    the others lie on both sides of it.
     """
     step = RTT_S / 5
     grid = np.arange(0.0, float(times[-1]) + step, step)
@@ -245,7 +249,10 @@ def steady(times: Values, pacing: Values) -> Values:
 
 
 def plateau(seen: Seen, wire: Wire) -> Values:
-    """Return the rounds without growth so far in each STARTUP and PROBE_UP; rounds that an application limits do not count."""
+    """Return the rounds without growth so far in each STARTUP and PROBE_UP.
+
+    Rounds that an application limits do not count.
+    """
     counts = np.zeros(seen.times.size)
     if is_limited(seen.run):
         return counts

@@ -175,8 +175,8 @@ class Seen:
     def sending(self, since: float) -> float:
         """Return an instant from `since` on at which the first link's forward direction is sending.
 
-        A window is sent in less than a round trip, followed by a gap: this is the sample of the next 200 ms in which most
-        was sent.
+        A window is sent in less than a round trip, followed by a gap: this is the sample of the next 200 ms in which
+        most was sent.
         """
         rows = self.forward.filter(pl.col("time_s").is_between(since, since + 0.2))
         if rows.height < 2:
