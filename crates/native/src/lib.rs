@@ -7,10 +7,12 @@
 
 pub mod calls;
 pub mod congestion;
+mod contents;
 mod fault;
 mod library;
 pub mod names;
 pub mod stack;
 
+pub use contents::Contents;
 pub use fault::{Fault, Faults, Place, Wrong, has_stuck_calls};
 pub use library::{Library, LoadError};

@@ -10,7 +10,7 @@ use gargalo_cc::{
 };
 use gargalo_native::calls::{Ended, contained};
 use gargalo_native::congestion::{NativeFactory, Plugin};
-use gargalo_native::{Faults, Wrong};
+use gargalo_native::{Contents, Faults, Wrong};
 use gargalo_units::{Bytes, Duration, Instant};
 use rand_pcg::Pcg64;
 
@@ -30,7 +30,7 @@ fn example(name: &str) -> Plugin {
             file.display()
         )
     });
-    Plugin::load(&format!("{name}.so"), &library).unwrap()
+    controls(&format!("{name}.so"), &library)
 }
 
 /// Compiles a library of this C code.
@@ -61,9 +61,14 @@ fn compiled(name: &str, code: &str) -> PathBuf {
     library
 }
 
+fn controls(file: &str, library: &[u8]) -> Plugin {
+    let contents = Contents::load(file, library).unwrap();
+    contents.congestion.unwrap()
+}
+
 fn refused(name: &str, code: &str) -> String {
     let library = fs::read(compiled(name, code)).unwrap();
-    let error = Plugin::load(&format!("{name}.so"), &library).unwrap_err();
+    let error = Contents::load(&format!("{name}.so"), &library).unwrap_err();
     error.to_string()
 }
 
@@ -296,7 +301,7 @@ fn what_c_code_sets_is_checked() {
         ),
     ] {
         let library = fs::read(compiled(name, &window(code))).unwrap();
-        let plugin = Plugin::load("mine.so", &library).unwrap();
+        let plugin = controls("mine.so", &library);
         let error = failed(&plugin, "mine", Params::new());
         assert!(error.starts_with("mine.so: mine: on_ack()"), "{error}");
         assert!(error.contains(told), "{error}");

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use gargalo_native::congestion::{Algorithm, Plugin};
-use gargalo_native::stack::NativeStack;
-use gargalo_native::{Library, LoadError, calls};
+use gargalo_native::{Contents, LoadError, calls};
 use gargalo_plugin::headers;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -72,7 +71,7 @@ impl NativeCongestion {
     }
 }
 
-fn bad(e: LoadError) -> PyErr {
+pub(crate) fn bad(e: LoadError) -> PyErr {
     PyValueError::new_err(e.to_string())
 }
 
@@ -80,22 +79,12 @@ fn bad(e: LoadError) -> PyErr {
 /// QUIC stack need not have any.
 #[pyfunction]
 pub fn native_congestion(file: &str, library: &[u8]) -> PyResult<Vec<NativeCongestion>> {
-    let plugin = match Plugin::load(file, library) {
-        Err(LoadError::NoSymbol { .. }) if has_stack(file, library).map_err(bad)? => {
-            return Ok(Vec::new());
-        }
-        other => other.map_err(bad)?,
-    };
-    let algorithms = plugin.algorithms().iter();
+    let contents = Contents::load(file, library).map_err(bad)?;
+    let plugin = contents.congestion.as_ref();
+    let algorithms = plugin.map_or(&[][..], Plugin::algorithms).iter();
     Ok(algorithms
         .map(|algorithm| NativeCongestion { algorithm })
         .collect())
-}
-
-/// Whether a shared library has a QUIC stack.
-pub(crate) fn has_stack(file: &str, library: &[u8]) -> Result<bool, LoadError> {
-    let library = Library::load(file, library)?;
-    NativeStack::of(library).map(|stack| stack.is_some())
 }
 
 /// The congestion control of this name.

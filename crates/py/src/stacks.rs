@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gargalo_native::stack::{NativeImplementation, NativeStack};
-use gargalo_native::{Faults as NativeFaults, Library, LoadError};
+use gargalo_native::{Contents, Faults as NativeFaults};
 use gargalo_quic::{Config, Congestion, Implementation, own_name};
 use gargalo_scenario::Scenario;
 use gargalo_scenario::resolved::Transport;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::classes::{STACK, find};
 use crate::controller::Faults;
 use crate::errors::refused;
+use crate::native::bad;
 use crate::stack::PyStack;
 
 /// The QUIC stack of a shared library.
@@ -221,8 +221,6 @@ fn meet(quic: &Config, classes: &Bound<'_, PyDict>) -> PyResult<()> {
 /// The QUIC stack of a shared library, which is given as bytes; `file` is its name in messages. None: it has none.
 #[pyfunction]
 pub fn native_stack(file: &str, library: &[u8]) -> PyResult<Option<PyNativeStack>> {
-    let bad = |e: LoadError| PyValueError::new_err(e.to_string());
-    let library = Library::load(file, library).map_err(bad)?;
-    let stack = NativeStack::of(library).map_err(bad)?;
-    Ok(stack.map(|inner| PyNativeStack { inner }))
+    let contents = Contents::load(file, library).map_err(bad)?;
+    Ok(contents.stack.map(|inner| PyNativeStack { inner }))
 }

@@ -10,8 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use gargalo_cc::{ControllerFactory, ParamValue, Params, Registered};
 use gargalo_host::SocketOptions;
-use gargalo_native::congestion::{NativeFactory, Plugin};
-use gargalo_native::{Faults, LoadError};
+use gargalo_native::congestion::NativeFactory;
+use gargalo_native::{Contents, Faults};
 use gargalo_programs::application::{Application, Outcome, Output};
 use gargalo_programs::connect::{Connect, Habits, Opening};
 use gargalo_programs::iperf3::{
@@ -25,7 +25,6 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::errors::{Diagnostic, RunError, scenario_error};
-use crate::native::has_stack;
 
 /// What both commands know; filled in by `cli/wire.py`.
 #[derive(Debug, Deserialize)]
@@ -137,16 +136,13 @@ impl Common {
                 io::ErrorKind::NotFound => bad(format!("--plugin {name}: no such file")),
                 _ => bad(format!("--plugin {name}: cannot be read: {}", reason(&e))),
             })?;
-            let plugin = Plugin::load(&name, &library).map_err(|e| {
-                let has_stack = matches!(e, LoadError::NoSymbol { .. })
-                    && has_stack(&name, &library).unwrap_or(false);
-                bad(match has_stack {
-                    true => format!(
-                        "--plugin {name}: has a QUIC stack and no congestion control; this command runs over TCP"
-                    ),
-                    false => format!("--plugin {e}"),
-                })
-            })?;
+            let contents =
+                Contents::load(&name, &library).map_err(|e| bad(format!("--plugin {e}")))?;
+            let Some(plugin) = contents.congestion else {
+                return Err(bad(format!(
+                    "--plugin {name}: has a QUIC stack and no congestion control; this command runs over TCP"
+                )));
+            };
             let mut found = plugin.algorithms().iter();
             if let Some(algorithm) = found.find(|a| a.name() == self.congestion) {
                 let faults = Arc::clone(faults);

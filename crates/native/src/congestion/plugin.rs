@@ -153,19 +153,23 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Loads a library and reads its table. `file` is its name in messages, `bytes` what it has.
+    /// The congestion controls of a library; `None`: it exports none.
     ///
     /// # Errors
-    /// When it is no such library, or its table is not valid.
-    pub fn load(file: &str, bytes: &[u8]) -> Result<Self, LoadError> {
-        static PLUGINS: Read<Plugin> = Read::new();
-        let library = Library::load(file, bytes)?;
-        PLUGINS.of(library, || Self::read(library))
+    /// When it was made for another version of the interface, or its table is not valid.
+    pub fn of(library: &'static Library) -> Result<Option<Self>, LoadError> {
+        static PLUGINS: Read<Option<Plugin>> = Read::new();
+        PLUGINS.of(library, || {
+            // SAFETY: in every version the function of this name takes nothing and returns a pointer.
+            match unsafe { library.function(abi::SYMBOL) } {
+                Ok(entry) => Self::read(library, entry).map(Some),
+                Err(LoadError::NoSymbol { .. }) => Ok(None),
+                Err(e) => Err(e),
+            }
+        })
     }
 
-    fn read(library: &'static Library) -> Result<Self, LoadError> {
-        // SAFETY: in every version the function of this name takes nothing and returns a pointer.
-        let entry: abi::Entry = unsafe { library.function(abi::SYMBOL)? };
+    fn read(library: &'static Library, entry: abi::Entry) -> Result<Self, LoadError> {
         // SAFETY: the function takes nothing; a plug-in answers for the rest by exporting it.
         let table = unsafe { entry() };
         let reader = Reader {
