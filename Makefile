@@ -93,7 +93,7 @@ $(VENV)/.develop: $(VENV)/.deps pyproject.toml
 demo: setup ## three congestion controls race over a cellular link
 	"$(BIN)/gargalo" run examples/cellular-race.toml
 
-test: test-plan ## everything that can fail
+test: test-plan ## everything that can fail; LONG=1 checks all of what is otherwise checked for some of many
 	@$(MAKE) --no-print-directory --jobs 2 dev test-tools
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-python TEST_TOOLS=
@@ -109,8 +109,9 @@ test-rust: dev
 quick: $(if $(wildcard $(VENV)/.develop),develop,$(VENV)/.tested) $(VENV)/.dev ## the tests of what has changed since the last commit (SINCE=)
 	"$(BIN)/python" tools/quick.py --since $(SINCE)
 
+# On two processors: one of three workers has the tests in real time, and mostly waits.
 test-python: dev test-tools
-	"$(BIN)/python" -m pytest --quiet --numprocesses 2 --dist loadgroup
+	"$(BIN)/python" -m pytest --quiet --numprocesses 3 --dist loadgroup
 
 # Programs that tests use if they are there or can be installed, each with its package: captures are read back, reports
 # are opened in a browser, real programs run in the lab. Tests without theirs are skipped with the reason.
@@ -148,7 +149,7 @@ FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 define FUZZ_EACH
 command -v c++ >/dev/null || { echo "fuzz: libFuzzer needs a C++ compiler (c++); install one (apt install g++), or do without: cargo run --release -p gargalo-fuzz -- --inputs 1000000" >&2; exit 1; }; \
 host="$$(rustc -vV | sed -n 's/^host: //p')"; \
-RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release --locked -p gargalo-fuzz --features libfuzzer --bin libfuzzer --target "$$host" --target-dir $(FUZZ_BUILD); \
+RUSTFLAGS="$(FUZZ_FLAGS)" CARGO_PROFILE_RELEASE_DEBUG=line-tables-only cargo build --release --locked -p gargalo-fuzz --features libfuzzer --bin libfuzzer --target "$$host" --target-dir $(FUZZ_BUILD); \
 mkdir -p fuzz/failures; \
 for t in $(or $(FUZZ),$(notdir $(wildcard fuzz/corpus/*))); do \
 	mkdir -p $(FUZZ_NEW)/$$t; echo "fuzz: $$t"; export FUZZ_TARGET=$$t; fuzzer="$(FUZZ_BUILD)/$$host/release/libfuzzer"

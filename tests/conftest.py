@@ -60,6 +60,19 @@ REAL_TIME = {
 }
 
 
+LONG = bool(os.environ.get("LONG"))
+"""`make test LONG=1`: what is otherwise checked for some of many is checked for all."""
+LESS_URGENT = 5
+"""Niceness of tests that another worker's tests in real time must not wait for."""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave the processors to the worker that runs in real time: it does so first, and mostly waits."""
+    of_many = "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "nice")
+    if of_many and item.path.stem not in REAL_TIME and (now := os.nice(0)) < LESS_URGENT:
+        os.nice(LESS_URGENT - now)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group what must not run at the same time."""
     for item in items:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import psutil
-from conftest import environment
+from conftest import LONG, environment
 from gargalo import sweeps
 from gargalo.sweeps.checksum import why_damaged
 from gargalo.sweeps.store import MARKER, RUNS
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 SEED = int(os.environ.get("GARGALO_CHAOS_SEED", "1"))
 ROUNDS = int(os.environ.get("GARGALO_CHAOS_ROUNDS", "0"))
-PROCESSES_ROUNDS, DASK_ROUNDS = 11, 6
+PROCESSES_ROUNDS, DASK_ROUNDS = 16 if LONG else 11, 6
+"""With eleven, or six, each kind of fault comes once at least."""
 FIRST, MORE = 8, 5
 """Repeats of each of the two cells in the first round, and more in each round after it."""
 HANG_S = 120
