@@ -122,7 +122,8 @@ def scorecard(own: str = "vegas", repeat: int = 3) -> Scorecard:
         judge(criterion("queues", (QUEUE, USED, RATE)), "buffer_bdp", [0.5, 1.0, 8.0], {"queue_s": 0.004, "used": 0.8}),
         judge(criterion("same", (QUEUE, USED), strength="MUST"), "n", [1, 4], {}),
         judge(
-            criterion("starver", (LOST,), strength="MUST", group="mixed", faults=lambda _: [f"starves others {HOSTILE}"]),
+            criterion("starver", (LOST,), strength="MUST", group="mixed",
+                faults=lambda _: [f"starves others {HOSTILE}"]),
             "first", ["own", "other"], {"lost": 0.2}, files="versus-quic-newreno",
         ),
         judge(criterion("raises", (QUEUE,), strength="SHOULD", group="special"), "case", ["a", "b"], None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import subprocess
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -152,3 +153,58 @@ def test_the_table_of_python_rooms_has_each_room():
     told = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|([^|]*)\|", front, re.MULTILINE))))
     real = {p.name for p in (PYTHON / "gargalo").iterdir() if p.is_dir() and p.name[0] != "_"}
     assert told == real
+
+
+MOST_COLUMNS = 120
+GENERATED = {"python/gargalo/scenario_types.py"}
+# To be wrapped when they have moved.
+LATER = ("python/gargalo/studies/", "python/gargalo_studies/")
+
+
+def texts_of(source: str) -> set[int]:
+    """Return the lines of a Python file in texts of several lines that are no docstrings: pages, scripts, scenarios."""
+    tree = ast.parse(source)
+    docstrings = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    lines = source.splitlines()
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and id(node) not in docstrings:
+            span = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            if any('"""' in lines[i - 1] for i in span):
+                found |= set(span)
+    return found
+
+
+def raw_texts_of(source: str) -> set[int]:
+    """Return the lines of a Rust file that have a part of a raw string: scenarios, JSON, scripts."""
+    found: set[int] = set()
+    for text in re.finditer(r'\bb?r(#*)".*?"\1', source, re.DOTALL):
+        first = source.count("\n", 0, text.start()) + 1
+        found |= set(range(first, first + text.group(0).count("\n") + 1))
+    return found
+
+
+def test_no_line_of_code_is_longer_than_120_columns():
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "*.pyi", "*.rs"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    files = [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+    files = [name for name in files if not name.startswith(LATER)]
+    assert len(files) > 1000
+    long = []
+    for name in files:
+        source = (ROOT / name).read_text(encoding="utf-8")
+        lines = source.splitlines()
+        over = {i for i, line in enumerate(lines, 1) if len(line) > MOST_COLUMNS}
+        if not over or name in GENERATED:
+            continue
+        if name.endswith(".py"):
+            over -= texts_of(source)
+        elif name.endswith(".rs"):
+            over -= raw_texts_of(source)
+        long += [f"{name}:{i}" for i in sorted(over)]
+    assert long == []

@@ -106,7 +106,8 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "scenario",
-        about: "scenarios grown from the JSON Schema or changed examples: text and tree agree, and what is accepted runs",
+        about: "scenarios grown from the JSON Schema or changed examples: text and tree agree, and what is accepted \
+            runs",
         run: targets::scenario::tree,
         longest: 2_000,
         inputs: 2_000,

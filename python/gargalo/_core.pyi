@@ -528,7 +528,7 @@ class Context:
         """The application wants to write more than the send buffer takes."""
     @property
     def window(self) -> int:
-        """The peer's window in bytes from the first byte that it has not acknowledged, or the send buffer if smaller."""
+        """The peer's window in bytes from the first byte not acknowledged by it, or the send buffer if smaller."""
     @property
     def window_room(self) -> int:
         """What of it may still be filled by new data, in bytes."""

@@ -79,10 +79,10 @@ pub trait Controller: Debug + Send + Sync {
     /// An upper layer takes half of the window without a congestion event: a subflow of Multipath TCP holds up others.
     /// Algorithms that are not window-based ignore it.
     fn halve(&mut self) {}
-    /// The handshake of TCP is complete: `path` has the agreed segment size and, unless a repeated SYN made it ambiguous,
-    /// the round trip of the handshake. Called once, before the first data. Not called for QUIC, which reports the
-    /// acknowledgements of its handshake as any others, and not before the first data of TCP Fast Open, which is sent
-    /// before there is a round trip.
+    /// The handshake of TCP is complete: `path` has the agreed segment size and, unless a repeated SYN made it
+    /// ambiguous, the round trip of the handshake. Called once, before the first data. Not called for QUIC, which
+    /// reports the acknowledgements of its handshake as any others, and not before the first data of TCP Fast Open,
+    /// which is sent before there is a round trip.
     fn on_established(&mut self, _established: &Established, path: &Path<'_>) {
         self.on_mss(path);
     }

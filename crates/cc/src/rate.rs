@@ -117,8 +117,8 @@ impl RateSampler {
         self.sample(&newest.state, newest.retransmission, min_rtt)
     }
 
-    /// [`RateSampler::on_delivered`] and [`RateSampler::finish`] of an acknowledgement of `bytes` in segments that were sent
-    /// once each; `state` is that of the last one sent.
+    /// [`RateSampler::on_delivered`] and [`RateSampler::finish`] of an acknowledgement of `bytes` in segments that were
+    /// sent once each; `state` is that of the last one sent.
     #[inline]
     pub fn on_acknowledged(
         &mut self,

@@ -33,8 +33,8 @@ settings! {
         /// Slow start: most segments of growth per acknowledgement (L, RFC 3465 §2.2); 0: 8 for hystart++, 2
         /// for the others. After a timeout it is 1 (RFC 3465 §2.3).
         abc_limit: u64 = 0, in 0..=1_000_000;
-        /// Slow-start threshold at the start, segments; 0: none, so that only a loss or a delay ends slow start (RFC 5681
-        /// §3.1: arbitrarily high).
+        /// Slow-start threshold at the start, segments; 0: none, so that only a loss or a delay ends slow start (RFC
+        /// 5681 §3.1: arbitrarily high).
         initial_slow_start_threshold: u64 = 0, in 0..=1_000_000;
         /// The base of a reduction (RFC 5681: flight-size; many stacks: cwnd).
         reduce_from: ReduceFrom = ReduceFrom::FlightSize;

@@ -78,8 +78,8 @@ pub struct Outcome {
     pub groups: Vec<Group>,
     /// Every link direction: `up` then `down`, in the order of the links.
     pub links: Vec<LinkResult>,
-    /// The link directions from a host to another on a path ([`FlowSpec::path`](crate::FlowSpec::path)), as far as flows
-    /// took them; empty in the lab.
+    /// The link directions from a host to another on a path ([`FlowSpec::path`](crate::FlowSpec::path)), as far as
+    /// flows took them; empty in the lab.
     pub routes: BTreeMap<(NodeId, NodeId, u8), Vec<DirectionId>>,
     /// Samples of flows, subflows and links, events and gauges, as far as they were recorded.
     pub samples: Samples,

@@ -13,7 +13,8 @@ use gargalo_wire::tcp::{Extra, Flags, Options, Segment, Timestamps};
 use crate::connection::Tuple;
 use crate::secrets::Key;
 
-/// Values of the MSS option that a cookie can carry; a peer's is rounded down. The endpoint takes no less than the first.
+/// Values of the MSS option that a cookie can carry; a peer's is rounded down. The endpoint takes no less than the
+/// first.
 const CLASSES: [u16; 8] = [48, 256, 536, 1220, 1360, 1440, 1460, 8960];
 const MINUTE: u64 = 60_000_000_000;
 /// In the low bits of the timestamp.

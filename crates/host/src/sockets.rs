@@ -222,7 +222,8 @@ impl Host {
     }
 
     /// Whether ICMP errors that report a smaller path MTU are ignored from now on (Linux: `IP_MTU_DISCOVER` with
-    /// `IP_PMTUDISC_DONT`, `IP_PMTUDISC_INTERFACE` or `IP_PMTUDISC_OMIT`); of the first path only, if there are several.
+    /// `IP_PMTUDISC_DONT`, `IP_PMTUDISC_INTERFACE` or `IP_PMTUDISC_OMIT`); of the first path only, if there are
+    /// several.
     pub fn set_keeps_mtu(&mut self, id: ConnectionId, keeps: bool) {
         self.set_path(id, |path| path.keeps_mtu = keeps);
     }

@@ -157,8 +157,8 @@ impl<P: Copy> Link<P> {
         }
     }
 
-    /// A packet enters the link at `now`, and leaves the queue at once if its departure is known then: its flight need not be
-    /// taken.
+    /// A packet enters the link at `now`, and leaves the queue at once if its departure is known then: its flight need
+    /// not be taken.
     #[inline(always)]
     pub fn pass(&mut self, now: Instant, packet: Packet<P>) -> Option<Flight<P>> {
         self.check_clock(now);
@@ -259,8 +259,8 @@ impl<P: Copy> Link<P> {
         self.propagation.constant().unwrap_or(Duration::ZERO)
     }
 
-    /// A lower bound of the arrival of any packet that enters from `now` on, of which the first has `bytes` bytes; exact
-    /// with tail drop, a constant rate and a constant delay if the link is idle then and loses none.
+    /// A lower bound of the arrival of any packet that enters from `now` on, of which the first has `bytes` bytes;
+    /// exact with tail drop, a constant rate and a constant delay if the link is idle then and loses none.
     #[inline]
     pub fn earliest_arrival(&mut self, now: Instant, bytes: u32) -> Instant {
         let departure = match &self.queue {

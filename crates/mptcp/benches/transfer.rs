@@ -335,7 +335,8 @@ fn transfer(c: &mut Criterion) {
     }
     let [a, b, t] = best;
     println!(
-        "best of ten: five subflows {:.2} M packets/s, one {:.2}, plain TCP {:.2}; time per packet of plain TCP's: {:.2} and {:.2}",
+        "best of ten: five subflows {:.2} M packets/s, one {:.2}, plain TCP {:.2}; time per packet of plain TCP's: \
+         {:.2} and {:.2}",
         1e-6 / a,
         1e-6 / b,
         1e-6 / t,

@@ -47,7 +47,8 @@ fn main() -> ExitCode {
         let buffer = buffer.map_or("random".to_owned(), |b| format!("{} kB", b / 1000));
         let r = [0.0, 0.05, 0.25, 0.5, 1.0].map(|f| quantile(&mut ratios, f));
         println!(
-            "{name}, {n} pairs, buffer {buffer}: of the better alone: least {:.3}, 5% {:.3}, quarter {:.3}, median {:.3}, most {:.3}; of the sum: median {:.3}",
+            "{name}, {n} pairs, buffer {buffer}: of the better alone: least {:.3}, 5% {:.3}, quarter {:.3}, median \
+             {:.3}, most {:.3}; of the sum: median {:.3}",
             r[0],
             r[1],
             r[2],

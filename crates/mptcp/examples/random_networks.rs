@@ -13,6 +13,7 @@ fn main() {
     let first: u64 = args.next().map_or(0, |n| n.parse().expect("a seed"));
     let [multipath, plain, excused] = common::networks::run_all(first..first + n);
     println!(
-        "{n} networks: everything arrived in {multipath} with multipath to the end, in {plain} after falling back to plain TCP; {excused} ended in an error that the network explains"
+        "{n} networks: everything arrived in {multipath} with multipath to the end, in {plain} after falling back to \
+         plain TCP; {excused} ended in an error that the network explains"
     );
 }

@@ -54,8 +54,8 @@ names! {
         Off = "off",
         /// It may have half as much in flight for a while; its congestion window does not change.
         Cap = "cap",
-        /// Its congestion window is halved, and its slow-start threshold, unless it is in slow start, recovers or has just
-        /// learned of a gap: once in a round trip of each path that waits (multipath-tcp.org, 0.90).
+        /// Its congestion window is halved, and its slow-start threshold, unless it is in slow start, recovers or has
+        /// just learned of a gap: once in a round trip of each path that waits (multipath-tcp.org, 0.90).
         Halve = "halve",
     }
 }
@@ -65,9 +65,10 @@ settings! {
     /// Options of a connection, in addition to those of its subflows.
     pub struct Options: Copy as "MptcpOptions", over Options::usual, checked by Options::consistent {
         /// Opportunistic retransmission: when data on a slower path fills the window, retransmit that data on a
-        /// faster path that would be idle otherwise (Raiciu et al., NSDI 2012, mechanism 1). True is `late`; the profile
-        /// `linux-4.1-mptcp-0.90` has `head`.
-        opportunistic_retransmission: OpportunisticRetransmission as Switch<OpportunisticRetransmission> = OpportunisticRetransmission::Late;
+        /// faster path that would be idle otherwise (Raiciu et al., NSDI 2012, mechanism 1). True is `late`; the
+        /// profile `linux-4.1-mptcp-0.90` has `head`.
+        opportunistic_retransmission: OpportunisticRetransmission as Switch<OpportunisticRetransmission>
+            = OpportunisticRetransmission::Late;
         /// Penalisation: a path that filled the window in this way may carry half as much for a while, at most once
         /// per round trip (the same, mechanism 2). Under a scheduler that accounts for the window itself, only if it
         /// carries less than the path that waits. True is `cap`; the profile `linux-4.1-mptcp-0.90` has `halve`.

@@ -1,9 +1,9 @@
 //! The calls of plug-in functions that are under way: who is called in which thread.
 //!
-//! A watching thread, which begins with the first call, looks at them ten times a second. A call that has taken a second
-//! of processor time is a loop; one that has not returned after ten seconds waits for something. Either is put into the
-//! [`Faults`] of its run; the call cannot be ended from outside (its library may hold locks), so the run goes on
-//! without its thread: see [`contained`]. When a call crashes, a signal handler says whose it was before the
+//! A watching thread, which begins with the first call, looks at them ten times a second. A call that has taken a
+//! second of processor time is a loop; one that has not returned after ten seconds waits for something. Either is put
+//! into the [`Faults`] of its run; the call cannot be ended from outside (its library may hold locks), so the run goes
+//! on without its thread: see [`contained`]. When a call crashes, a signal handler says whose it was before the
 //! process ends.
 //!
 //! A call costs some stores to memory of its thread.

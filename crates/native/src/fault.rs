@@ -97,7 +97,8 @@ impl std::error::Error for Fault {}
 static RUNS: Mutex<BTreeMap<u64, Weak<Faults>>> = Mutex::new(BTreeMap::new());
 static ANY_STUCK: AtomicBool = AtomicBool::new(false);
 
-/// Whether a call of this process does not return: its thread takes time that nothing else wants, until the process ends.
+/// Whether a call of this process does not return: its thread takes time that nothing else wants, until the process
+/// ends.
 pub fn has_stuck_calls() -> bool {
     ANY_STUCK.load(Ordering::Acquire)
 }

@@ -1,8 +1,8 @@
 //! The host's side of compiled plug-ins: loads shared libraries, checks their version and what they answer, and
 //! contains their failures.
 //!
-//! A [`Library`] stays loaded until the process ends. Each kind of plug-in is a module that reads its table and calls its
-//! functions through [`calls`], which notes whose call is under way; the first [`Fault`] of a run is kept in its
+//! A [`Library`] stays loaded until the process ends. Each kind of plug-in is a module that reads its table and calls
+//! its functions through [`calls`], which notes whose call is under way; the first [`Fault`] of a run is kept in its
 //! [`Faults`].
 
 pub mod calls;

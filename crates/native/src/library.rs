@@ -28,7 +28,8 @@ pub enum LoadError {
     },
     /// It was made for another version of the interface.
     #[error(
-        "{file}: made for version {found} of the plug-in interface; this gargalo has version {wanted}: compile it again"
+        "{file}: made for version {found} of the plug-in interface; this gargalo has version {wanted}: compile it \
+         again"
     )]
     Version {
         /// The file's name.
@@ -78,8 +79,8 @@ impl fmt::Debug for Library {
 static LOADED: Mutex<BTreeMap<String, &'static Library>> = Mutex::new(BTreeMap::new());
 
 impl Library {
-    /// Loads the library that `bytes` are; `file` is its name in messages. The same bytes are loaded once, and keep their
-    /// first name: two copies would have two states, and some libraries look each other's functions up.
+    /// Loads the library that `bytes` are; `file` is its name in messages. The same bytes are loaded once, and keep
+    /// their first name: two copies would have two states, and some libraries look each other's functions up.
     ///
     /// # Errors
     /// When the system's loader refuses it.

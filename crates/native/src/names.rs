@@ -9,7 +9,8 @@ const MOST: usize = 1024;
 /// There are too many different names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "\"{0}\" is one phase or gauge too many: more than {MOST} different names; put changing quantities into the values of gauges()"
+    "\"{0}\" is one phase or gauge too many: more than {MOST} different names; put changing quantities into the \
+     values of gauges()"
 )]
 pub struct TooMany(pub String);
 

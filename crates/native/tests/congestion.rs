@@ -339,7 +339,8 @@ fn libraries_that_are_no_plug_ins_are_refused() {
             "parameter",
             good.replace(
                 ".summary = \"\"",
-                ".summary = \"\", .parameter_count = 1, .parameters = (gargalo_parameter[]){{\"x\", \"\", NULL, 5, 0, 1, GARGALO_NUMBER, 0}}",
+                ".summary = \"\", .parameter_count = 1, .parameters = (gargalo_parameter[]){{\"x\", \"\", NULL, 5, \
+                 0, 1, GARGALO_NUMBER, 0}}",
             ),
             "its default must be in its range",
         ),

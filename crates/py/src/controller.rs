@@ -1,10 +1,10 @@
 //! A congestion control written in Python as a [`gargalo_cc::Controller`].
 //!
 //! Only methods that the class defines are called, and values that the transport reads often (window, rate, …) are read
-//! once after each event. The records that a method is given are objects that the next call fills anew, unless the class
-//! has kept them. What a class derived from `gargalo.WindowBased` leaves to the base is done here, without a call. The
-//! first exception is kept in [`Faults`]; from then on the controller does nothing, and the run is stopped at the next
-//! opportunity and raises that exception.
+//! once after each event. The records that a method is given are objects that the next call fills anew, unless the
+//! class has kept them. What a class derived from `gargalo.WindowBased` leaves to the base is done here, without a
+//! call. The first exception is kept in [`Faults`]; from then on the controller does nothing, and the run is stopped at
+//! the next opportunity and raises that exception.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -75,8 +75,8 @@ pub(crate) fn bad(e: LoadError) -> PyErr {
     PyValueError::new_err(e.to_string())
 }
 
-/// The congestion controls of a shared library, which is given as bytes; `file` is its name in messages. A library with a
-/// QUIC stack need not have any.
+/// The congestion controls of a shared library, which is given as bytes; `file` is its name in messages. A library with
+/// a QUIC stack need not have any.
 #[pyfunction]
 pub fn native_congestion(file: &str, library: &[u8]) -> PyResult<Vec<NativeCongestion>> {
     let contents = Contents::load(file, library).map_err(bad)?;

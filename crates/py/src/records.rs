@@ -23,7 +23,9 @@ fn bytes(b: Bytes) -> u64 {
 /// Defines a Python class that is a view of a record of `gargalo-cc`: it holds a copy of it, and computes an attribute
 /// when it is read. Attributes cannot be set.
 macro_rules! record {
-    ($(#[doc = $doc:literal])+ $name:ident of |$r:ident: $raw:ty| { $( $(#[doc = $fdoc:literal])+ $field:ident: $ty:ty = $value:expr, )+ }) => {
+    ($(#[doc = $doc:literal])+ $name:ident of |$r:ident: $raw:ty| {
+        $( $(#[doc = $fdoc:literal])+ $field:ident: $ty:ty = $value:expr, )+
+    }) => {
         $(#[doc = $doc])+
         #[pyclass(module = "gargalo")]
         pub struct $name {

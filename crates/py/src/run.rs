@@ -124,13 +124,15 @@ pub fn setup(
 
 /// Runs a scenario.
 ///
-/// `classes` are those in Python by name, by the key that takes them. `world` is "sim" or "lab". `progress(now_s, end_s, packets, events, phase, fraction)` is called some times a second, with
-/// phase "building", "running" or "writing" and the share of it that is done; false stops the run.
-/// `memory_limit` is in bytes; by default half of what the machine has left.
-/// An exception in it or in a class stops the run and is raised, a keyboard interrupt stops it
-/// and leaves a result with `interrupted` set.
+/// `classes` are those in Python by name, by the key that takes them. `world` is "sim" or "lab".
+/// `progress(now_s, end_s, packets, events, phase, fraction)` is called some times a second, with phase "building",
+/// "running" or "writing" and the share of it that is done; false stops the run. `memory_limit` is in bytes; by default
+/// half of what the machine has left. An exception in it or in a class stops the run and is raised, a keyboard
+/// interrupt stops it and leaves a result with `interrupted` set.
 #[pyfunction]
-#[pyo3(signature = (text, path, overrides, classes, progress=None, output=None, replace=false, world="sim", memory_limit=None))]
+#[pyo3(signature = (
+    text, path, overrides, classes, progress=None, output=None, replace=false, world="sim", memory_limit=None
+))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn run(
     py: Python<'_>,
@@ -272,7 +274,8 @@ pub fn run(
     Ok(result)
 }
 
-/// Executes a scenario in a thread of its own: a call of a plug-in that does not return is reported, and that thread given up.
+/// Executes a scenario in a thread of its own: a call of a plug-in that does not return is reported, and that thread
+/// given up.
 fn apart(
     py: Python<'_>,
     execute: Execute,

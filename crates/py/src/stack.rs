@@ -1,7 +1,7 @@
 //! The [`Callbacks`] of a QUIC stack written in Python.
 //!
-//! As for other classes the first exception is kept in [`Faults`]; from then on the stack does nothing, until the run is
-//! stopped and raises it.
+//! As for other classes the first exception is kept in [`Faults`]; from then on the stack does nothing, until the run
+//! is stopped and raises it.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

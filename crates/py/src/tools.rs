@@ -45,7 +45,9 @@ pub fn memory_limit() -> Option<u64> {
 
 /// A synthetic cellular trace (Sprout, NSDI 2013) as text; quantities are written with their units.
 #[pyfunction]
-#[pyo3(signature = (*, seed, duration="60s", initial_rate="5Mbit/s", max_rate="12Mbit/s", volatility=200.0, outage_escape=1.0))]
+#[pyo3(signature = (
+    *, seed, duration="60s", initial_rate="5Mbit/s", max_rate="12Mbit/s", volatility=200.0, outage_escape=1.0
+))]
 pub fn trace_generate(
     seed: u64,
     duration: &str,

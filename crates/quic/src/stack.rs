@@ -1,4 +1,5 @@
-//! What the worlds need of a QUIC implementation: ours is [`Noq`](crate::Noq); others are shared libraries or Python classes.
+//! What the worlds need of a QUIC implementation: ours is [`Noq`](crate::Noq); others are shared libraries or Python
+//! classes.
 
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};

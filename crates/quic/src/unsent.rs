@@ -10,8 +10,8 @@ use crate::StreamId;
 
 /// Bytes that a stream accepts ahead of the stack, as with noq.
 const ROOM: u64 = 256 << 10;
-/// Send windows that a stack may take in one instant. One that keeps no more than a window takes at most two: one in place
-/// of what was acknowledged just now, and one that was free.
+/// Send windows that a stack may take in one instant. One that keeps no more than a window takes at most two: one in
+/// place of what was acknowledged just now, and one that was free.
 const WINDOWS_AT_ONCE: u64 = 4;
 
 /// What has been written, by stream, until the stack has taken all of it.
@@ -98,7 +98,8 @@ impl Unsent {
                 self.at_once.1 += taken as u64;
                 if self.at_once.1 > self.most_at_once {
                     return Err(format!(
-                        "write takes more than {WINDOWS_AT_ONCE} times send_window at once; take no more than the window has room for"
+                        "write takes more than {WINDOWS_AT_ONCE} times send_window at once; take no more than the \
+                         window has room for"
                     ));
                 }
                 if !data.is_empty() {

@@ -14,11 +14,13 @@ fn processor_time() -> f64 {
 
 fn scenario(crypto: &str, flows: u32, seconds: u32) -> String {
     let mut text = format!(
-        "duration = \"{seconds}s\"\nseed = 1\n[topology.simple]\nlink = {{ rate = \"1Gbit/s\", delay = \"20ms\", queue = {{ droptail = \"1BDP\" }} }}\n"
+        "duration = \"{seconds}s\"\nseed = 1\n[topology.simple]\nlink = {{ rate = \"1Gbit/s\", delay = \"20ms\", \
+         queue = {{ droptail = \"1BDP\" }} }}\n"
     );
     for _ in 0..flows {
         text += &format!(
-            "[[flows]]\nfrom = \"client\"\nto = \"server\"\ntransport.quic = {{ crypto = \"{crypto}\" }}\nworkload.bulk = {{}}\n"
+            "[[flows]]\nfrom = \"client\"\nto = \"server\"\ntransport.quic = {{ crypto = \"{crypto}\" \
+             }}\nworkload.bulk = {{}}\n"
         );
     }
     text

@@ -80,7 +80,8 @@ pub(crate) fn warnings(scenario: &Scenario, out: &Outcome) -> Vec<String> {
             let share = c.totals.planned.forward as f64 / asked.max(1.0);
             if (share - 1.0).abs() > 0.03 {
                 lines.push(format!(
-                    "{label}: {:.0}% of the load asked for was offered; its transfers are too few and too large for the length of the run",
+                    "{label}: {:.0}% of the load asked for was offered; its transfers are too few and too large for \
+                     the length of the run",
                     share * 100.0
                 ));
             }

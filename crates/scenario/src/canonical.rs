@@ -27,8 +27,8 @@ impl Scenario {
         out
     }
 
-    /// [`to_json`](Self::to_json) of a size that does not grow with the number of copies: flows that differ only in `id`
-    /// are one, with the first `id` and a `count`.
+    /// [`to_json`](Self::to_json) of a size that does not grow with the number of copies: flows that differ only in
+    /// `id` are one, with the first `id` and a `count`.
     pub fn compact_json(&self) -> Value {
         let mut kinds: Vec<(&Flow, Value, u64)> = Vec::new();
         for f in &self.flows {
@@ -148,8 +148,8 @@ impl Scenario {
         hex(&hash.finalize())
     }
 
-    /// Writes a flow as it is in [`canonical_json`](Self::canonical_json). `known`: the last transport and its text, which
-    /// copies of a flow share.
+    /// Writes a flow as it is in [`canonical_json`](Self::canonical_json). `known`: the last transport and its text,
+    /// which copies of a flow share.
     fn write_flow<'a>(
         &'a self,
         f: &'a Flow,

@@ -62,12 +62,15 @@ const fn lab(
     }
 }
 
-/// The table: one row, one line.
+/// The table: one row, one line or two.
 #[rustfmt::skip]
 pub const LIMITS: &[Limit] = &[
-    sim("flows.*.transport.tcp.receiver", "\"honest\"", "transport.tcp.receiver = \"optimistic\"", "misbehaving receivers are in the simulator only"),
-    sim("flows.*.transport.mptcp.gateways", "[]", "transport.mptcp.gateways = [\"router\"]", "packets choose their gateway in the simulator only"),
-    lab("hosts.*.stack", "\"gargalo\"", "hosts.client.stack = \"kernel\"", "the stack of the kernel is in the lab only"),
+    sim("flows.*.transport.tcp.receiver", "\"honest\"", "transport.tcp.receiver = \"optimistic\"",
+        "misbehaving receivers are in the simulator only"),
+    sim("flows.*.transport.mptcp.gateways", "[]", "transport.mptcp.gateways = [\"router\"]",
+        "packets choose their gateway in the simulator only"),
+    lab("hosts.*.stack", "\"gargalo\"", "hosts.client.stack = \"kernel\"",
+        "the stack of the kernel is in the lab only"),
     lab("lab.stack", "\"gargalo\"", "lab.stack = \"kernel\"", "the stack of the kernel is in the lab only"),
     lab("commands", "[]", "commands = [{ host = \"client\", run = \"true\" }]", "programs run in the lab only"),
 ];

@@ -198,7 +198,8 @@ impl<'a> Checker<'a> {
         let near = nearest(text, known.iter().copied());
         let meant = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
         let help = format!(
-            "{meant}here are {}; `gargalo stacks` lists them, `make stacks` in a clone of the repository installs others",
+            "{meant}here are {}; `gargalo stacks` lists them, `make stacks` in a clone of the repository installs \
+             others",
             known.join(", ")
         );
         let message = format!("there is no QUIC stack \"{text}\"");

@@ -1,9 +1,9 @@
 //! The scenario model, defined once: TOML in, precise diagnostics or a resolved scenario out.
 //!
-//! [`model`] is the scenario as written. Its JSON Schema ([`schema()`]) and reference page ([`reference()`]) are derived
-//! from it, and every text is checked against that schema, so that several mistakes are reported at once, each with
-//! file, line and likely fix. [`Scenario`] is the resolved scenario: one graph of nodes and links, one list of flows,
-//! every default filled in.
+//! [`model`] is the scenario as written. Its JSON Schema ([`schema()`]) and reference page ([`reference()`]) are
+//! derived from it, and every text is checked against that schema, so that several mistakes are reported at once, each
+//! with file, line and likely fix. [`Scenario`] is the resolved scenario: one graph of nodes and links, one list of
+//! flows, every default filled in.
 //!
 //! ```
 //! use gargalo_scenario::{Origin, parse};

@@ -90,7 +90,9 @@ impl Estimate {
 /// The records will not fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "record.interval = \"{interval}\" would record at least {rows} rows, {} in memory, and the limit is {}: write record.interval = \"{enough}\" or more, record.flows = false, record.links = false or record.gauges = false, or raise the limit (--memory-limit, memory_limit)",
+    "record.interval = \"{interval}\" would record at least {rows} rows, {} in memory, and the limit is {}: write \
+     record.interval = \"{enough}\" or more, record.flows = false, record.links = false or record.gauges = false, or \
+     raise the limit (--memory-limit, memory_limit)",
     shown(*bytes),
     shown(*limit)
 )]
@@ -191,7 +193,9 @@ impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "ended early: the run reached its memory limit of {} (records and their tables {}, flows and packets {}); record less (record.interval, flows, links, events, decisions, gauges), or raise the limit (--memory-limit, memory_limit)",
+            "ended early: the run reached its memory limit of {} (records and their tables {}, flows and packets \
+             {}); record less (record.interval, flows, links, events, decisions, gauges), or raise the limit \
+             (--memory-limit, memory_limit)",
             shown(self.limit),
             shown(self.recorded),
             shown(self.other)

@@ -2,8 +2,8 @@
 //! entries of a scenario, so that exchanging two entries changes nothing of their flows.
 //!
 //! A flow is named by its hosts, its label if one was given, and a number among flows that have these in common. The
-//! numbers go by the usual label (transport and congestion control), then by the start, the path and the place. So a flow
-//! that is alone between its hosts draws the same numbers whatever its algorithm is.
+//! numbers go by the usual label (transport and congestion control), then by the start, the path and the place. So a
+//! flow that is alone between its hosts draws the same numbers whatever its algorithm is.
 
 use std::sync::Arc;
 

@@ -346,7 +346,11 @@ proptest! {
     }
 
     #[test]
-    fn pieces_of_scripts_can_be_read(event in event(), cut in 0.0..1.0_f64, other in "[<>S.0-9:()%{} a-z*+~`/\\[\\],=\"-]{0,12}") {
+    fn pieces_of_scripts_can_be_read(
+        event in event(),
+        cut in 0.0..1.0_f64,
+        other in "[<>S.0-9:()%{} a-z*+~`/\\[\\],=\"-]{0,12}",
+    ) {
         let text = event.to_string();
         let at = (text.len() as f64 * cut) as usize;
         if text.is_char_boundary(at) {
@@ -442,7 +446,8 @@ fn settings_of_shell_commands_are_read() {
     let set = |name: &str, value: &str| Command::Set(name.to_owned(), value.to_owned());
     for (text, expected) in [
         (
-            "`../common/defaults.sh\n ../common/set_sysctls.py /proc/sys/net/ipv4/tcp_sack=0 \\\n\t/proc/sys/net/ipv4/tcp_wmem=\"1 2 3\"`",
+            "`../common/defaults.sh\n ../common/set_sysctls.py \
+             /proc/sys/net/ipv4/tcp_sack=0 \\\n\t/proc/sys/net/ipv4/tcp_wmem=\"1 2 3\"`",
             vec![
                 Command::File("../common/defaults.sh".to_owned()),
                 set("net.ipv4.tcp_sack", "0"),
@@ -465,7 +470,8 @@ fn settings_of_shell_commands_are_read() {
             )],
         ),
         (
-            "`/tmp/sysctl_restore_${PPID}.sh; ip tcp_metrics flush all &> /dev/null; tc qdisc add dev tun0 root pfifo`",
+            "`/tmp/sysctl_restore_${PPID}.sh; ip tcp_metrics flush all &> /dev/null; tc qdisc add dev tun0 root \
+             pfifo`",
             vec![],
         ),
         (
@@ -559,8 +565,9 @@ fn null_is_not_any_buffer() {
 
 #[test]
 fn code_has_variables_messages_and_lines_that_go_on() {
-    let text = "0 %{\n# comment\ncwnd = 10; cwnd += 2\nprint(tcpi_snd_cwnd)\nassert 1 < cwnd <= 12, 'cwnd %d of %d' % (cwnd, \
-        12) # why\nassert tcpi_probes == 0, tcpi_probes; \\\n assert True }%";
+    let text = "0 %{\n# comment\ncwnd = 10; cwnd += 2\nprint(tcpi_snd_cwnd)\n\
+        assert 1 < cwnd <= 12, 'cwnd %d of %d' % (cwnd, 12) # why\n\
+        assert tcpi_probes == 0, tcpi_probes; \\\n assert True }%";
     let Action::Code(list) = one(text).action else {
         panic!("not code");
     };

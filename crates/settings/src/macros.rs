@@ -6,12 +6,13 @@
 /// the definition in the schema, a further derive if there is one. A key without default is required; without
 /// required keys the struct has a `Default`. `as Written` names another type by which the value is written, like
 /// `limit: u64 as Packets`; `items range` bounds the length of a list. `checked by function` after the definition names
-/// the function that checks values that depend on each other, `fn(&Self) -> Result<(), Error>`. With `| key` after the definition, that key's value alone stands for a
-/// table with this key only. `over function` before that returns the values of keys that a table does not have,
-/// `fn(&Map<String, Json>, &mut Files) -> Result<Self, Error>`; they may depend on the table.
+/// the function that checks values that depend on each other, `fn(&Self) -> Result<(), Error>`. With `| key` after the
+/// definition, that key's value alone stands for a table with this key only. `over function` before that returns the
+/// values of keys that a table does not have, `fn(&Map<String, Json>, &mut Files) -> Result<Self, Error>`; they may
+/// depend on the table.
 ///
-/// After the keys, `with { /// meaning⏎ field: Table = values; … }` has other tables whose keys are keys of this one, with
-/// these values as their defaults, or without `= values` with the table's own, and
+/// After the keys, `with { /// meaning⏎ field: Table = values; … }` has other tables whose keys are keys of this one,
+/// with these values as their defaults, or without `= values` with the table's own, and
 /// `beside { /// meaning⏎ field: Type = value; … }` has fields that only code sets.
 ///
 /// With `, const` after the definition the struct also has a constant `DEFAULT`, for which all defaults are constants.
@@ -47,7 +48,8 @@ macro_rules! settings {
     };
     (
         $(#[doc = $about:literal])*
-        $vis:vis struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, over $usual:path)? $(, checked by $check:path)? {
+        $vis:vis struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)?
+        $(, over $usual:path)? $(, checked by $check:path)? {
             $($(#[doc = $doc:literal])*
             $field:ident: $ty:ty $(as $repr:ty)? = $default:expr $(, in $range:expr)? $(, items $items:expr)?;)*
         }
@@ -74,15 +76,18 @@ macro_rules! settings {
     };
     (
         $(#[doc = $about:literal])*
-        $vis:vis struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, checked by $check:path)? { $($fields:tt)* }
+        $vis:vis struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)?
+        $(, checked by $check:path)? { $($fields:tt)* }
     ) => {
         $crate::settings! { @table
-            $(#[doc = $about])* $vis struct $name $(: $derive)? as $definition $(| $short)? $(, checked by $check)? { $($fields)* }
+            $(#[doc = $about])*
+            $vis struct $name $(: $derive)? as $definition $(| $short)? $(, checked by $check)? { $($fields)* }
         }
     };
     (
         @table $(#[doc = $about:literal])*
-        $vis:vis struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)? $(, over $usual:path)? $(, checked by $check:path)? {
+        $vis:vis struct $name:ident $(: $derive:ident)? as $definition:literal $(| $short:ident)?
+        $(, over $usual:path)? $(, checked by $check:path)? {
             $($(#[doc = $doc:literal])*
             $field:ident: $ty:ty $(as $repr:ty)? $(= $default:expr)? $(, in $range:expr)? $(, items $items:expr)?;)*
         }
@@ -119,9 +124,11 @@ macro_rules! settings {
                 $(let usual: Self = $usual(table, files)?;
                 let table = &$crate::support::overlay(&$crate::Setting::write(&usual), table);)?
                 let this = Self {
-                    $($field: $crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(stringify!($field))
-                        $(.within($range))? $(.items($items))? $(.or(|| $default))?.read(table, files)?,)*
-                    $($($wfield: <$wty as $crate::support::Keyed>::take($crate::__over!(table $(, $wvalue)?), files)?,)*)?
+                    $($field: $crate::support::Field::<$ty, $crate::__written!($ty $(, $repr)?)>::new(
+                        stringify!($field)) $(.within($range))? $(.items($items))?
+                        $(.or(|| $default))?.read(table, files)?,)*
+                    $($($wfield: <$wty as $crate::support::Keyed>::take(
+                        $crate::__over!(table $(, $wvalue)?), files)?,)*)?
                     $($($bfield: $bvalue,)*)?
                 };
                 $($check(&this)?;)?
@@ -404,7 +411,9 @@ macro_rules! kinds {
             fn write(&self) -> $crate::Json {
                 match self {
                     $($(Self::$wvariant => $word.into(),)*)?
-                    $($(Self::$pvariant(x) => $crate::support::written::<$pty, $crate::__written!($pty $(, $prepr)?)>(x),)*)?
+                    $($(Self::$pvariant(x) => {
+                        $crate::support::written::<$pty, $crate::__written!($pty $(, $prepr)?)>(x)
+                    })*)?
                     $($(Self::$ovariant(x) => $crate::Setting::write(x),)*)?
                     $($(Self::$nvariant(x) => $crate::support::tag($nkey, $crate::Setting::write(x)),)*)?
                     $($(Self::$tvariant(x) => $crate::support::tag(

@@ -85,7 +85,8 @@ pub enum BuildError {
     },
     /// Too many flows exist at once: they start faster than they end.
     #[error(
-        "more than 300000 flows at once at {at_s:.1} s, the last of {flow}: they come faster than the network carries them; lower the load or the arrival rate"
+        "more than 300000 flows at once at {at_s:.1} s, the last of {flow}: they come faster than the network \
+         carries them; lower the load or the arrival rate"
     )]
     TooManyFlows {
         /// Label of the flow that exceeded the limit.
@@ -95,7 +96,9 @@ pub enum BuildError {
     },
     /// An unlimited flow crosses only links without rate and delay, so that virtual time does not advance.
     #[error(
-        "virtual time stands still at {at_s} s: flow {flow} (number {id}) sends without end, and nothing on its way over {links} takes time; give one of these links a delay or a rate, or the flow an end (`workload.bulk.bytes`)"
+        "virtual time stands still at {at_s} s: flow {flow} (number {id}) sends without end, and nothing on its way \
+         over {links} takes time; give one of these links a delay or a rate, or the flow an end \
+         (`workload.bulk.bytes`)"
     )]
     Standstill {
         /// Label of the flow.
@@ -109,7 +112,10 @@ pub enum BuildError {
     },
     /// Only the window limits the rate of an unlimited flow: its links have none.
     #[error(
-        "flow {flow} (number {id}) sends without end over links without a rate ({links}): at {at_s} s such flows had received {bytes} within {within_s} s, more than 10 Gbit/s, and every packet takes time to simulate; give one of these links a rate, or the flow an end (`workload.bulk.bytes`) or a smaller window (`receive_buffer`, over QUIC `connection_window`)"
+        "flow {flow} (number {id}) sends without end over links without a rate ({links}): at {at_s} s such flows had \
+         received {bytes} within {within_s} s, more than 10 Gbit/s, and every packet takes time to simulate; give \
+         one of these links a rate, or the flow an end (`workload.bulk.bytes`) or a smaller window \
+         (`receive_buffer`, over QUIC `connection_window`)"
     )]
     NoRate {
         /// Label of the fastest flow.
@@ -127,7 +133,8 @@ pub enum BuildError {
     },
     /// An event came before the one before it: a fault of the engine.
     #[error(
-        "virtual time would run backwards, from {now_s} s to {event_s} s (event target {target}): this is a fault of the simulator; please report it with the scenario"
+        "virtual time would run backwards, from {now_s} s to {event_s} s (event target {target}): this is a fault of \
+         the simulator; please report it with the scenario"
     )]
     TimeReversed {
         /// Virtual time in seconds.
@@ -139,7 +146,8 @@ pub enum BuildError {
     },
     /// A source would make more transfers than a run could carry.
     #[error(
-        "{source_label} would make about {transfers:.0} transfers, more than a billion: lower its load, shorten the run, or make its objects larger"
+        "{source_label} would make about {transfers:.0} transfers, more than a billion: lower its load, shorten the \
+         run, or make its objects larger"
     )]
     TooManyTransfers {
         /// Label of the source.

@@ -1,9 +1,9 @@
 //! Packets in transit: links, routes and the event queue.
 //!
 //! A packet has an event where order is decided, and nowhere else. As soon as a link knows when a packet arrives at its
-//! end, the packet is put ahead into the next link, sorted by the time of its arrival, and enters when that link is next
-//! looked at: before another packet enters, when its counters are read, and at the latest when the packet could leave
-//! it. What comes of it is the same, to the byte, as if each packet had an event at the end of each link.
+//! end, the packet is put ahead into the next link, sorted by the time of its arrival, and enters when that link is
+//! next looked at: before another packet enters, when its counters are read, and at the latest when the packet could
+//! leave it. What comes of it is the same, to the byte, as if each packet had an event at the end of each link.
 
 use std::collections::VecDeque;
 
@@ -413,8 +413,8 @@ impl Net {
         }
     }
 
-    /// Handles an event of a link, if that is a packet that passes through it to a host: returns the packet, and sees to
-    /// the next event. Otherwise [`poll`](Self::poll) has to.
+    /// Handles an event of a link, if that is a packet that passes through it to a host: returns the packet, and sees
+    /// to the next event. Otherwise [`poll`](Self::poll) has to.
     #[inline(always)]
     pub fn poll_through(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
         let slot = &mut self.links[direction as usize];

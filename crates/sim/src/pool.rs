@@ -2,12 +2,13 @@
 
 use crate::packet::Body;
 
-/// Contents of a block. Its memory is used again when all of them are gone: a packet that stays long keeps that of a block.
+/// Contents of a block. Its memory is used again when all of them are gone: a packet that stays long keeps that of a
+/// block.
 const BLOCK: usize = 32;
 
-/// Stores contents by handle. Packets leave a path in about the order in which they were sent; so contents stand in that
-/// order, in blocks, and the processor fetches ahead what is needed next. (A list of single free places mixes them up
-/// within some round trips: with thousands of packets on their way each one was a cache miss.)
+/// Stores contents by handle. Packets leave a path in about the order in which they were sent; so contents stand in
+/// that order, in blocks, and the processor fetches ahead what is needed next. (A list of single free places mixes them
+/// up within some round trips: with thousands of packets on their way each one was a cache miss.)
 #[derive(Debug, Default)]
 pub struct Pool {
     /// Blocks of `BLOCK` places.
@@ -143,7 +144,9 @@ mod tests {
     proptest! {
         /// Against a map; and no memory is lost: emptied, it takes as much again without growing.
         #[test]
-        fn it_agrees_with_a_map(steps in proptest::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 1..400)) {
+        fn it_agrees_with_a_map(
+            steps in proptest::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 1..400),
+        ) {
             let mut pool = Pool::default();
             let mut model = BTreeMap::new();
             for (i, (adds, which)) in steps.into_iter().enumerate() {

@@ -8,9 +8,9 @@
 //! A sender that paces itself advances time by some nanoseconds per step, so that time creeps: over links that take no
 //! time an unlimited flow is refused once it has received that much since it started, within a second.
 //!
-//! Over links with a delay and no rate, time advances, but nothing except its window limits how many packets an unlimited
-//! flow sends in it: 64 MiB in 2 ms are 23 million a second. The run is refused once such flows have received more in a
-//! second than the fastest links that are simulated in practice carry.
+//! Over links with a delay and no rate, time advances, but nothing except its window limits how many packets an
+//! unlimited flow sends in it: 64 MiB in 2 ms are 23 million a second. The run is refused once such flows have received
+//! more in a second than the fastest links that are simulated in practice carry.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +33,8 @@ const MOST: u64 = 64 << 30;
 /// Events and packets at one instant before flows are checked.
 const CHECK_AFTER: u64 = 1 << 16;
 
-/// An unlimited flow over links that take no time creeps if it received that much within this time. Over links without a
-/// rate flows are counted over it.
+/// An unlimited flow over links that take no time creeps if it received that much within this time. Over links without
+/// a rate flows are counted over it.
 const CREEP: Duration = Duration::from_secs(1);
 
 /// Most that unlimited flows may receive over links without a rate.

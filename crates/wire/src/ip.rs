@@ -108,8 +108,8 @@ impl Header {
         Ok(total)
     }
 
-    /// Appends the IP header only, of a datagram that carries `len` bytes of a protocol. Returns the length of the whole
-    /// datagram.
+    /// Appends the IP header only, of a datagram that carries `len` bytes of a protocol. Returns the length of the
+    /// whole datagram.
     ///
     /// # Errors
     /// When it is too long; `out` is then unchanged.

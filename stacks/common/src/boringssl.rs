@@ -1,8 +1,8 @@
 //! BoringSSL with random numbers of the host.
 //!
-//! BoringSSL has one generator for each thread, seeded by the system and mixed with the processor's random numbers at each
-//! use. The linker (`stacks/quiche/build.rs`) puts these functions in place of its own, so that each draw has a generator of
-//! its own, seeded by the host.
+//! BoringSSL has one generator for each thread, seeded by the system and mixed with the processor's random numbers at
+//! each use. The linker (`stacks/quiche/build.rs`) puts these functions in place of its own, so that each draw has a
+//! generator of its own, seeded by the host.
 
 use std::ffi::{c_int, c_void};
 

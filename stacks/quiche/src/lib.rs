@@ -1,7 +1,7 @@
 //! quiche, with BoringSSL, as a stack of Gargalo.
 //!
-//! quiche and BoringSSL read the clock themselves: their `clock_gettime` is the library's own, which tells virtual time.
-//! BoringSSL's random numbers are those of the host (`stacks/common/src/boringssl.rs`).
+//! quiche and BoringSSL read the clock themselves: their `clock_gettime` is the library's own, which tells virtual
+//! time. BoringSSL's random numbers are those of the host (`stacks/common/src/boringssl.rs`).
 
 mod server;
 mod settings;

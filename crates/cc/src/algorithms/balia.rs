@@ -12,8 +12,9 @@
 //!   reduced, as for Reno (RFC 5681 equation 4), to two segments at least.
 //! - Bytes acknowledged count, as in the draft (Linux: acknowledgements).
 //! - `arithmetic = "linux"` is Linux' module, release 0.90: a segment more after (Σ x)² · 10w / ((x + max(x)) (4x +
-//!   max(x))) acknowledgements, rounded down, with rates in B/s; a loss takes half of the window or three quarters, which may
-//!   leave one segment. The module computes both when its window or state changes, here with each acknowledgement.
+//!   max(x))) acknowledgements, rounded down, with rates in B/s; a loss takes half of the window or three quarters,
+//!   which may leave one segment. The module computes both when its window or state changes, here with each
+//!   acknowledgement.
 
 use gargalo_settings::settings;
 use gargalo_units::Bytes;

@@ -12,10 +12,10 @@
 //! - A subflow without a round-trip time, or that cannot send, is excluded from all sums; an idle one is included
 //!   (Linux).
 //! - A subflow in recovery counts with its ssthresh (Linux' OLIA; the RFC says nothing).
-//! - `arithmetic = "linux"` is Linux' module, release 0.90: alpha over the sum of windows has 12 binary places and is one
-//!   unit at least, so that a subflow needs 4096 acknowledgements for a segment at most, or as many as its window has
-//!   segments if those are more. The path with the largest w/rtt² is found in units of 2⁻³² segments per (µs/8)²: from 26 ms
-//!   on a window of ten segments is zero there, and the last subflow counts as the best.
+//! - `arithmetic = "linux"` is Linux' module, release 0.90: alpha over the sum of windows has 12 binary places and is
+//!   one unit at least, so that a subflow needs 4096 acknowledgements for a segment at most, or as many as its window
+//!   has segments if those are more. The path with the largest w/rtt² is found in units of 2⁻³² segments per (µs/8)²:
+//!   from 26 ms on a window of ten segments is zero there, and the last subflow counts as the best.
 
 use gargalo_settings::settings;
 use gargalo_units::Bytes;

@@ -1,8 +1,9 @@
 //! BBR that bounds the data in flight by loss: the model and the state machine that versions 2 and 3 share.
 //!
 //! Both drafts have the same structure: a bandwidth filter over two probing cycles, bounds in the long and in the short
-//! term, PROBE_BW in four phases, PROBE_RTT with half a bandwidth-delay product. What differs is in [`Version`], and each
-//! version is a file of its own: `algorithms/bbr2`, `algorithms/bbr3`. Sections here are those of draft-ietf-ccwg-bbr.
+//! term, PROBE_BW in four phases, PROBE_RTT with half a bandwidth-delay product. What differs is in [`Version`], and
+//! each version is a file of its own: `algorithms/bbr2`, `algorithms/bbr3`. Sections here are those of
+//! draft-ietf-ccwg-bbr.
 //!
 //! # Differences from the drafts' texts
 //! - Loss events in STARTUP are the acknowledgements that reveal losses, as in Linux; the sequence ranges are not

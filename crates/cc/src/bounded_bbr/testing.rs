@@ -85,7 +85,8 @@ pub(crate) fn stays_without_a_queue<V: Version>(mut net: Net<BoundedBbr<V>>) {
     assert_eq!(net.cc.min_rtt.get(), Some(RTT));
 }
 
-/// Behind a buffer of a fifth of the bandwidth-delay product it sets its bound, loses less than 2 %, and leaves headroom.
+/// Behind a buffer of a fifth of the bandwidth-delay product it sets its bound, loses less than 2 %, and leaves
+/// headroom.
 pub(crate) fn keeps_headroom_in_a_shallow_buffer<V: Version>(mut net: Net<BoundedBbr<V>>) {
     net.buffer = Net::<BoundedBbr<V>>::bdp() / 5;
     net.run_until(5.0);

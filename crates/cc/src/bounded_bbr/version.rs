@@ -10,8 +10,8 @@ pub trait Version: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// After a spurious recovery, STARTUP or a probe that it has ended goes on.
     const RESUMES_AFTER_UNDO: bool;
 
-    /// Whether cwnd follows what is delivered in the first round trip of a fast recovery, and what is lost leaves it later
-    /// too.
+    /// Whether cwnd follows what is delivered in the first round trip of a fast recovery, and what is lost leaves it
+    /// later too.
     fn conserves_packets(&self) -> bool;
 
     /// cwnd in bandwidth-delay products, in any state but PROBE_RTT.

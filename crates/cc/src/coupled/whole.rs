@@ -1,5 +1,5 @@
-//! What the coupled controls of the out-of-tree Linux (multipath-tcp.org, release 0.90) have in common: windows of whole
-//! segments that grow by one after so many acknowledgements, and slow start up to a segment above the threshold.
+//! What the coupled controls of the out-of-tree Linux (multipath-tcp.org, release 0.90) have in common: windows of
+//! whole segments that grow by one after so many acknowledgements, and slow start up to a segment above the threshold.
 
 use gargalo_settings::names;
 use gargalo_units::Bytes;
@@ -13,9 +13,9 @@ names! {
     pub enum Arithmetic {
         /// In real numbers, for each byte acknowledged.
         Exact = "exact",
-        /// In the integers of Linux' out-of-tree Multipath TCP: for each acknowledgement, so that delayed ones halve the
-        /// growth, and with the rounding of its modules. Slow start goes to one segment above the threshold, whatever an
-        /// acknowledgement covers. Windows have whole segments.
+        /// In the integers of Linux' out-of-tree Multipath TCP: for each acknowledgement, so that delayed ones halve
+        /// the growth, and with the rounding of its modules. Slow start goes to one segment above the threshold,
+        /// whatever an acknowledgement covers. Windows have whole segments.
         Linux = "linux",
     }
 }

@@ -290,7 +290,8 @@ impl Connection {
         }
     }
 
-    /// Retransmits the first missing segment on path `j`, by the rule of multipath-tcp.org's 0.90; returns whether it did.
+    /// Retransmits the first missing segment on path `j`, by the rule of multipath-tcp.org's 0.90; returns whether it
+    /// did.
     fn retransmit_head(
         &mut self,
         now: Instant,

@@ -26,9 +26,9 @@ pub struct About {
     pub features: u32,
     /// Names of its congestion controls, the default first.
     pub congestion: &'static [&'static str],
-    /// What each of them follows, in the same order: of BBR `bbr` (draft-cardwell-iccrg-bbr-congestion-control-00, version
-    /// 1), `bbr2` (the same draft, -02) or `bbr3` (draft-ietf-ccwg-bbr); empty where the library does not say. An empty list:
-    /// it says it of none.
+    /// What each of them follows, in the same order: of BBR `bbr` (draft-cardwell-iccrg-bbr-congestion-control-00,
+    /// version 1), `bbr2` (the same draft, -02) or `bbr3` (draft-ietf-ccwg-bbr); empty where the library does not say.
+    /// An empty list: it says it of none.
     pub specifications: &'static [&'static str],
     /// Whether [`Stack::unacknowledged`] returns a value.
     pub tells_unacknowledged: bool,
@@ -66,8 +66,8 @@ pub trait Stack: Sized + Send + 'static {
     /// Opens a bidirectional stream; `None` if the peer's limit is reached.
     fn open_stream(&mut self, now: Duration) -> Option<u64>;
 
-    /// Takes stream data and returns how many bytes; the host offers the rest again. `fin`: the stream ends here; there is
-    /// no data then.
+    /// Takes stream data and returns how many bytes; the host offers the rest again. `fin`: the stream ends here; there
+    /// is no data then.
     fn write(&mut self, now: Duration, stream: u64, data: &[u8], fin: bool) -> usize;
 
     /// Stream data and ends of streams that are written and not acknowledged.

@@ -22,7 +22,8 @@ use crate::application::{Application, Outcome, Output};
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit to open its streams, or the next of them, while other clients wait.
 const STREAMS_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time limit for any step after the test, while other clients wait: the results cross a queue that the test has filled.
+/// Time limit for any step after the test, while other clients wait: the results cross a queue that the test has
+/// filled.
 const RESULTS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest parameters that are accepted, in bytes.
 const LONGEST_PARAMETERS: usize = 64 << 10;

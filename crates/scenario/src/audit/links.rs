@@ -47,7 +47,8 @@ pub(super) fn few_packets(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let text = format!(
-        "in the {} s that were measured it carries {packets:.1} packets of {} bytes: one packet more or less moves every \
+        "in the {} s that were measured it carries {packets:.1} packets of {} bytes: one packet more or less moves \
+         every \
          figure; measure for longer",
         until.saturating_since(from).as_secs_f64(),
         config.mtu

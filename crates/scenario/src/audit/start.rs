@@ -44,7 +44,8 @@ pub(super) fn ends_before_data(case: &mut Case<'_>) -> Vec<Finding> {
             continue;
         }
         let text = format!(
-            "delivered nothing: it has {} s, and its {what} is {} s, without what links take to send; give it more time, or \
+            "delivered nothing: it has {} s, and its {what} is {} s, without what links take to send; give it more \
+             time, or \
              its path less delay",
             has.decimal_secs(),
             delay.decimal_secs()
@@ -92,7 +93,8 @@ pub(super) fn ends_in_slow_start(case: &Case<'_>) -> Vec<Finding> {
             };
             let s = starting.get(&f.id).filter(|_| endless)?;
             let text = format!(
-                "had not left slow start at {} s, with a window of {} bytes that was still growing: its figures are of the start, \
+                "had not left slow start at {} s, with a window of {} bytes that was still growing: its figures are \
+                 of the start, \
                  not of what follows; give it more time",
                 s.time.decimal_secs(),
                 s.cwnd.get()

@@ -78,7 +78,8 @@ pub(super) fn late_packets(case: &mut Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let text = format!(
-        "this machine was too slow for the lab: 1% of the packets left the network more than {:.3} ms late, where {:.3} ms, \
+        "this machine was too slow for the lab: 1% of the packets left the network more than {:.3} ms late, where \
+         {:.3} ms, \
          5% of the shortest round trip, do not matter; stop other programs, or lower the rates",
         late.decimal_secs() * 1e3,
         bound.decimal_secs() * 1e3

@@ -15,8 +15,8 @@ settings! {
         from: String;
         /// The other host.
         to: String;
-        /// The path of `topology.multipath` that it takes in both directions, by number: 1 is `path1`. Multipath TCP and
-        /// multipath QUIC choose among all paths themselves. Default: 0.
+        /// The path of `topology.multipath` that it takes in both directions, by number: 1 is `path1`. Multipath TCP
+        /// and multipath QUIC choose among all paths themselves. Default: 0.
         path: Option<u8> = None, in Some(0)..=Some(255);
         /// When the flow starts, or arrivals begin.
         start: Duration = Duration::ZERO;

@@ -51,10 +51,10 @@ settings! {
         /// What is recorded.
         record: Record = Record::default();
         /// Flows start by less than this later than they say, each by another time that follows from the seed and the
-        /// flow, so that repeats with other seeds are other runs. Where the network is the same at all times, flows move
-        /// against each other only: the first of them keeps its time. Where rates or delays have steps or traces, or
-        /// there are outages, all move. As time, or in `RTT`, round trips on the flow's empty path. At most half of the
-        /// time that a flow has. Flows that start at random anyway (`arrivals`, web, ftp, mix) are left alone.
+        /// flow, so that repeats with other seeds are other runs. Where the network is the same at all times, flows
+        /// move against each other only: the first of them keeps its time. Where rates or delays have steps or traces,
+        /// or there are outages, all move. As time, or in `RTT`, round trips on the flow's empty path. At most half of
+        /// the time that a flow has. Flows that start at random anyway (`arrivals`, web, ftp, mix) are left alone.
         /// Sweeps with repeats set it to 1RTT.
         start_jitter: StartJitter = StartJitter::Time(Duration::ZERO);
         /// The part of the run that figures are of.
@@ -232,8 +232,8 @@ settings! {
         capture_payload: bool = false;
         /// Record every decision of MPTCP schedulers among the events: one for each segment.
         decisions: bool = false;
-        /// Record the internal quantities of the congestion control of TCP flows, and of QUIC flows with one path: with each
-        /// sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious.
+        /// Record the internal quantities of the congestion control of TCP flows, and of QUIC flows with one path: with
+        /// each sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious.
         gauges: bool = false;
         /// Write a qlog trace (`*.sqlog`) of each end of each QUIC flow.
         qlog: bool = false;

@@ -12,8 +12,8 @@ const AT: &str = "topology.parking-lot";
 /// Most pairs of hosts: a guard against mistakes such as an extra zero.
 const MOST_PAIRS: u64 = 10_000;
 
-/// A pair of hosts: what follows `left` and `right`, or `cross` and `sink`, in their names, the numbers of their routers,
-/// and the link of each to its router.
+/// A pair of hosts: what follows `left` and `right`, or `cross` and `sink`, in their names, the numbers of their
+/// routers, and the link of each to its router.
 struct Pair<'a> {
     name: String,
     routers: [usize; 2],

@@ -37,7 +37,8 @@ workload.bulk = {}
 /// Two hosts with a link and flows of the given text.
 pub(crate) fn simple(link: &str, flow: &str) -> String {
     format!(
-        "duration = \"10s\"\n[topology.simple]\nlink = {{ {link} }}\n[[flows]]\nfrom = \"client\"\nto = \"server\"\n{flow}\n"
+        "duration = \"10s\"\n[topology.simple]\nlink = {{ {link} }}\n[[flows]]\nfrom = \"client\"\nto \
+         = \"server\"\n{flow}\n"
     )
 }
 

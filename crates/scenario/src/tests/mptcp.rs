@@ -6,7 +6,8 @@ use super::slips::rejects;
 use super::{bad, ok};
 use crate::resolved::{Mptcp, Transport};
 
-const PATHS: &str = "duration = \"10s\"\n[topology.multipath]\npaths = [{ rate = \"1Mbit/s\" }, { rate = \"2Mbit/s\" }]\n\
+const PATHS: &str = "duration = \"10s\"\n[topology.multipath]\npaths = [{ rate = \"1Mbit/s\" }, \
+    { rate = \"2Mbit/s\" }]\n\
     [[flows]]\nfrom = \"client\"\nto = \"server\"\n";
 
 fn with(options: &str) -> String {

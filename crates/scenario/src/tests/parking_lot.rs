@@ -8,7 +8,8 @@ use crate::Scenario;
 
 fn with(keys: &str) -> String {
     format!(
-        "duration = \"1s\"\n[topology.parking-lot]\nhops = 3\nbottleneck = {{ rate = \"10Mbit/s\", delay = \"14ms\" }}\n{keys}\n"
+        "duration = \"1s\"\n[topology.parking-lot]\nhops = 3\nbottleneck = {{ rate = \"10Mbit/s\", delay = \"14ms\" \
+         }}\n{keys}\n"
     )
 }
 

@@ -150,7 +150,8 @@ fn the_setup_does_not_grow_with_copies() {
 #[test]
 fn the_hash_is_that_of_the_canonical_text() {
     use sha2::{Digest, Sha256};
-    let udp = "\n[[flows]]\nfrom = \"left0\"\nto = \"right0\"\ntransport.udp = {}\nworkload.cbr = { rate = \"1Mbit/s\" }";
+    let udp = "\n[[flows]]\nfrom = \"left0\"\nto = \"right0\"\ntransport.udp = {}\nworkload.cbr = \
+        { rate = \"1Mbit/s\" }";
     for text in [PAIR.to_owned(), format!("{PAIR}{udp}")] {
         let scenario = ok(&text);
         let mut json = scenario.to_json();

@@ -216,7 +216,8 @@ fn wrong_names_and_counts_are_told_with_line_and_fix() {
 fn graphs_are_checked() {
     let graph = |links: &str| {
         format!(
-            "duration = \"1s\"\n[topology.graph]\nnodes = [\"a\", \"b\", \"c\"]\nlinks = [{links}]\n[[flows]]\nfrom = \"a\"\nto = \"c\"\ntransport.tcp = {{}}\n"
+            "duration = \"1s\"\n[topology.graph]\nnodes = [\"a\", \"b\", \"c\"]\nlinks = [{links}]\n[[flows]]\nfrom \
+             = \"a\"\nto = \"c\"\ntransport.tcp = {{}}\n"
         )
     };
     rejects(

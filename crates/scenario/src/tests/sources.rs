@@ -349,12 +349,15 @@ proptest! {
             format!("{{ lognormal = {{ mu = 8, sigma = {sigma:.3}, min = \"{min}B\", max = \"{max}B\" }} }}"),
         ];
         let size = &sizes[(seed % 3) as usize];
-        let web = format!("pages = {{ geometric = {mean:.3} }}, think_time = \"{time}\", main_size = {size}, embedded = {n}, embedded_size = {size}, parsing_time = {{ exponential = \"{time}\" }}, connections = {connections}, persistent = {persistent}");
+        let web = format!("pages = {{ geometric = {mean:.3} }}, think_time = \"{time}\", main_size = {size}, \
+            embedded = {n}, embedded_size = {size}, parsing_time = {{ exponential = \"{time}\" }}, connections = \
+            {connections}, persistent = {persistent}");
         let workload = match kind {
             0 => format!("web = {{ load = \"{load}\", {web} }}"),
             1 => format!("ftp = {{ load = \"{load}\", size = {size} }}"),
             2 => format!("mix = {{ load = \"{load}\", web = {{ {web} }}, ftp = {{ size = {size} }} }}"),
-            _ => format!("video = {{ segment = \"{time}\", buffer = \"20000s\", ladder = [\"{load}\"] }}").replace('%', "bit/s"),
+            _ => format!("video = {{ segment = \"{time}\", buffer = \"20000s\", ladder = [\"{load}\"] }}")
+                .replace('%', "bit/s"),
         };
         let text = simple(r#"rate = "10Mbit/s", delay = "5ms""#, &format!("transport.tcp = {{}}\nworkload.{workload}"));
         let seed = (seed >> 2).to_string();

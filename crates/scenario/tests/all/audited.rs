@@ -314,8 +314,10 @@ fn a_window_of_a_few_packets_is_told_and_none_is_used_beyond_its_capacity() {
 #[test]
 fn timestamps_tick_in_milliseconds() {
     let cut = "duration = \"26s\"\n[topology.dumbbell]\naccess = { delay = \"5031us\" }\n\
-               bottleneck = { rate = \"20Mbit/s\", delay = \"10061us\", queue = { droptail = \"67 packets\" }, outages = [[\"20s\", \"23s\"]] }\n\
-               [[flows]]\nfrom = \"left0\"\nto = \"right0\"\nstart = \"324292us\"\ntransport.tcp = { congestion = \"vegas\" }\n";
+               bottleneck = { rate = \"20Mbit/s\", delay = \"10061us\", queue = { droptail = \"67 packets\" }, \
+               outages = [[\"20s\", \"23s\"]] }\n\
+               [[flows]]\nfrom = \"left0\"\nto = \"right0\"\nstart = \"324292us\"\n\
+               transport.tcp = { congestion = \"vegas\" }\n";
     let out = run(&scenario(cut), RunOptions::default()).unwrap();
     let rtt = out.tables.flows.f64s("rtt_min_s").unwrap()[0];
     assert!(rtt < 0.040_246, "{rtt}: else this tests nothing");

@@ -70,7 +70,8 @@ fn of_workloads_with_arrivals() {
     let voice = entry("label = \"voice\"\ntransport.udp = {}\nworkload.voice = {}");
     same_in_both_orders(&bulk, &voice);
     let web = entry(
-        "label = \"web\"\nrecord = \"full\"\ntransport.tcp = {}\nworkload.web = { load = \"30%\", link = \"bottleneck\" }",
+        "label = \"web\"\nrecord = \"full\"\ntransport.tcp = {}\nworkload.web = \
+         { load = \"30%\", link = \"bottleneck\" }",
     );
     same_in_both_orders(&web, &bulk);
 }

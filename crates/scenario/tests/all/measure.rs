@@ -25,7 +25,8 @@ link = { rate = "20Mbit/s", delay = "10ms", queue = { droptail = "1BDP" } }
 fn transfers(starts: &[&str]) -> String {
     let flow = |start: &&str| {
         format!(
-            "[[flows]]\nfrom = \"client\"\nto = \"server\"\nstart = \"{start}\"\ntransport.tcp = {{}}\nworkload.bulk = {{ bytes = \"4MB\" }}\n"
+            "[[flows]]\nfrom = \"client\"\nto = \"server\"\nstart = \"{start}\"\ntransport.tcp = {{}}\nworkload.bulk \
+             = {{ bytes = \"4MB\" }}\n"
         )
     };
     LINK.to_owned() + &starts.iter().map(flow).collect::<String>()
@@ -250,9 +251,11 @@ fn subflows_and_links_are_measured_in_the_window() {
 fn background_is_measured_in_the_window_and_counted_once() {
     let text = |head: &str| {
         format!(
-            "{head}duration = \"6s\"\n[topology.simple]\nlink = {{ rate = \"20Mbit/s\", delay = \"5ms\", queue = {{ droptail = \"1BDP\" }} }}\n\
+            "{head}duration = \"6s\"\n[topology.simple]\nlink = {{ rate = \"20Mbit/s\", delay = \"5ms\", queue = {{ \
+             droptail = \"1BDP\" }} }}\n\
              [[flows]]\nfrom = \"client\"\nto = \"server\"\nstart = \"1s\"\nstop = \"5s\"\ntransport.tcp = {{}}\n\
-             [[flows]]\nfrom = \"client\"\nto = \"server\"\ntransport.tcp = {{}}\nworkload.ftp = {{ load = \"30%\" }}\n"
+             [[flows]]\nfrom = \"client\"\nto = \"server\"\ntransport.tcp = {{}}\nworkload.ftp = {{ load = \"30%\" \
+            }}\n"
         )
     };
     let (whole, out) = (

@@ -67,7 +67,8 @@ fn coupled_controls_take_no_more_than_one_tcp_at_a_shared_bottleneck() {
     for congestion in ["lia", "olia", "balia"] {
         // The first subflow's rival and the second's are the same TCP.
         let text = format!(
-            "duration = \"120s\"\nseed = 3\n{QUIET}\n[topology.graph]\nnodes = [\"a\", \"b\", \"c\", \"d\", \"l\", \"r\"]\n\
+            "duration = \"120s\"\nseed = 3\n{QUIET}\n[topology.graph]\nnodes = \
+             [\"a\", \"b\", \"c\", \"d\", \"l\", \"r\"]\n\
              hosts = [\"a\", \"b\", \"c\", \"d\"]\nlinks = [\n\
              {{ from = \"l\", to = \"r\", rate = \"20Mbit/s\", delay = \"20ms\", queue = {{ red = {{}} }} }},\n\
              {{ from = \"a\", to = \"l\", name = \"a0\" }}, {{ from = \"a\", to = \"l\", name = \"a1\" }},\n\
@@ -210,10 +211,12 @@ fn binder_goes_by_each_gateway() {
     let link = "rate = \"10Mbit/s\", delay = \"5ms\"";
     let text = format!(
         "duration = \"5s\"\n{QUIET}\n[topology.graph]\nnodes = [\"c\", \"lan\", \"g1\", \"g2\", \"net\", \"s\"]\n\
-         hosts = [\"c\", \"s\"]\nlinks = [{{ from = \"c\", to = \"lan\" }}, {{ from = \"lan\", to = \"g1\", {link} }}, \
+         hosts = [\"c\", \"s\"]\nlinks = [{{ from = \"c\", to = \"lan\" }}, {{ from = \"lan\", to = \"g1\", {link} \
+        }}, \
          {{ from = \"lan\", to = \"g2\", {link} }}, {{ from = \"g1\", to = \"net\" }}, \
          {{ from = \"g2\", to = \"net\" }}, {{ from = \"net\", to = \"s\" }}]\n\
-         [[flows]]\nfrom = \"c\"\nto = \"s\"\ntransport.mptcp = {{ path_manager = \"binder\", gateways = [\"g1\", \"g2\"] }}\n"
+         [[flows]]\nfrom = \"c\"\nto = \"s\"\ntransport.mptcp = {{ path_manager = \"binder\", gateways = \
+        [\"g1\", \"g2\"] }}\n"
     );
     let out = simulate(&text);
     let flow = &out.json["flows"][0];

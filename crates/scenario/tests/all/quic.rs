@@ -10,7 +10,8 @@ use crate::common::simulate;
 /// Two hosts, 40 ms apart, and flows.
 fn network(link: &str, flows: &[&str]) -> String {
     let mut text = format!(
-        "duration = \"600s\"\nrecord = {{ interval = \"1s\", verify = true }}\n[topology.simple]\nlink = {{ delay = \"20ms\", {link} }}\n"
+        "duration = \"600s\"\nrecord = {{ interval = \"1s\", verify = true }}\n[topology.simple]\nlink = {{ delay \
+         = \"20ms\", {link} }}\n"
     );
     for flow in flows {
         text += &format!("[[flows]]\nfrom = \"client\"\nto = \"server\"\n{flow}\n");
@@ -102,7 +103,8 @@ fn the_first_byte_tells_the_handshake() {
 fn a_retry_is_no_acknowledgement() {
     for congestion in ["reno", "bbr", "copa"] {
         let flow = format!(
-            "transport.quic = {{ congestion = \"{congestion}\", retry = true }}\nworkload.bulk = {{ bytes = \"1MB\" }}"
+            "transport.quic = {{ congestion = \"{congestion}\", retry = true }}\nworkload.bulk = {{ bytes = \"1MB\" \
+             }}"
         );
         let out = simulate(&network("rate = \"10Mbit/s\"", &[&flow]));
         let least = out.json["flows"][0]["rtt_min_s"].as_f64().unwrap();
@@ -146,10 +148,12 @@ fn cubic_is_cubic_under_tcp_and_quic() {
             &format!("rate = \"{rate}\", queue = {{ droptail = \"100000 packets\" }}"),
             &[
                 &format!(
-                    "transport.tcp = {{ mss = \"1400B\", initial_window = \"10 packets\" }}\nworkload.bulk = {{ bytes = \"{bytes}\" }}"
+                    "transport.tcp = {{ mss = \"1400B\", initial_window = \"10 packets\" }}\nworkload.bulk = {{ \
+                     bytes = \"{bytes}\" }}"
                 ),
                 &format!(
-                    "start = \"200s\"\ntransport.quic = {{ datagram_size = \"1452B\", mtu_discovery = false, initial_window = \"10 packets\" }}\nworkload.bulk = {{ bytes = \"{bytes}\" }}"
+                    "start = \"200s\"\ntransport.quic = {{ datagram_size = \"1452B\", mtu_discovery = false, \
+                     initial_window = \"10 packets\" }}\nworkload.bulk = {{ bytes = \"{bytes}\" }}"
                 ),
             ],
         ));
@@ -184,15 +188,16 @@ fn a_client_may_move() {
         let out = simulate(&network(
             "rate = \"10Mbit/s\", queue = { droptail = \"60 packets\" }",
             &[&format!(
-                "transport.quic = {{ migration = {{ after = \"1s\", change = \"{change}\" }} }}\nworkload.bulk = {{ bytes = \"5MB\" }}"
+                "transport.quic = {{ migration = {{ after = \"1s\", change = \"{change}\" }} }}\nworkload.bulk = {{ \
+                 bytes = \"5MB\" }}"
             )],
         ));
         completion(&out.json["flows"][0]);
     }
 }
 
-/// Round-trip times are those of the sender of the data, whichever end it is: a queue stands in its direction, which the
-/// receiver has only seen empty, in the handshake.
+/// Round-trip times are those of the sender of the data, whichever end it is: a queue stands in its direction, which
+/// the receiver has only seen empty, in the handshake.
 #[test]
 fn round_trips_are_measured_by_the_sender() {
     for workload in [
@@ -213,8 +218,10 @@ fn round_trips_are_measured_by_the_sender() {
 fn several_paths_carry_one_connection() {
     let text = |options: &str| {
         format!(
-            "duration = \"120s\"\nrecord = {{ verify = true }}\n[topology.multipath]\npaths = [{{ rate = \"10Mbit/s\", delay = \"10ms\" }}, {{ rate = \"10Mbit/s\", delay = \"15ms\" }}]\n\
-             [[flows]]\nfrom = \"client\"\nto = \"server\"\ntransport.quic = {{ {options} }}\nworkload.bulk = {{ bytes = \"20MB\" }}\n"
+            "duration = \"120s\"\nrecord = {{ verify = true }}\n[topology.multipath]\npaths = [{{ rate \
+             = \"10Mbit/s\", delay = \"10ms\" }}, {{ rate = \"10Mbit/s\", delay = \"15ms\" }}]\n\
+             [[flows]]\nfrom = \"client\"\nto = \"server\"\ntransport.quic = {{ {options} }}\nworkload.bulk = {{ \
+            bytes = \"20MB\" }}\n"
         )
     };
     let one = completion(&simulate(&text("")).json["flows"][0]);

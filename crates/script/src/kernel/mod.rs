@@ -57,7 +57,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Runs `f` with a new namespace of the kernel; the process must be in the sandbox, or have the privileges otherwise.
+    /// Runs `f` with a new namespace of the kernel; the process must be in the sandbox, or have the privileges
+    /// otherwise.
     ///
     /// # Errors
     /// When the system refuses, or does not know the congestion control.

@@ -11,7 +11,8 @@ use crate::fault::Fault;
 use crate::words::CAPABLE_FLAGS;
 
 /// Names of the options.
-pub(super) const NAMES: &str = "mpcapable, mp_join_syn, mp_join_syn_ack, mp_join_ack, dss, add_address, remove_address, \
+pub(super) const NAMES: &str = "mpcapable, mp_join_syn, mp_join_syn_ack, mp_join_ack, dss, add_address, \
+    remove_address, \
     mp_prio, mp_fail, mp_fastclose, mp_reset";
 
 /// An option whose name was read; `None` if it is none of MPTCP.

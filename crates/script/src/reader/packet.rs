@@ -209,7 +209,8 @@ fn option(c: &mut Cursor<'_>) -> Read<TcpOption> {
             }
             let fault = Fault::new(at, format!("the TCP option {word} is not supported"));
             return Err(fault.help(format!(
-                "supported: mss, wscale, sackOK, sack, TS val N ecr N, FO, FOEXP, nop, eol, {}, kind N BYTES; any: <...>",
+                "supported: mss, wscale, sackOK, sack, TS val N ecr N, FO, FOEXP, nop, eol, {}, kind N BYTES; any: \
+                 <...>",
                 super::mptcp::NAMES
             )));
         }

@@ -240,8 +240,10 @@ pub(super) fn commands(text: &str, at: At) -> Read<Vec<Command>> {
             Meaning::Other => {
                 let fault = Fault::new(line.at, format!("the command `{}` is not run", line.text));
                 return Err(fault.help(
-                    "of shell commands only `sysctl NAME=VALUE`, `echo VALUE > /proc/sys/NAME`, files of these, `ip mptcp`, \
-                     parameters of modules and the queues pfifo and fq are read; what others set up are options of the script, such as --congestion",
+                    "of shell commands only `sysctl NAME=VALUE`, `echo VALUE > /proc/sys/NAME`, files of these, `ip \
+                     mptcp`, \
+                     parameters of modules and the queues pfifo and fq are read; what others set up are options of \
+                    the script, such as --congestion",
                 ));
             }
         }

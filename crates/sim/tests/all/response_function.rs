@@ -43,8 +43,8 @@ fn check(congestion: &str, rtt_ms: u64, table: &[(u64, f64, f64)]) {
         let got = average_window(congestion, *one_in, Duration::from_millis(rtt_ms), *seconds);
         let error = got / want - 1.0;
         println!("{congestion} rtt {rtt_ms} ms p 1/{one_in}: {got:.1} of {want} ({error:+.3})");
-        // A window of 12 spends a sixth of its time in recovery and limited transmit, when it does not grow; the model of
-        // the RFC has neither.
+        // A window of 12 spends a sixth of its time in recovery and limited transmit, when it does not grow; the model
+        // of the RFC has neither.
         let most = if *one_in == 100 { 0.15 } else { 0.10 };
         assert!(
             error.abs() < most,

@@ -34,8 +34,8 @@ fn kept(params: Params) -> Control {
     }
 }
 
-/// ns-3.27 (`src/internet/model/tcp-*.cc`). Slow start is `TcpNewReno`'s in all of them: a segment for each acknowledgement,
-/// whatever it covers, until a loss or the threshold.
+/// ns-3.27 (`src/internet/model/tcp-*.cc`). Slow start is `TcpNewReno`'s in all of them: a segment for each
+/// acknowledgement, whatever it covers, until a loss or the threshold.
 fn ns3_3_27(name: &str) -> Params {
     let each = Params::new().with("abc_limit", 1.0);
     match name {
@@ -59,8 +59,8 @@ fn ns3_3_27(name: &str) -> Params {
     }
 }
 
-/// Linux 6 (`net/ipv4/tcp_cong.c`, `tcp_cubic.c`): slow start counts all segments of an acknowledgement, and Reno halves
-/// the window, not the data in flight.
+/// Linux 6 (`net/ipv4/tcp_cong.c`, `tcp_cubic.c`): slow start counts all segments of an acknowledgement, and Reno
+/// halves the window, not the data in flight.
 fn linux_6(name: &str) -> Control {
     let window = Params::new().with("reduce_from", "cwnd");
     match name {

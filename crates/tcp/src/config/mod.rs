@@ -66,7 +66,8 @@ settings! {
         ecn: EcnMode as Switch<EcnMode> = EcnMode::Off;
         /// When the sender paces; false is `off`, true is `window`.
         pacing: Pacing as Switch<Pacing> = Pacing::Controller;
-        /// Packets at the start of a connection that leave at once, before pacing begins (Linux: 10, with `fq` and without).
+        /// Packets at the start of a connection that leave at once, before pacing begins (Linux: 10, with `fq` and
+        /// without).
         unpaced_segments: u64 = 0, in 0..=1_000_000;
         /// Delayed acknowledgements; false acknowledges each segment at once.
         delayed_ack: DelayedAck as Switch<DelayedAck> = DelayedAck::default();
@@ -90,14 +91,14 @@ settings! {
         undo: bool = true;
         /// New data on the first duplicate acknowledgements (RFC 3042).
         limited_transmit: bool = true;
-        /// In recovery by `sack`, when nothing is known to be lost and nothing new can be sent, the highest segment is sent
-        /// again, once (RFC 6675 §4, NextSeg (4)).
+        /// In recovery by `sack`, when nothing is known to be lost and nothing new can be sent, the highest segment is
+        /// sent again, once (RFC 6675 §4, NextSeg (4)).
         rescue_retransmission: bool = true;
-        /// Amounts are whole segments, as Linux counts: PRR rounds up to them and reduces the window instead of what is in
-        /// flight, and without SACK a segment that a duplicate acknowledgement stood for is not delivered twice.
+        /// Amounts are whole segments, as Linux counts: PRR rounds up to them and reduces the window instead of what is
+        /// in flight, and without SACK a segment that a duplicate acknowledgement stood for is not delivered twice.
         whole_segments: bool = false;
-        /// The acknowledgement that ends recovery grows the window too, as in Linux. Otherwise it does not: RFC 5681 §3.2
-        /// (6) sets the window to ssthresh.
+        /// The acknowledgement that ends recovery grows the window too, as in Linux. Otherwise it does not: RFC 5681
+        /// §3.2 (6) sets the window to ssthresh.
         growth_at_recovery_end: bool = false;
         /// Minimum retransmission timeout.
         min_rto: Duration = Duration::from_millis(200);
@@ -126,12 +127,12 @@ settings! {
         /// Nagle algorithm: hold back small segments while data is outstanding (RFC 9293 §3.7.4); true is
         /// `standard`, and Linux has `minshall`. Real programs turn it off with `TCP_NODELAY`.
         nagle: Nagle as Switch<Nagle> = Nagle::Off;
-        /// A FIN belongs to the last segment, as in Linux, also where the peer's window ends between them: it then goes past
-        /// the window behind other segments, and a last segment alone waits for the window probe, which is without FIN.
-        /// Otherwise the FIN waits for room in the window.
+        /// A FIN belongs to the last segment, as in Linux, also where the peer's window ends between them: it then goes
+        /// past the window behind other segments, and a last segment alone waits for the window probe, which is without
+        /// FIN. Otherwise the FIN waits for room in the window.
         fin_in_last_segment: bool = false;
-        /// Contents that are written to an open connection are kept in super-segments as in Linux, each half of the largest
-        /// window and 64 KiB at most: a write is taken in whole ones, and PSH stays at the end of a write.
+        /// Contents that are written to an open connection are kept in super-segments as in Linux, each half of the
+        /// largest window and 64 KiB at most: a write is taken in whole ones, and PSH stays at the end of a write.
         super_segments: bool = false;
         /// Search of the path MTU with data segments (RFC 4821), for paths that drop long packets without an ICMP
         /// error. Linux's default is `off` too. The segments of Multipath TCP's subflows only become smaller.
@@ -180,8 +181,8 @@ settings! {
         slow_start: f64 = 2.0, in 0.1..=100.0;
         /// In congestion avoidance.
         avoidance: f64 = 1.2, in 0.1..=100.0;
-        /// Segments leave in bursts of what the rate gives in this time, of two segments at least and 64 KiB at most, as
-        /// those of segmentation offload (Linux: 1 ms). Controls that give a rate set their own bursts.
+        /// Segments leave in bursts of what the rate gives in this time, of two segments at least and 64 KiB at most,
+        /// as those of segmentation offload (Linux: 1 ms). Controls that give a rate set their own bursts.
         burst: Duration = Duration::ZERO;
     }
 }
@@ -219,8 +220,8 @@ names! {
         Fack = "fack",
         /// By duplicate acknowledgements alone (RFC 6582), even where SACK blocks arrive.
         NewReno = "newreno",
-        /// By duplicate acknowledgements alone, of which the third has everything sent again from the first missing segment
-        /// on, as after a timeout (smoltcp).
+        /// By duplicate acknowledgements alone, of which the third has everything sent again from the first missing
+        /// segment on, as after a timeout (smoltcp).
         GoBackN = "go-back-n",
     }
 }

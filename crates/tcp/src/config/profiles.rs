@@ -24,7 +24,8 @@ names! {
         ///
         /// Linux 6.18 with its default settings
         Linux6 = "linux-6",
-        /// Linux of 2015 with the Multipath TCP of multipath-tcp.org: SACK recovery with FACK, early retransmit and tail loss probes, no RACK
+        /// Linux of 2015 with the Multipath TCP of multipath-tcp.org: SACK recovery with FACK, early retransmit and
+        /// tail loss probes, no RACK
         ///
         /// Linux 3.18 and 4.1 with their default settings, Multipath TCP 0.90
         Linux41 = "linux-4.1-mptcp-0.90",
@@ -67,8 +68,8 @@ impl Config {
     ///   64 KiB. Both grow with what the application reads, up to 16 MiB (half of `tcp_rmem`'s 32 MiB; it was 6 MiB
     ///   before Linux 6.16). While the window grows, each segment is acknowledged.
     /// - The send buffer is 4 MiB (`tcp_wmem`), reached by its own autotuning when the congestion window needs it.
-    /// - Contents that are written to an open connection are kept in super-segments, each half of the largest window and
-    ///   64 KiB at most: a write is taken in whole ones, and PSH stays at the end of a write. The send buffer takes
+    /// - Contents that are written to an open connection are kept in super-segments, each half of the largest window
+    ///   and 64 KiB at most: a write is taken in whole ones, and PSH stays at the end of a write. The send buffer takes
     ///   writes without content to the byte.
     /// - The first 16 segments are acknowledged at once, later ones in pairs or after 40 ms, the least of Linux's
     ///   adaptive delay.
@@ -96,17 +97,18 @@ impl Config {
         }
     }
 
-    /// Linux 3.18 to 4.1 with its default settings, below the Multipath TCP of multipath-tcp.org, release 0.90. What differs
-    /// from [`Config::linux_6`]:
+    /// Linux 3.18 to 4.1 with its default settings, below the Multipath TCP of multipath-tcp.org, release 0.90. What
+    /// differs from [`Config::linux_6`]:
     ///
-    /// - Losses are found by forward acknowledgement, with early retransmit and tail loss probes (no sooner than 10 ms), not
-    ///   by RACK. Reordering turns forward acknowledgement off; the threshold then grows to 300 segments at most.
-    /// - Buffers: `tcp_rmem` ends at 6 MiB, of which `tcp_adv_win_scale` = 1 leaves half for data; `tcp_wmem` at 4 MiB. The
-    ///   receive buffer of a single-path connection begins with 184,640 bytes, half of the 369,280 that `ss` shows.
+    /// - Losses are found by forward acknowledgement, with early retransmit and tail loss probes (no sooner than 10
+    ///   ms), not by RACK. Reordering turns forward acknowledgement off; the threshold then grows to 300 segments at
+    ///   most.
+    /// - Buffers: `tcp_rmem` ends at 6 MiB, of which `tcp_adv_win_scale` = 1 leaves half for data; `tcp_wmem` at 4 MiB.
+    ///   The receive buffer of a single-path connection begins with 184,640 bytes, half of the 369,280 that `ss` shows.
     ///
-    /// Not modelled: below the threshold, PRR is RFC 9937's, where this kernel had the slow start reduction bound of RFC 6937
-    /// for all acknowledgements; a probe of a single segment waits two round trips and the acknowledgement delay, not one and a
-    /// half; the receive window of Multipath TCP has its largest size from the start.
+    /// Not modelled: below the threshold, PRR is RFC 9937's, where this kernel had the slow start reduction bound of
+    /// RFC 6937 for all acknowledgements; a probe of a single segment waits two round trips and the acknowledgement
+    /// delay, not one and a half; the receive window of Multipath TCP has its largest size from the start.
     pub fn linux_4_1() -> Self {
         Self {
             profile: Profile::Linux41,
@@ -157,9 +159,9 @@ impl Config {
 
     /// ns-2.29, in which many controls for high speeds were compared, as those comparisons set it up: segments of 1460
     /// bytes, an initial window of 2 (`windowInit_`), a window of 1,000 segments at most (`window_`; its own default is
-    /// 20), an acknowledgement for each segment (`TCPSink`), SACK recovery with limited transmit (`singledup_`), a clock
-    /// of 10 ms (`tcpTick_`), a least timeout of 200 ms (`minrto_`) and a first one of 6 s (`rtxcur_init_`, 3 s since
-    /// January 2006).
+    /// 20), an acknowledgement for each segment (`TCPSink`), SACK recovery with limited transmit (`singledup_`), a
+    /// clock of 10 ms (`tcpTick_`), a least timeout of 200 ms (`minrto_`) and a first one of 6 s (`rtxcur_init_`, 3 s
+    /// since January 2006).
     ///
     /// Not modelled: windows reduced in whole segments, round-trip times rounded to ticks.
     pub fn ns2_2_29() -> Self {
@@ -187,9 +189,9 @@ impl Config {
 
     /// The user-space stack smoltcp, 0.8 to 0.10: no scoreboard at the sender, three duplicate acknowledgements, no
     /// limited transmit, no timestamps, a timeout of 10 ms to 10 s (700 ms before the first sample) whose variance term
-    /// is 5 ms at least, acknowledgements of two segments or after 10 ms, the Nagle algorithm, an initial window of 2048
-    /// bytes, two segments. After a loss it sends everything again from the first missing segment on. Buffers are the
-    /// application's; 65535 bytes are those of its examples.
+    /// is 5 ms at least, acknowledgements of two segments or after 10 ms, the Nagle algorithm, an initial window of
+    /// 2048 bytes, two segments. After a loss it sends everything again from the first missing segment on. Buffers are
+    /// the application's; 65535 bytes are those of its examples.
     ///
     /// Not modelled: duplicates that its own repetitions cause may make it go back again.
     pub fn smoltcp() -> Self {

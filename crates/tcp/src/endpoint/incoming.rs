@@ -84,8 +84,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether a segment in the window that opens or resets, or that arrives before the connection is open, is processed
-    /// further.
+    /// Whether a segment in the window that opens or resets, or that arrives before the connection is open, is
+    /// processed further.
     #[inline(never)]
     fn admits(&mut self, now: Instant, segment: &Segment, offset: i64, ecn: Ecn) -> bool {
         if segment.flags.intersects(Flags::RST | Flags::SYN) {

@@ -123,8 +123,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether keep-alive probes go unanswered for too long: as many as are configured or, with a user timeout, until it
-    /// has passed (Linux).
+    /// Whether keep-alive probes go unanswered for too long: as many as are configured or, with a user timeout, until
+    /// it has passed (Linux).
     fn has_probed_enough(&self, now: Instant, most: u32) -> bool {
         match self.user_timeout {
             Some(timeout) => {

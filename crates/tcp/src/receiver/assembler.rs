@@ -360,7 +360,9 @@ mod tests {
     proptest::proptest! {
         /// Against a plain array of bytes.
         #[test]
-        fn it_agrees_with_an_array(ops in proptest::collection::vec((1u64..200, 1u64..40, proptest::bool::ANY), 1..60)) {
+        fn it_agrees_with_an_array(
+            ops in proptest::collection::vec((1u64..200, 1u64..40, proptest::bool::ANY), 1..60),
+        ) {
             let mut a = Assembler::default();
             let mut model = [None::<u8>; 256];
             for (i, (from, len, real)) in ops.iter().copied().enumerate() {

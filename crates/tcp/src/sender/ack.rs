@@ -39,8 +39,8 @@ struct Growth {
 
 impl Sender {
     /// Whether [`Sender::on_plain_ack`] processes an acknowledgement that advances the left edge to `ack` and reports
-    /// neither SACK blocks nor congestion: nothing is being repaired, probed or answered, and all that is in flight was sent
-    /// after what has been delivered.
+    /// neither SACK blocks nor congestion: nothing is being repaired, probed or answered, and all that is in flight was
+    /// sent after what has been delivered.
     #[inline]
     pub(crate) fn takes_plain(&self, ack: u64) -> bool {
         ack > self.una

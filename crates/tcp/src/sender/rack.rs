@@ -12,7 +12,8 @@ const MAX_MULTIPLIER: u32 = 254;
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
     /// Send time of the newest segment delivered so far, and which transmission it was: of two at one time the later
-    /// one is newer (RFC 8985 §6.2 takes the sequence number, as it does not know the order). The first one is number 1.
+    /// one is newer (RFC 8985 §6.2 takes the sequence number, as it does not know the order). The first one is number
+    /// 1.
     newest: (Instant, u64),
     rtt: Duration,
     /// Highest offset delivered.
@@ -156,8 +157,8 @@ impl Rack {
         }
     }
 
-    /// The reordering window (RFC 8985 §6.2 step 4); `reached`: as many segments as the duplicate threshold are selectively
-    /// acknowledged.
+    /// The reordering window (RFC 8985 §6.2 step 4); `reached`: as many segments as the duplicate threshold are
+    /// selectively acknowledged.
     #[inline]
     pub(crate) fn window(
         &self,

@@ -263,8 +263,8 @@ fn a_reset_before_the_end_of_a_passive_opening_leads_back_to_listen() {
     assert_eq!(pair.ends[1].poll_timeout(), None);
 }
 
-/// RFC 9293 §3.10.4: CLOSE in LISTEN deletes the connection if nothing waits to be sent, and so does a reset of a passive
-/// opening that was closed meanwhile.
+/// RFC 9293 §3.10.4: CLOSE in LISTEN deletes the connection if nothing waits to be sent, and so does a reset of a
+/// passive opening that was closed meanwhile.
 #[test]
 fn a_close_in_listen_ends_it() {
     let mut pair = Pair::new(config(), config());

@@ -12,7 +12,8 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// Up to four SACK blocks (RFC 2018), left edge inclusive, right edge exclusive. They are boxed: most segments have none.
+/// Up to four SACK blocks (RFC 2018), left edge inclusive, right edge exclusive. They are boxed: most segments have
+/// none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks(Option<Box<Blocks>>);
 

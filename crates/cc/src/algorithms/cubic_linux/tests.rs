@@ -235,8 +235,8 @@ fn the_ninth_sample_of_a_round_ends_slow_start_if_all_have_risen() {
     }
 }
 
-/// Rounds go on while the window is below 16 segments (Linux 6.14 and its stable releases): the ninth sample that counts is
-/// that of the round in which the window has come there.
+/// Rounds go on while the window is below 16 segments (Linux 6.14 and its stable releases): the ninth sample that
+/// counts is that of the round in which the window has come there.
 #[test]
 fn rounds_go_on_below_16_segments() {
     let mut c = CubicLinux::build(CubicLinuxParams::DEFAULT, &init());

@@ -178,7 +178,8 @@ impl Sender {
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u16, number: u64) -> bool {
         self.now = now;
-        // noq takes a Retry for an acknowledgement of the Initial. It is none (RFC 9002 §6.3), and no ACK frame ends it.
+        // noq takes a Retry for an acknowledgement of the Initial. It is none (RFC 9002 §6.3), and no ACK frame ends
+        // it.
         self.batch = None;
         let size = Bytes::new(u64::from(bytes));
         let in_flight = Bytes::new(self.in_flight);

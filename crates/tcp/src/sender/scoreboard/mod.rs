@@ -145,8 +145,8 @@ impl Scoreboard {
         });
     }
 
-    /// While [`Self::is_plain`]: removes everything before `ack`, which is first passed to `delivered`. An acknowledgement
-    /// of a part of a segment keeps the rest.
+    /// While [`Self::is_plain`]: removes everything before `ack`, which is first passed to `delivered`. An
+    /// acknowledgement of a part of a segment keeps the rest.
     #[inline]
     pub(crate) fn acknowledge_plain(&mut self, ack: u64, delivered: impl FnOnce(Run<'_>)) {
         let Some(first) = self.entries.front() else {

@@ -254,8 +254,8 @@ fn the_fin_is_sent_and_acknowledged_once() {
     assert!(r.sent().is_empty() && r.sender.next_timeout().is_none());
 }
 
-/// Segments and a FIN that wait for a window which has room for all but the FIN: what is sent, and when the window opens
-/// further.
+/// Segments and a FIN that wait for a window which has room for all but the FIN: what is sent, and when the window
+/// opens further.
 fn fin_at_the_edge(config: &Config, segments: u64) -> [Vec<String>; 3] {
     let mut r = Rig::new(config, 10);
     assert_eq!(r.write(1), ["0"]);
