@@ -13,7 +13,7 @@ __version__: str
 _LinkDirection = tuple[int, int | None, float, int, int]
 """Carried bit/s, capacity in bit/s, queueing delay in s, packets waiting, packets dropped."""
 
-_Address: TypeAlias = IPv4Address | IPv6Address
+Address: TypeAlias = IPv4Address | IPv6Address
 _Kind: TypeAlias = Literal["congestion", "scheduler", "path_manager", "stack"]
 
 @final
@@ -557,7 +557,7 @@ class LocalAddress:
     def __new__(
         cls,
         id: int,  # noqa: A002
-        address: _Address | str,
+        address: Address | str,
         backup: bool = False,
         link: str | None = None,
     ) -> LocalAddress: ...
@@ -565,7 +565,7 @@ class LocalAddress:
     def id(self) -> int:
         """Its identifier in this connection; 0 is that of the initial subflow."""
     @property
-    def address(self) -> _Address: ...
+    def address(self) -> Address: ...
     @property
     def backup(self) -> bool:
         """Subflows of it are backups."""
@@ -580,7 +580,7 @@ class RemoteAddress:
     def __new__(
         cls,
         id: int,  # noqa: A002
-        address: _Address | str,
+        address: Address | str,
         port: int,
         link: str | None = None,
     ) -> RemoteAddress: ...
@@ -588,7 +588,7 @@ class RemoteAddress:
     def id(self) -> int:
         """Its identifier; 0 is that of the initial subflow."""
     @property
-    def address(self) -> _Address: ...
+    def address(self) -> Address: ...
     @property
     def port(self) -> int:
         """The port to connect to."""
@@ -601,7 +601,7 @@ class SubflowView:
     """A subflow that exists or is being opened."""
 
     def __new__(
-        cls, local: int, remote: int | None = None, gateway: _Address | str | None = None
+        cls, local: int, remote: int | None = None, gateway: Address | str | None = None
     ) -> SubflowView: ...
     @property
     def local(self) -> int:
@@ -610,14 +610,14 @@ class SubflowView:
     def remote(self) -> int | None:
         """Identifier of the peer's address; None: it came from an address never announced."""
     @property
-    def gateway(self) -> _Address | None:
+    def gateway(self) -> Address | None:
         """By way of this gateway."""
 
 @final
 class Open:
     """A subflow to be opened."""
 
-    def __new__(cls, local: int, remote: int, gateway: _Address | str | None = None) -> Open: ...
+    def __new__(cls, local: int, remote: int, gateway: Address | str | None = None) -> Open: ...
     @property
     def local(self) -> int:
         """Identifier of our address."""
@@ -625,7 +625,7 @@ class Open:
     def remote(self) -> int:
         """Identifier of the peer's address."""
     @property
-    def gateway(self) -> _Address | None:
+    def gateway(self) -> Address | None:
         """By way of this gateway."""
 
 @final
@@ -638,7 +638,7 @@ class View:
         is_client: bool,
         local: Sequence[LocalAddress],
         remote: Sequence[RemoteAddress],
-        gateways: Sequence[_Address | str] = ...,
+        gateways: Sequence[Address | str] = ...,
         subflows: Sequence[SubflowView] = ...,
     ) -> View: ...
     @property
@@ -651,7 +651,7 @@ class View:
     def remote(self) -> list[RemoteAddress]:
         """The peer's addresses that accept subflows, in the order of their identifiers."""
     @property
-    def gateways(self) -> list[_Address]:
+    def gateways(self) -> list[Address]:
         """Gateways of our network, if the host knows any."""
     @property
     def subflows(self) -> list[SubflowView]:

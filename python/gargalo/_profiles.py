@@ -19,8 +19,7 @@ HEAD = """\
 
 What the named profiles of [TCP](../tcp.md#profiles) and [QUIC](../quic.md) set, beside the defaults `modern` and `rfc9000`, and what
 they have under the name of a congestion control. A scenario overrides each of them; `gargalo resolve FILE` prints what came of it.
-Where TCP's `initial_window` is not set it follows from the size of segments: RFC 6928's with `modern` and those of Linux, RFC 5681's
-with `rfc5681`, one segment with `ns3-3.27`.
+Where TCP's `initial_window` is not set it follows from the size of segments, by `initial_window_rule`.
 
 """
 

@@ -130,10 +130,7 @@ class Run:
 
     @cached_property
     def subflows(self) -> pl.DataFrame:
-        """A row per subflow of a Multipath TCP flow or path of a multipath QUIC one.
-
-        Its path, what it carried, round-trip times.
-        """
+        """A row per subflow of Multipath TCP or path of multipath QUIC: its path, what it carried, round-trip times."""
         return self._table("subflows")
 
     @cached_property

@@ -595,12 +595,18 @@ class Mptcp:
     """Duplicate SACK reports (D-SACK, RFC 2883)."""
     ecn: bool | str | None = None
     """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp` and with `"prague"` `l4s`, which are the defaults there."""
+    fin_in_last_segment: bool | None = None
+    """A FIN belongs to the last segment, as in Linux, also where the peer's window ends between them: it then goes past the window behind other segments, and a last segment alone waits for the window probe, which is without FIN. Otherwise the FIN waits for room in the window."""
     frto: bool | None = None
     """Detection of spurious timeouts (RFC 5682)."""
     gateways: Sequence[str] | None = None
     """Routers that the client may send packets by, for the path manager `binder`."""
+    growth_at_recovery_end: bool | None = None
+    """The acknowledgement that ends recovery grows the window too, as in Linux. Otherwise it does not: RFC 5681 §3.2 (6) sets the window to ssthresh."""
     initial_window: str | None = None
     """Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments, whichever is larger (RFC 6928 §2); `linux-6` and `linux-4.1-mptcp-0.90` have 10 segments of any size; `rfc5681` has 2 to 4 segments by their size (RFC 5681 §3.1); `ns3-3.27` has 1."""
+    initial_window_rule: str | None = None
+    """The standard that says the initial window where `initial_window` does not, and the one after a lost SYN."""
     keep_alive: bool | KeepAlive | Mapping[str, Any] | None = None
     """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
     limited_transmit: bool | None = None
@@ -647,6 +653,8 @@ class Mptcp:
     """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
     """How losses are detected."""
+    rescue_retransmission: bool | None = None
+    """In recovery by `sack`, when nothing is known to be lost and nothing new can be sent, the highest segment is sent again, once (RFC 6675 §4, NextSeg (4))."""
     rto_restart: str | None = None
     """From when the retransmission timeout counts after an acknowledgement; they differ by at most a round trip."""
     sack: bool | None = None
@@ -657,6 +665,8 @@ class Mptcp:
     """Capacity of the send buffer: bytes written and not acknowledged, sent or not. (Linux counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger."""
     slow_start_after_idle: bool | None = None
     """Shrink the window to the restart window after an idle period (RFC 5681 §4.1)."""
+    super_segments: bool | None = None
+    """Contents that are written to an open connection are kept in super-segments as in Linux, each half of the largest window and 64 KiB at most: a write is taken in whole ones, and PSH stays at the end of a write."""
     syn_ack_retries: int | None = None
     """Retransmissions of a SYN-ACK before the connection is given up."""
     syn_retries: int | None = None
@@ -673,6 +683,10 @@ class Mptcp:
     """TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records; true and `"1.3"` are the same."""
     undo: bool | None = None
     """Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by D-SACK (RFC 3708); the window reduction is undone."""
+    unpaced_segments: int | None = None
+    """Packets at the start of a connection that leave at once, before pacing begins (Linux: 10, with `fq` and without)."""
+    whole_segments: bool | None = None
+    """Amounts are whole segments, as Linux counts: PRR rounds up to them and reduces the window instead of what is in flight, and without SACK a segment that a duplicate acknowledgement stood for is not delivered twice."""
     window_scaling: bool | None = None
     """Window scaling (RFC 7323 §2)."""
 
@@ -1094,10 +1108,16 @@ class Tcp:
     """Duplicate SACK reports (D-SACK, RFC 2883)."""
     ecn: bool | str | None = None
     """Explicit congestion notification; true is `classic`, with `congestion = "dctcp"` it is `dctcp` and with `"prague"` `l4s`, which are the defaults there."""
+    fin_in_last_segment: bool | None = None
+    """A FIN belongs to the last segment, as in Linux, also where the peer's window ends between them: it then goes past the window behind other segments, and a last segment alone waits for the window probe, which is without FIN. Otherwise the FIN waits for room in the window."""
     frto: bool | None = None
     """Detection of spurious timeouts (RFC 5682)."""
+    growth_at_recovery_end: bool | None = None
+    """The acknowledgement that ends recovery grows the window too, as in Linux. Otherwise it does not: RFC 5681 §3.2 (6) sets the window to ssthresh."""
     initial_window: str | None = None
     """Initial congestion window, in packets or bytes. A packet is a full segment of the size that the handshake agrees on. Default: the profile's. `modern` has 10 segments, but at most 14600 bytes or 2 segments, whichever is larger (RFC 6928 §2); `linux-6` and `linux-4.1-mptcp-0.90` have 10 segments of any size; `rfc5681` has 2 to 4 segments by their size (RFC 5681 §3.1); `ns3-3.27` has 1."""
+    initial_window_rule: str | None = None
+    """The standard that says the initial window where `initial_window` does not, and the one after a lost SYN."""
     keep_alive: bool | KeepAlive | Mapping[str, Any] | None = None
     """Keep-alive probes (RFC 9293 §3.8.4). Default: never."""
     limited_transmit: bool | None = None
@@ -1132,6 +1152,8 @@ class Tcp:
     """How the receiving end misbehaves (RFC 9743 §7.6), in the simulator."""
     recovery: str | None = None
     """How losses are detected."""
+    rescue_retransmission: bool | None = None
+    """In recovery by `sack`, when nothing is known to be lost and nothing new can be sent, the highest segment is sent again, once (RFC 6675 §4, NextSeg (4))."""
     rto_restart: str | None = None
     """From when the retransmission timeout counts after an acknowledgement; they differ by at most a round trip."""
     sack: bool | None = None
@@ -1140,6 +1162,8 @@ class Tcp:
     """Capacity of the send buffer: bytes written and not acknowledged, sent or not. (Linux counts memory, which is more.) Default: the profile's, or `receive_buffer` if that is larger."""
     slow_start_after_idle: bool | None = None
     """Shrink the window to the restart window after an idle period (RFC 5681 §4.1)."""
+    super_segments: bool | None = None
+    """Contents that are written to an open connection are kept in super-segments as in Linux, each half of the largest window and 64 KiB at most: a write is taken in whole ones, and PSH stays at the end of a write."""
     syn_ack_retries: int | None = None
     """Retransmissions of a SYN-ACK before the connection is given up."""
     syn_retries: int | None = None
@@ -1156,6 +1180,10 @@ class Tcp:
     """TLS 1.3 between TCP and the application, as flights of its handshake and headers of its records; true and `"1.3"` are the same."""
     undo: bool | None = None
     """Detection of spurious retransmissions by timestamps (Eifel, RFC 3522) and by D-SACK (RFC 3708); the window reduction is undone."""
+    unpaced_segments: int | None = None
+    """Packets at the start of a connection that leave at once, before pacing begins (Linux: 10, with `fq` and without)."""
+    whole_segments: bool | None = None
+    """Amounts are whole segments, as Linux counts: PRR rounds up to them and reduces the window instead of what is in flight, and without SACK a segment that a duplicate acknowledgement stood for is not delivered twice."""
     window_scaling: bool | None = None
     """Window scaling (RFC 7323 §2)."""
 
