@@ -244,7 +244,6 @@ style: $(VENV)/.dev
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
-	"$(BIN)/python" -m mypy.stubtest gargalo._core --concise --allowlist tools/stub-allowed.txt
 
 clippy: $(VENV)/.deps
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
