@@ -728,7 +728,12 @@ def trace_generate(
     max_rate: str = "12Mbit/s",
     volatility: float = 200.0,
     outage_escape: float = 1.0,
-) -> str: ...
+) -> str:
+    """A synthetic cellular trace (Sprout, NSDI 2013) as text; quantities are written with their units.
+
+    `volatility` is in packets/s per square root of a second, `outage_escape` per second.
+    """
+
 def trace_info(text: str) -> dict[str, Any]: ...
 def trace_from_rates(rows: list[tuple[float, float]]) -> str: ...
 def trace_rates(text: str, bin: str) -> list[tuple[float, int]]: ...  # noqa: A002
