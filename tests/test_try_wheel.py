@@ -27,9 +27,14 @@ def test_a_stranger_installs_the_wheel_and_uses_every_command():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     steps = re.findall(r"^ *[\d.]+ s  ([\w ]+): .", done.stdout, flags=re.MULTILINE)
-    assert {"install the base", "draw", "sweep", "evaluate", "try the lab", "complete"} <= set(
-        steps
-    )
+    assert {
+        "install the base",
+        "draw",
+        "find studies",
+        "evaluate",
+        "try the lab",
+        "complete",
+    } <= set(steps)
     print(done.stdout)
 
 

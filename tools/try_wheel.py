@@ -297,6 +297,13 @@ axes.buffer = { key = "topology.simple.link.queue.droptail", values = ["0.5BDP",
 """
 
 
+def find_studies(me: Stranger) -> str:
+    """The published experiments, which are a package of their own in the wheel."""
+    found = json.loads(me.gargalo("list studies --json").stdout)
+    expect(found and all(s["source"] for s in found), f"studies that cannot be used: {found}")
+    return ", ".join(s["name"] for s in found)
+
+
 def evaluate(me: Stranger) -> str:
     """A scorecard."""
     only = "" if me.is_long else " --only low-rate --only link-cut --repeat 2"
@@ -371,7 +378,7 @@ def self_and_below(folder: Path) -> list[Path]:
 
 
 STEPS = [install_the_base, read_help, read_lists, run_an_example, run_a_scenario, make_mistakes,
-         miss_extras, draw, explain, use_python, sweep, evaluate]  # fmt: skip
+         miss_extras, draw, explain, use_python, sweep, find_studies, evaluate]  # fmt: skip
 ON_LINUX = [try_the_lab, complete, look_around]
 
 

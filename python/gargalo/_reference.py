@@ -45,7 +45,10 @@ SECTIONS = {
         "gargalo.sweeps",
         "sweep plan execute load axis Sweep Job SweepProgress Failure SweepError",
     ),
-    "Studies": ("gargalo.studies", "find run_study Study Outcome"),
+    "Studies": (
+        "gargalo.studies",
+        "find run_study Study Profile Settings Experiment Claim Reading Context Outcome",
+    ),
     "Evaluation": ("gargalo.evaluation", "evaluate"),
     "Congestion controls": (
         "gargalo",
