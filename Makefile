@@ -79,7 +79,7 @@ $(VENV)/.tested: $(VENV)/.deps $(SOURCES)
 	$(call INSTALL_WHEEL,)
 	@touch $@
 
-MATURIN_DEVELOP := VIRTUAL_ENV="$(abspath $(VENV))" "$(abspath $(BIN))/maturin" develop --locked --quiet
+MATURIN_DEVELOP := PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 VIRTUAL_ENV="$(abspath $(VENV))" "$(abspath $(BIN))/maturin" develop --locked --quiet
 develop: $(VENV)/.develop ## .venv/bin/gargalo runs python/ and crates/ as they are now; `make setup` or `make test` end that
 	$(MATURIN_DEVELOP) --skip-install
 
