@@ -157,8 +157,6 @@ def test_the_table_of_python_rooms_has_each_room():
 
 MOST_COLUMNS = 120
 GENERATED = {"python/gargalo/scenario_types.py"}
-# To be wrapped when they have moved.
-LATER = ("python/gargalo/studies/", "python/gargalo_studies/")
 
 
 def texts_of(source: str) -> set[int]:
@@ -193,7 +191,6 @@ def test_no_line_of_code_is_longer_than_120_columns():
         check=True,
     )
     files = [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
-    files = [name for name in files if not name.startswith(LATER)]
     assert len(files) > 1000
     long = []
     for name in files:

@@ -22,7 +22,10 @@ def test_a_clone_is_changed_by_the_walk_through(tmp_path, monkeypatch, capsys):
     told = subprocess.run(
         ["git", "status", "--short"], cwd=folder, capture_output=True, text=True, check=True
     )
-    assert told.stdout.splitlines() == [" M crates/link/src/queue/mod.rs", "?? crates/link/src/queue/blue.rs"]  # fmt: skip
+    assert told.stdout.splitlines() == [
+        " M crates/link/src/queue/mod.rs",
+        "?? crates/link/src/queue/blue.rs",
+    ]
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(" s  ")[2] for line in lines] == [n for n, _ in first_change.STEPS]
 

@@ -1,10 +1,11 @@
-"""What a stranger's first change takes: clones the repository, adds a queueing discipline, runs the tests; prints times.
+"""What a stranger's first change takes: clones the repository, adds a queueing discipline, tests it; prints times.
 
     python tools/first_change.py
     python tools/first_change.py --keep /tmp/first
 
-The steps are those of CONTRIBUTING.md: `make develop`, its walk-through of a queueing discipline, `make develop` again, a run with
-the new discipline, `make quick`. Of this clone only what is committed takes part, and of the machine the downloads of cargo and pip.
+The steps are those of CONTRIBUTING.md: `make develop`, its walk-through of a queueing discipline, `make develop` again,
+a run with the new discipline, `make quick`. Of this clone only what is committed takes part, and of the machine the
+downloads of cargo and pip.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Virtual time and seeded random bytes for libraries that read a clock or a random source of their own.
 
-A stack of Python around such a library replaces what the library reads, in the library's own modules and permanently, by
-the functions of this module:
+A stack of Python around such a library replaces what the library reads, in the library's own modules and permanently,
+by the functions of this module:
 
 ```python
 library.module.os = virtual.module(os, urandom=virtual.urandom)

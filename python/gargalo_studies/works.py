@@ -55,15 +55,19 @@ NSQUIC = Work(
     "a master's dissertation of 2018 (USP)",
     "nsquic",
     (
-        Item("claim 1", "QUIC is sooner done than TCP CUBIC for every size, bandwidth, delay and loss.", "always-faster"),
+        Item("claim 1", "QUIC is sooner done than TCP CUBIC for every size, bandwidth, delay and "
+            "loss.", "always-faster"),
         Item("claim 2", "Its advantage grows with bandwidth and with delay.", "advantage-grows"),
         Item("claim 3", "QUIC's time varies little up to 0.1% of loss, TCP's grows and varies.", "loss"),
         Item("claim 4", "With many nodes the fastest flow is QUIC's, the slowest TCP's.", "many-nodes"),
         Item("claim 5", "QUIC is fair to QUIC, TCP to TCP; QUIC takes more from TCP.", "fairness"),
         Item("figure: order", "QUIC, Hybla, the others, Vegas.", "order"),
-        Item("printed rates", "QUIC: 4.17 and 11.07 Mbit/s for 1 MB, 9.96 for 210 MB, 90% and 23% of the link.", "figures-quic", shows=("5 Mbit/s, 1 MB", "1 Gbit/s, 1 MB")),
-        Item("printed rates", "TCP CUBIC: 2.87 and 3.99 Mbit/s for 1 MB, 9.89 for 210 MB, 78% and 10% of the link.", "figures-tcp", shows=("5 Mbit/s, 1 MB", "1 Gbit/s, 1 MB")),
-        Item("text", "10 kB: QUIC and TCP differ by hundredths of a second; 1 kB: QUIC is slightly slower.", "small-transfers"),
+        Item("printed rates", "QUIC: 4.17 and 11.07 Mbit/s for 1 MB, 9.96 for 210 MB, 90% and 23% "
+            "of the link.", "figures-quic", shows=("5 Mbit/s, 1 MB", "1 Gbit/s, 1 MB")),
+        Item("printed rates", "TCP CUBIC: 2.87 and 3.99 Mbit/s for 1 MB, 9.89 for 210 MB, 78% and "
+            "10% of the link.", "figures-tcp", shows=("5 Mbit/s, 1 MB", "1 Gbit/s, 1 MB")),
+        Item("text", "10 kB: QUIC and TCP differ by hundredths of a second; 1 kB: QUIC is slightly "
+            "slower.", "small-transfers"),
         Item("future work", "Reordering.", "reordering"),
         Item("future work", "Pages of many small objects.", "small-objects"),
         Item("future work", "0-RTT.", "zero-rtt"),
@@ -92,13 +96,16 @@ HIGH_SPEED = Work(
     "high-speed-tcp",
     (
         Item("claim 1", "16 connections fill 1 Gbit/s with 20% background, of all but Libra.", "sixteen-fill"),
-        Item("claim 2", "Above 1 Gbit/s the share falls; more connections raise it, larger buffers hardly.", "above-a-gigabit"),
+        Item("claim 2", "Above 1 Gbit/s the share falls; more connections raise it, larger buffers "
+            "hardly.", "above-a-gigabit"),
         Item("claim 3", "FAST and H-TCP scale best, Libra worst, below Reno.", "who-scales"),
         Item("claim 4", "Utilisation falls with delay, less so with background.", "delay"),
         Item("claim 5", "Libra, then CUBIC, harm Reno least, FAST and H-TCP most.", "reno-suffers"),
-        Item("claim 6, tables of RTT fairness", "Indices of 0.8 and more; Libra first, H-TCP above 0.9, BIC and Scalable last.", "rtt-fairness"),
+        Item("claim 6, tables of RTT fairness", "Indices of 0.8 and more; Libra first, H-TCP above "
+            "0.9, BIC and Scalable last.", "rtt-fairness"),
         Item("claim 7", "BIC and CUBIC converge slowest, FAST and HSTCP fastest, H-TCP within 8 s.", "convergence"),
-        Item("claim 8", "At 80% background CUBIC and FAST vary by 25%, Libra, HSTCP and H-TCP by 40%, BIC and Scalable by more than 50%.", "stability"),
+        Item("claim 8", "At 80% background CUBIC and FAST vary by 25%, Libra, HSTCP and H-TCP by "
+            "40%, BIC and Scalable by more than 50%.", "stability"),
         Item("claim 9", "Parking lot: the same ranking, and H-TCP is fair to long round trips.", "parking-lot"),
     ),
 )  # fmt: skip
@@ -118,7 +125,8 @@ MPTCP = Work(
         Item("claim 4", "Exp4 under OLIA: HSR, LWS and LTS beat LL clearly.", "exp4-olia"),
         Item("claim 4", "Under BALIA LL wins on average; under wVegas all are alike.", "balia-ll"),
         Item("claim 5", "Exp5 to Exp8: schedulers are alike.", "lossy-alike"),
-        Item("claim 6", "Single mesh at least doubles full mesh in Exp3 and Exp4 under OLIA and BALIA.", "single-doubles"),
+        Item("claim 6", "Single mesh at least doubles full mesh in Exp3 and Exp4 under OLIA and "
+            "BALIA.", "single-doubles"),
         Item("claim 6", "There it is worse under LIA and wVegas.", "single-worse"),
         Item("claim 6", "In Exp5 to Exp8 it is worse.", "single-lossy"),
         Item("claim 7", "Full mesh without loss can be below one TCP.", "below-tcp"),
@@ -244,7 +252,8 @@ def told(judgement: Mapping[str, Any] | None, shows: Sequence[str]) -> str:
 def standing(claim: Mapping[str, Any]) -> tuple[Verdict, str]:
     """Return where a claim stands, and why.
 
-    What the stack of its time contradicts is inconclusive if a hypothesis, a reading of what the work leaves open, does not.
+    What the stack of its time contradicts is inconclusive if a hypothesis, a reading of what the work leaves open, does
+    not.
     """
     first, *others = pages.judgements(claim)
     tried = [j for j in others if j["tried"]]

@@ -214,8 +214,8 @@ mod tests {
         let usual = read(json!("bbrv3")).unwrap();
         assert_eq!(usual, Congestion::new("bbr3", Params::new()));
         assert_eq!(usual.write(), json!("bbr3"));
-        let told = json!({ "cubic": { "beta": 0.8, "fast_convergence": false } });
-        assert_eq!(read(told.clone()).unwrap().write(), told);
+        let written = json!({ "cubic": { "beta": 0.8, "fast_convergence": false } });
+        assert_eq!(read(written.clone()).unwrap().write(), written);
         // Entries of the caller are not checked here.
         let own = json!({ "my-own": { "gain": 2 } });
         assert_eq!(read(own.clone()).unwrap().write(), own);
@@ -241,9 +241,9 @@ mod tests {
             let again = Congestion::read(&chosen.write(), &mut Files::default()).unwrap();
             assert_eq!(again.write(), chosen.write());
         }
-        let mut told = Congestion::new("cubic", Params::new().with("beta", 0.5));
-        told.complete();
-        assert_eq!(told.write()["cubic"]["beta"], 0.5);
+        let mut written = Congestion::new("cubic", Params::new().with("beta", 0.5));
+        written.complete();
+        assert_eq!(written.write()["cubic"]["beta"], 0.5);
         let mut own = Congestion::new("my-own", Params::new());
         own.complete();
         assert_eq!(own.write(), "my-own");

@@ -36,8 +36,8 @@ pub trait Policy: Clone + Debug + Send + Sync + 'static {
         window.slow_start(ack)
     }
 
-    /// A packet leaves; `restarted`: after an idle period cwnd fell to the restart window. Only packets that end an idle
-    /// period are sure to be reported, unless [`Policy::WATCHES_SENDS`].
+    /// A packet leaves; `restarted`: after an idle period cwnd fell to the restart window. Only packets that end an
+    /// idle period are sure to be reported, unless [`Policy::WATCHES_SENDS`].
     fn on_send(&mut self, _window: &mut Window, _sent: &Sent, _restarted: bool) {}
 
     /// A segment was marked lost; comes before the congestion event, if there is one.

@@ -3,14 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
-use gargalo_units::reason as told;
+use gargalo_units::reason as reason_of;
 
 /// Why the system could not do something, with the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The system refused an operation.
-    #[error("{what}: {}{}{remedy}", told(.reason), if remedy.is_empty() { "" } else { "; " })]
+    #[error("{what}: {}{}{remedy}", reason_of(.reason), if remedy.is_empty() { "" } else { "; " })]
     System {
         /// The operation that was refused.
         what: String,
@@ -20,7 +20,7 @@ pub enum Error {
         remedy: &'static str,
     },
     /// A file could not be written.
-    #[error("cannot write {}: {}", path.display(), told(.reason))]
+    #[error("cannot write {}: {}", path.display(), reason_of(.reason))]
     File {
         /// Path of the file.
         path: PathBuf,

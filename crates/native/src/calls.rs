@@ -431,9 +431,9 @@ mod system {
         let Some(callee) = (unsafe { slot.callee.load(Ordering::Relaxed).as_ref() }) else {
             return;
         };
-        if let Some(told) = callee.crashes.get(slot.function.load(Ordering::Relaxed)) {
+        if let Some(sentence) = callee.crashes.get(slot.function.load(Ordering::Relaxed)) {
             say("error: ");
-            say(told);
+            say(sentence);
             say(CRASHES[crash].1);
         }
     }

@@ -229,8 +229,8 @@ pub fn run(
     outcome.json["run"]["version"] = env!("CARGO_PKG_VERSION").into();
     outcome.json["run"]["wall_s"] = json!(wall.as_secs_f64());
     if in_class && let Some(warnings) = outcome.json["run"]["warnings"].as_array_mut() {
-        let told = "the interrupt came while a function of a class written in Python was running";
-        warnings.push(told.into());
+        let text = "the interrupt came while a function of a class written in Python was running";
+        warnings.push(text.into());
     }
     let mut result = RunResult {
         json: outcome.json.to_string(),

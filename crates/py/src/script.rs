@@ -30,7 +30,7 @@ struct Request {
     strict_end: bool,
 }
 
-/// Runs scripts; `done(number, verdict)` is told the verdict of each as JSON, in the order in which they end.
+/// Runs scripts; `done(number, verdict)` is called with the verdict of each as JSON, in the order in which they end.
 #[pyfunction]
 pub fn scripts(py: Python<'_>, request: &str, done: Py<PyAny>) -> PyResult<()> {
     let request: Request =
@@ -58,11 +58,11 @@ pub fn scripts(py: Python<'_>, request: &str, done: Py<PyAny>) -> PyResult<()> {
             &sources,
             &choices,
             request.jobs,
-            &mut |i, told| {
-                let told = serde_json::to_string(&told)
+            &mut |i, report| {
+                let text = serde_json::to_string(&report)
                     .map_err(|e| RunError::new_err(e.to_string()))
                     .and_then(|json| Python::attach(|py| done.call1(py, (i, json)).map(drop)));
-                if let Err(e) = told {
+                if let Err(e) = text {
                     raised.get_or_insert(e);
                 }
             },

@@ -45,8 +45,8 @@ pub trait Stack: Debug + Send {
     fn finish(&mut self, now: Instant, stream: StreamId);
     /// Ends the connection now.
     fn close(&mut self, now: Instant);
-    /// All data written has been acknowledged, on streams that have been finished. An implementation that does not report
-    /// it returns true.
+    /// All data written has been acknowledged, on streams that have been finished. An implementation that does not
+    /// report it returns true.
     fn all_acknowledged(&mut self) -> bool;
     /// Whether the connection has ended and nothing is pending.
     fn is_over(&self) -> bool;
@@ -119,8 +119,8 @@ pub struct Features {
     pub initial_window: bool,
 }
 
-/// The stack's name, of those in `own`, for a congestion control that a scenario names: the same name, or if the stack does
-/// not know it and it is an alias of one of this project's, the name that it stands for.
+/// The stack's name, of those in `own`, for a congestion control that a scenario names: the same name, or if the stack
+/// does not know it and it is an alias of one of this project's, the name that it stands for.
 pub fn own_name<'a>(own: &'a [String], asked: &str) -> Option<&'a str> {
     let known = |name: &str| own.iter().find(|n| *n == name).map(String::as_str);
     known(asked).or_else(|| known(gargalo_cc::find(asked).ok()?.name))

@@ -1,5 +1,5 @@
-//! Stream data between the application and a foreign stack, which may take less than is written, and may discard early data
-//! that the server rejects.
+//! Stream data between the application and a foreign stack, which may take less than is written, and may discard early
+//! data that the server rejects.
 
 use std::collections::{BTreeMap, VecDeque};
 

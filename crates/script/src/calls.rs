@@ -52,7 +52,7 @@ pub(crate) const POLL_BITS: [(&str, i64); 8] = [
 
 /// A call that was understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Request {
     /// A new socket; it does not block.
     Socket { nonblocking: bool, multipath: bool },
     /// Of a socket of the script. What `accept` gives does not block with `nonblocking`; with `dont_wait` this call
@@ -85,19 +85,19 @@ pub(crate) enum Asked {
 }
 
 /// Understands a call; the error says what is wrong with it, and the remedy.
-pub(crate) fn understand(call: &Call, v6: bool) -> Result<Asked, (String, String)> {
-    let mut asked = with_buffer(call, v6)?;
-    if let Asked::Op { op, .. } = &mut asked
+pub(crate) fn understand(call: &Call, v6: bool) -> Result<Request, (String, String)> {
+    let mut request = with_buffer(call, v6)?;
+    if let Request::Op { op, .. } = &mut request
         && matches!(op, Op::Read(_) | Op::Write(_) | Op::FastOpen(_))
         && call.args.get(1) == Some(&Arg::Null)
     {
         *op = Op::NoBuffer(Box::new(op.clone()));
     }
-    Ok(asked)
+    Ok(request)
 }
 
 /// The same, where buffers are `...`.
-fn with_buffer(call: &Call, v6: bool) -> Result<Asked, (String, String)> {
+fn with_buffer(call: &Call, v6: bool) -> Result<Request, (String, String)> {
     let a = Args(&call.args, &call.name);
     match call.name.as_str() {
         "socket" => {
@@ -118,7 +118,7 @@ fn with_buffer(call: &Call, v6: bool) -> Result<Asked, (String, String)> {
             }
             let nonblocking = kind.contains(&"SOCK_NONBLOCK");
             let _ = v6;
-            Ok(Asked::Socket {
+            Ok(Request::Socket {
                 nonblocking,
                 multipath,
             })
@@ -130,7 +130,7 @@ fn with_buffer(call: &Call, v6: bool) -> Result<Asked, (String, String)> {
         "accept4" => {
             let nonblocking = a.symbols(3).contains(&"SOCK_NONBLOCK");
             Ok(match a.op(Op::Accept)? {
-                Asked::Op { fd, op, .. } => Asked::Op {
+                Request::Op { fd, op, .. } => Request::Op {
                     fd,
                     op,
                     dont_wait: false,
@@ -148,7 +148,7 @@ fn with_buffer(call: &Call, v6: bool) -> Result<Asked, (String, String)> {
         "writev" => a.writes(a.parts(a.get(1))?, usize::MAX),
         "send" | "sendto" => a.writes(vec![a.size(2)?], 3),
         "sendmsg" => a.writes(a.message(1)?, 2),
-        "epoll_create" | "epoll_create1" => Ok(Asked::Epoll),
+        "epoll_create" | "epoll_create1" => Ok(Request::Epoll),
         "epoll_ctl" => a.watch(),
         "epoll_wait" => a.wait(),
         "close" => a.op(Op::Close),
@@ -171,11 +171,11 @@ fn with_buffer(call: &Call, v6: bool) -> Result<Asked, (String, String)> {
             a.expecting(Op::Count(name), a.value(2)?)
         }
         "fcntl" => match a.symbols(1).as_slice() {
-            ["F_GETFL"] => Ok(Asked::Flags {
+            ["F_GETFL"] => Ok(Request::Flags {
                 fd: a.int(0)?,
                 set: None,
             }),
-            ["F_SETFL"] => Ok(Asked::Flags {
+            ["F_SETFL"] => Ok(Request::Flags {
                 fd: a.int(0)?,
                 set: Some(a.symbols(2).contains(&"O_NONBLOCK")),
             }),
@@ -202,7 +202,7 @@ fn constant(names: &[String]) -> Option<Value> {
     Some(Value::Int(at as i64))
 }
 
-impl Asked {
+impl Request {
     /// The same call, which waits or returns at once.
     pub(crate) fn waits(self, waits: bool) -> Self {
         match self {
@@ -270,8 +270,8 @@ impl Args<'_> {
         }
     }
 
-    pub(crate) fn op(&self, op: Op) -> Result<Asked, (String, String)> {
-        Ok(Asked::Op {
+    pub(crate) fn op(&self, op: Op) -> Result<Request, (String, String)> {
+        Ok(Request::Op {
             fd: self.int(0)?,
             op,
             dont_wait: false,
@@ -280,9 +280,9 @@ impl Args<'_> {
         })
     }
 
-    pub(crate) fn expecting(&self, op: Op, expected: Value) -> Result<Asked, (String, String)> {
+    pub(crate) fn expecting(&self, op: Op, expected: Value) -> Result<Request, (String, String)> {
         Ok(match self.op(op)? {
-            Asked::Op { fd, op, .. } => Asked::Op {
+            Request::Op { fd, op, .. } => Request::Op {
                 fd,
                 op,
                 dont_wait: false,
@@ -298,14 +298,14 @@ impl Args<'_> {
         op: Op,
         at: usize,
         known: &[&str],
-    ) -> Result<Asked, (String, String)> {
+    ) -> Result<Request, (String, String)> {
         let flags = self.symbols(at);
         if let Some(flag) = flags.iter().find(|f| !known.contains(f)) {
             let help = format!("{flag} is not supported; supported: {}", known.join(", "));
             return self.wrong(&help);
         }
         Ok(match self.op(op)? {
-            Asked::Op { fd, op, .. } => Asked::Op {
+            Request::Op { fd, op, .. } => Request::Op {
                 fd,
                 op,
                 dont_wait: flags.contains(&"MSG_DONTWAIT"),
@@ -359,7 +359,7 @@ impl Args<'_> {
         }
     }
 
-    fn poll(&self) -> Result<Asked, (String, String)> {
+    fn poll(&self) -> Result<Request, (String, String)> {
         let Some(Arg::List(entries)) = self.get(0) else {
             return self.wrong("write poll([{fd=3, events=POLLIN, revents=POLLIN}], 1, 0)");
         };
@@ -383,7 +383,7 @@ impl Args<'_> {
             list.push((fd, events, revents));
         }
         let timeout = self.int(2)?;
-        Ok(Asked::Poll { list, timeout })
+        Ok(Request::Poll { list, timeout })
     }
 
     fn bits(&self, arg: &Arg) -> Result<i64, (String, String)> {

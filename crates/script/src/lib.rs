@@ -29,4 +29,4 @@ pub use batch::run_all;
 pub use fault::Fault;
 pub use reader::{OPTIONS, read};
 pub use run::{Mismatch, Verdict};
-pub use setup::{Choices, Source, Told, run_source, run_text};
+pub use setup::{Choices, Report, Source, run_source, run_text};

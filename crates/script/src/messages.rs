@@ -1,7 +1,7 @@
 //! The arguments of calls with structures: messages in parts, and epoll.
 
 use crate::ast::Arg;
-use crate::calls::{Args, Asked};
+use crate::calls::{Args, Request};
 use crate::stack::{Message, Op, Value};
 
 type Understood<T> = Result<T, (String, String)>;
@@ -19,8 +19,8 @@ const EPOLL_BITS: [(&str, i64); 9] = [
     ("0", 0),
 ];
 
-/// Flags of calls that write. With `MSG_ZEROCOPY` the same is sent; that a buffer is free again, which the socket reports
-/// in its error queue, cannot be read by a script.
+/// Flags of calls that write. With `MSG_ZEROCOPY` the same is sent; that a buffer is free again, which the socket
+/// reports in its error queue, cannot be read by a script.
 const WRITE_FLAGS: [&str; 6] = [
     "MSG_ZEROCOPY",
     "MSG_DONTWAIT",
@@ -32,7 +32,7 @@ const WRITE_FLAGS: [&str; 6] = [
 
 impl Args<'_> {
     /// A call that writes parts, with its flags at `flags`.
-    pub(crate) fn writes(&self, parts: Vec<usize>, flags: usize) -> Understood<Asked> {
+    pub(crate) fn writes(&self, parts: Vec<usize>, flags: usize) -> Understood<Request> {
         let names = self.symbols(flags);
         let message = Message {
             parts,
@@ -86,7 +86,7 @@ impl Args<'_> {
     }
 
     /// `epoll_ctl(5, EPOLL_CTL_ADD, 4, {events=EPOLLIN|EPOLLET, fd=4})`
-    pub(crate) fn watch(&self) -> Understood<Asked> {
+    pub(crate) fn watch(&self) -> Understood<Request> {
         let how = match self.symbols(1).as_slice() {
             ["EPOLL_CTL_ADD"] => 1,
             ["EPOLL_CTL_DEL"] => 2,
@@ -100,7 +100,7 @@ impl Args<'_> {
             _ if how == 2 => (0, 0),
             _ => return self.wrong("the event is {events=EPOLLIN, fd=4}"),
         };
-        Ok(Asked::Watch {
+        Ok(Request::Watch {
             fd: self.int(0)?,
             how,
             target: self.int(2)?,
@@ -110,7 +110,7 @@ impl Args<'_> {
     }
 
     /// `epoll_wait(5, {events=EPOLLIN, fd=4}, 1, 0)`, or a list of events.
-    pub(crate) fn wait(&self) -> Understood<Asked> {
+    pub(crate) fn wait(&self) -> Understood<Request> {
         let expected = match self.get(1) {
             Some(Arg::List(list)) => list
                 .iter()

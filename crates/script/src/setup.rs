@@ -59,7 +59,7 @@ pub struct Source {
 
 /// The outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct Report {
     /// Whether it was read, and everything in it is known; what the stack does not support is found only when it runs.
     pub read: bool,
     /// How it ended.
@@ -80,7 +80,7 @@ pub fn run_text(text: &str, choices: &Choices) -> Verdict {
 }
 
 /// Reads a script and runs it; files that it names are read.
-pub fn run_source(source: &Source, choices: &Choices) -> Told {
+pub fn run_source(source: &Source, choices: &Choices) -> Report {
     let mut notes = Vec::new();
     let prepared = prepare(source, choices, &mut notes);
     let read = prepared.is_ok();
@@ -88,7 +88,7 @@ pub fn run_source(source: &Source, choices: &Choices) -> Told {
         Ok((script, setup)) => start(&script, &setup, choices.stack, &mut notes),
         Err(fault) => Verdict::Unsupported(fault),
     };
-    Told {
+    Report {
         read,
         verdict,
         notes,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ast::{At, Call, Event, Outcome};
-use crate::calls::{self, Asked, O_NONBLOCK, O_RDWR};
+use crate::calls::{self, O_NONBLOCK, O_RDWR, Request};
 use crate::fault::Fault;
 use crate::run::{Runner, Step, Stop, outcome_text};
 use crate::stack::{Handle, Op, Reply, Value, Watch};
@@ -82,7 +82,7 @@ impl Runner<'_> {
     /// Makes a call; one that blocks may return later, until `until`.
     pub(crate) fn call(&mut self, event: &Event, call: &Call, until: Option<u64>) -> Step {
         self.settle(event)?;
-        let asked = calls::understand(call, self.setup.v6)
+        let request = calls::understand(call, self.setup.v6)
             .map_err(|(message, help)| Fault::new(event.at, message).help(help))?;
         let started = self.now();
         let mut pending = Pending {
@@ -95,7 +95,7 @@ impl Runner<'_> {
             tried: false,
             done: None,
         };
-        let blocks = self.begin(event, asked, &mut pending)?;
+        let blocks = self.begin(event, request, &mut pending)?;
         let refused = if pending.done.is_none() {
             self.attempt(&mut pending)
         } else {
@@ -121,10 +121,10 @@ impl Runner<'_> {
     }
 
     /// Finds out what a call needs, or makes it if it never blocks; whether it may block.
-    fn begin(&mut self, event: &Event, asked: Asked, pending: &mut Pending) -> Step<bool> {
+    fn begin(&mut self, event: &Event, request: Request, pending: &mut Pending) -> Step<bool> {
         let started = self.now();
-        Ok(match asked {
-            Asked::Socket {
+        Ok(match request {
+            Request::Socket {
                 nonblocking,
                 multipath,
             } => {
@@ -135,7 +135,7 @@ impl Runner<'_> {
                 pending.done = Some((started, answer));
                 false
             }
-            Asked::Flags { fd, set } => {
+            Request::Flags { fd, set } => {
                 let socket = self.socket(event, fd)?;
                 let value = match set {
                     Some(nonblocking) => {
@@ -148,7 +148,7 @@ impl Runner<'_> {
                 pending.done = Some((started, Answer::Gave(Outcome::Value(value))));
                 false
             }
-            Asked::Epoll => {
+            Request::Epoll => {
                 let answer = match self.stack.epoll() {
                     Reply::Socket(handle) => Answer::Socket(handle, true),
                     other => answer_of(other),
@@ -156,7 +156,7 @@ impl Runner<'_> {
                 pending.done = Some((started, answer));
                 false
             }
-            Asked::Watch {
+            Request::Watch {
                 fd,
                 how,
                 target,
@@ -178,7 +178,7 @@ impl Runner<'_> {
                 };
                 false
             }
-            Asked::Poll { list, timeout } => {
+            Request::Poll { list, timeout } => {
                 let list: Step<Vec<_>> = list
                     .into_iter()
                     .map(|(fd, events, revents)| {
@@ -188,7 +188,7 @@ impl Runner<'_> {
                 pending.what = Waiting::Poll(list?);
                 timeout != 0
             }
-            Asked::Op {
+            Request::Op {
                 fd,
                 op,
                 dont_wait,
@@ -294,9 +294,9 @@ impl Runner<'_> {
                             if ready & (OUT | ALWAYS) == 0 {
                                 return Some("EINPROGRESS");
                             }
-                            let asked = Op::Get("SO_ERROR".to_owned());
+                            let request = Op::Get("SO_ERROR".to_owned());
                             let failed =
-                                (ready & ALWAYS != 0).then(|| self.stack.call(*handle, &asked));
+                                (ready & ALWAYS != 0).then(|| self.stack.call(*handle, &request));
                             Answer::Gave(match failed {
                                 Some(Reply::Got(Value::Text(name))) => Outcome::Error(name),
                                 _ => Outcome::Value(pending.written),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gargalo_script::ast::Only;
-use gargalo_script::{Choices, Source, Told, Verdict, read, run_source, run_text};
+use gargalo_script::{Choices, Report, Source, Verdict, read, run_source, run_text};
 use gargalo_units::Duration;
 
 fn scripts() -> Vec<PathBuf> {
@@ -455,7 +455,7 @@ fn settings_of_a_shell_file_are_set() {
         "this stack does not take net.ipv4.tcp_nonsense=1",
     ];
     let told = run(format!("`../common/defaults.sh`\n{open}"), None);
-    let expected = Told {
+    let expected = Report {
         read: true,
         verdict: Verdict::Passed,
         notes: notes.map(str::to_owned).to_vec(),

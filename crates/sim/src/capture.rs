@@ -154,8 +154,8 @@ impl Capture {
     }
 }
 
-/// Builds the IPv4 datagram as it would be on the wire, or without `payload` only its headers; content without bytes is written as
-/// zeros. Returns the length of the whole datagram.
+/// Builds the IPv4 datagram as it would be on the wire, or without `payload` only its headers; content without bytes is
+/// written as zeros. Returns the length of the whole datagram.
 fn encode(
     out: &mut Vec<u8>,
     ident: u16,

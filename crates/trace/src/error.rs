@@ -173,11 +173,14 @@ mod tests {
     fn a_full_disk_is_told_with_its_space_and_the_final_name() {
         let path = Path::new("out/.race-1.abcdefghijkl.partial/run.json");
         let e = Error::io("write", path, io::ErrorKind::StorageFull.into());
-        let told = e.to_string();
+        let message = e.to_string();
         assert!(
-            told.starts_with("cannot write out/race-1/run.json: "),
-            "{told}"
+            message.starts_with("cannot write out/race-1/run.json: "),
+            "{message}"
         );
-        assert!(told.contains(" are free there); free some space"), "{told}");
+        assert!(
+            message.contains(" are free there); free some space"),
+            "{message}"
+        );
     }
 }

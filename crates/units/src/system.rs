@@ -43,7 +43,7 @@ fn read_bounded(path: &Path, size: u64, most: u64) -> io::Result<Vec<u8>> {
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error ") {
-        Some((told, _)) => told.to_owned(),
+        Some((message, _)) => message.to_owned(),
         None => text,
     }
 }
@@ -55,17 +55,22 @@ mod tests {
     #[test]
     fn files_that_have_no_end_or_are_too_long_are_not_read() {
         if cfg!(unix) {
-            let told = read_file(Path::new("/dev/zero")).unwrap_err().to_string();
-            assert!(told.contains("not a regular file"), "{told}");
+            let message = read_file(Path::new("/dev/zero")).unwrap_err().to_string();
+            assert!(message.contains("not a regular file"), "{message}");
         }
         let here = Path::new(file!()).file_name().unwrap();
         let here = Path::new("src").join(here);
         let size = read_file(&here).unwrap().len() as u64;
         // As long as it says, and longer than it says.
-        for told in [size, 0] {
-            let e = read_bounded(&here, told, size - 1).unwrap_err().to_string();
+        for announced in [size, 0] {
+            let e = read_bounded(&here, announced, size - 1)
+                .unwrap_err()
+                .to_string();
             assert!(e.contains("more than the"), "{e}");
-            assert_eq!(read_bounded(&here, told, size).unwrap().len() as u64, size);
+            assert_eq!(
+                read_bounded(&here, announced, size).unwrap().len() as u64,
+                size
+            );
         }
     }
 

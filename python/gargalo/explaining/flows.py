@@ -338,7 +338,7 @@ def number_of(detail: str, key: str) -> int | None:
 def probe_rtt(
     run: Run, row: dict[str, Any], name: str, samples: pl.DataFrame
 ) -> Iterator[Sentence]:
-    """Describe when BBR was in PROBE_RTT, how long, and what its window was: then it empties the queue to see the path."""
+    """Describe when BBR was in PROBE_RTT, which empties the queue, how long, and what its window was."""
     seen, exact = phases_of(run, row["id"], samples)
     found = visits(seen)
     if not found:

@@ -60,7 +60,8 @@ class Outcome:
         """Return the facts: study, profile, verdicts, runs, wall time, claims with their evidence, report.
 
         `verdicts` has the verdict of each claim by its identifier and the title of the reading, of hypotheses too;
-        the title is empty if the study has one reading only. `packets` and `wall_s` are of the runs done now, `all_packets` of all that were simulated.
+        the title is empty if the study has one reading only. `packets` and `wall_s` are of the runs done now,
+        `all_packets` of all that were simulated.
         """
         return {
             "study": self.study.name,

@@ -34,9 +34,11 @@ STUDY = Study(
     tables=tables,
     algorithms=CONTROLS,
     notes=(
-        "Our stack has the profile linux-6; cubic is cubic-linux there. The response functions are of the RFCs' controls.",
+        "Our stack has the profile linux-6; cubic is cubic-linux there. The response functions are "
+        "of the RFCs' controls.",
         "The kernel's host does not pace, except for bbr. Both ends of a flow have the same stack.",
-        "The n-th packet that enters the link in a run is lost for all senders of a seed, in the lab and in the simulator.",
+        "The n-th packet that enters the link in a run is lost for all senders of a seed, in the "
+        "lab and in the simulator.",
     ),
     prepare=prepare,
     at_once=8,

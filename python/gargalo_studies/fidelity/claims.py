@@ -123,7 +123,8 @@ def theory(context: Context, case: Assessment) -> None:
 CLAIMS = (
     Claim(
         "goodput",
-        "The simulator with the profile linux-6 has the goodput of the kernel's reno, cubic and bbr in the lab: 90% of the "
+        "The simulator with the profile linux-6 has the goodput of the kernel's reno, cubic and "
+        "bbr in the lab: 90% of the "
         "cells within 10%, 60% within 5%.",
         goodput,
     ),
@@ -134,19 +135,22 @@ CLAIMS = (
     ),
     Claim(
         "shares",
-        "Of flows beside each other (one control, started apart; one control, different round trips; BBR beside eight of "
+        "Of flows beside each other (one control, started apart; one control, different round "
+        "trips; BBR beside eight of "
         "Reno) the first has the share that it has with the kernel's: 90% of the cells within 10 points.",
         shares,
     ),
     Claim(
         "worlds",
-        "Our stack is the same in both worlds: goodput and completion in the lab within 5% of the simulator's in 95% of "
+        "Our stack is the same in both worlds: goodput and completion in the lab within 5% of the "
+        "simulator's in 95% of "
         "the cells.",
         worlds,
     ),
     Claim(
         "theory",
-        "Reno and CUBIC of the RFCs have the mean windows of their response functions, with a round trip of recovery for each loss: all cells within 5%.",
+        "Reno and CUBIC of the RFCs have the mean windows of their response functions, with a "
+        "round trip of recovery for each loss: all cells within 5%.",
         theory,
     ),
 )

@@ -164,7 +164,7 @@ def by_trace(profile: Profile) -> list[Job]:
 
 
 def pairs(profile: Profile) -> list[Job]:
-    """Two flows of one control that start apart, on every queue; shares are of the time after the second has settled."""
+    """Two flows of one control that start apart, on every queue; shares are of the time with both settled."""
 
     def build(stack: Stack, control: str, _repeat: int, *, queue: str) -> ScenarioTable:
         mbps = RATES[2] if queue in DEEP else MBPS

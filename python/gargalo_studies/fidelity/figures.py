@@ -71,7 +71,10 @@ def tables(context: Context) -> list[TableBlock]:
     for over, under in COMPARED:
         rows = table(context, over, under)
         if rows.height:
-            caption = "Goodput in bit/s, completion in s and their ratio; of pairs the share of the first flow and its difference. With 95% intervals."
+            caption = (
+                "Goodput in bit/s, completion in s and their ratio; of pairs the share of the first flow "
+                "and its difference. With 95% intervals."
+            )
             found.append(TableBlock(title(over, under), caption, rows, group="cells"))
     titles = ((e.name, e.title) for e in EXPERIMENTS)
     labels = ("stack", "control", *PLACE)

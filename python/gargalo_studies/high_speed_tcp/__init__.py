@@ -42,7 +42,8 @@ STUDY = Study(
     algorithms=PROTOCOLS,
     readings=READINGS,
     notes=(
-        "reno is RFC 5681 with SACK recovery; in a reading all protocols and the background run over the same transport.",
+        "reno is RFC 5681 with SACK recovery; in a reading all protocols and the background run "
+        "over the same transport.",
         "A third of each run is not judged (slow start and first convergence).",
     ),
 )

@@ -372,7 +372,8 @@ CLAIMS = (
         "sixteen-fill",
         "16 connections suffice to fill 1 Gbit/s with 20% background, for all protocols but libra.",
         sixteen_fill,
-        because="Libra fills the link too, unless it is paced as its paper says; with that pacing the claim holds: the pacing decides it.",
+        because="Libra fills the link too, unless it is paced as its paper says; with that pacing "
+        "the claim holds: the pacing decides it.",
         experiments=("connections",),
     ),
     Claim(
@@ -386,7 +387,8 @@ CLAIMS = (
         "who-scales",
         "FAST and H-TCP scale best; libra worst, below reno.",
         who_scales,
-        because="At 20% background the window decides and is the same for all; only 80% tells protocols apart. With an alpha "
+        because="At 20% background the window decides and is the same for all; only 80% tells "
+        "protocols apart. With an alpha "
         "of 100 for FAST the claim holds, and clearly if Libra is paced too: what the work leaves open decides it.",
         experiments=("connections", "capacity", "parking-fairness", "parking-scalability"),
     ),
@@ -401,7 +403,9 @@ CLAIMS = (
         "Reno alone cannot fill the link; libra, then cubic, harm it least, fast and htcp most. Scalability "
         "and compatibility are complementary.",
         reno_suffers,
-        because="Twenty windows of 1,000 segments are more than the link carries, whatever the protocol. Libra harms Reno least, as claimed; BIC and CUBIC of 2005 keep 0.8 of their window and more after a loss, and harm it most.",
+        because="Twenty windows of 1,000 segments are more than the link carries, whatever the "
+        "protocol. Libra harms Reno least, as claimed; BIC and CUBIC of 2005 keep 0.8 of their "
+        "window and more after a loss, and harm it most.",
         experiments=("connections", "compatibility"),
     ),
     Claim(
@@ -409,7 +413,8 @@ CLAIMS = (
         "Every protocol's RTT-fairness index is at least about 0.8 with 20 to 80% background; libra is first "
         "(above 0.95), htcp stays above 0.9 at any load, bic and scalable are last.",
         rtt_fair,
-        because="At 20% background the indices are the published ones within 0.09, and Libra's is the farthest from its.",
+        because="At 20% background the indices are the published ones within 0.09, and Libra's is "
+        "the farthest from its.",
         experiments=("rtt-fairness",),
     ),
     Claim(
@@ -425,7 +430,8 @@ CLAIMS = (
         "At 80% background cubic and fast stay near or below a coefficient of variation of 25%; libra, hstcp "
         "and htcp near 40%; bic and scalable above 50%.",
         who_is_stable,
-        because="Where windows are capped the link is full at 80% all the time, and the sum varies with the background alone; "
+        because="Where windows are capped the link is full at 80% all the time, and the sum varies "
+        "with the background alone; "
         "in no reading tried is it as unsteady as published.",
         experiments=("same-fairness",),
     ),
@@ -434,7 +440,8 @@ CLAIMS = (
         "Parking lot: the same ranking; htcp lets flows of long round trips get as much as short ones at 50 "
         "and 80% load.",
         parking,
-        because="Where windows are capped the protocols use a bottleneck alike, within 0.02 of what the background leaves, and their order is chance.",
+        because="Where windows are capped the protocols use a bottleneck alike, within 0.02 of "
+        "what the background leaves, and their order is chance.",
         experiments=(
             "connections",
             "capacity",

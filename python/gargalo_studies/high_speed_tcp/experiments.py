@@ -367,7 +367,8 @@ SHORT = (
 
 NIGHT = Profile(
     "night",
-    "The levels of each factor that claims need, all backgrounds of the fairness experiments, 600 s as published, five seeds: some nights on two cores.",
+    "The levels of each factor that claims need, all backgrounds of the fairness experiments, 600 "
+    "s as published, five seeds: some nights on two cores.",
     5,
     Levels(
         readings=(

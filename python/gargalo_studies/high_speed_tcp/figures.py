@@ -116,7 +116,8 @@ def figures(context: Context) -> list[FigureBlock]:
         by_load(
             context, "parking-fairness", "main_utilization", USED,
             "Parking lot: use of a bottleneck",
-            "Three bottlenecks of 1 Gbit/s, 20 flows, half with a round trip of 90 ms and half of 180 ms.", "parking lot",
+            "Three bottlenecks of 1 Gbit/s, 20 flows, half with a round trip of 90 ms and half of "
+            "180 ms.", "parking lot",
         ),
         by_load(
             context, "parking-fairness", "long_short", "ratio of goodputs",

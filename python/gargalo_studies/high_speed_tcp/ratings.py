@@ -25,7 +25,8 @@ RULE = (
     "Each property is scaled so that 0 is the worst protocol and 1 the best; from 0.75 on a protocol is very "
     "good, from 0.5 good, from 0.25 regular, below bad. Scalability: mean use of what the background leaves. "
     "Compatibility: reno's share beside 20 flows. Fairness: mean Jain's index with different round-trip "
-    "times. Convergence: time of a late flow to its fair share, bad if it does not get there. Stability: coefficient of variation of the "
+    "times. Convergence: time of a late flow to its fair share, bad if it does not get there. "
+    "Stability: coefficient of variation of the "
     "sum at the highest background load."
 )
 WORDS = ((0.75, "very good"), (0.5, "good"), (0.25, "regular"), (-math.inf, "bad"))

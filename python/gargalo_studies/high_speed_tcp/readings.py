@@ -117,15 +117,18 @@ READINGS = (
     Reading(
         "ns2-2.29",
         "ns-2.29, windows of 1,000",
-        "the TCP profile ns2-2.29 with its window of 1,000 segments for the main flows, which the published rates fit and "
-        "the text never states; windows of 20 segments, ns-2's default, for the background; BIC with beta 0.875, CUBIC of "
+        "the TCP profile ns2-2.29 with its window of 1,000 segments for the main flows, which the "
+        "published rates fit and "
+        "the text never states; windows of 20 segments, ns-2's default, for the background; BIC "
+        "with beta 0.875, CUBIC of "
         "2005, FAST with alpha 200, Libra with a capacity of 1.",
         ns2,
     ),
     Reading(
         "today",
         "today",
-        "this engine's defaults: SACK with RACK-TLP, PRR, HyStart++, buffers of 64 MiB and the present parameters of each "
+        "this engine's defaults: SACK with RACK-TLP, PRR, HyStart++, buffers of 64 MiB and the "
+        "present parameters of each "
         "congestion control, for main flows and background.",
     ),
     Reading(
@@ -183,7 +186,8 @@ READINGS = (
     Reading(
         "libra-avoiding",
         "Libra without slow start",
-        "ns-2.29 with a threshold of 4 segments for Libra, so that it is in congestion avoidance from the start, where its paper "
+        "ns-2.29 with a threshold of 4 segments for Libra, so that it is in congestion avoidance "
+        "from the start, where its paper "
         "defines it.",
         capped(parameters={"libra": {"initial_slow_start_threshold": 4}}),
         PARAMETERS,
@@ -191,7 +195,8 @@ READINGS = (
     Reading(
         "240-ms",
         "round trips of 240 ms",
-        "ns-2.29 with 100 ms on the dumbbell's bottleneck and 10 ms on each of its access links: a window of 1,000 segments "
+        "ns-2.29 with 100 ms on the dumbbell's bottleneck and 10 ms on each of its access links: a "
+        "window of 1,000 segments "
         "is 50 Mbit/s there, and 49.4 is published.",
         farther,
         (

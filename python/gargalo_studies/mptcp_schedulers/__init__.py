@@ -14,12 +14,15 @@ STUDY = Study(
     title="MPTCP schedulers over five disjoint paths",
     summary="three schedulers and single mesh against Linux MPTCP's defaults, with four coupled congestion controls",
     source=(
-        "a master's dissertation of 2017 (UNIFEI): schedulers LWS, LTS and HSR and the path manager single mesh in Linux MPTCP v0.90, "
+        "a master's dissertation of 2017 (UNIFEI): schedulers LWS, LTS and HSR and the path "
+        "manager single mesh in Linux MPTCP v0.90, "
         "two hosts with five Gigabit links shaped by tc and netem"
     ),
     description=(
-        "An upload over five paths, congested alike (E1) or alike and different in loss, rate and delay (E2), with 25 or 5 "
-        "subflows; with the work's kernel and with a stack of today. Beside it: messages of 3 MB, schedulers of later years, background "
+        "An upload over five paths, congested alike (E1) or alike and different in loss, rate and "
+        "delay (E2), with 25 or 5 "
+        "subflows; with the work's kernel and with a stack of today. Beside it: messages of 3 MB, "
+        "schedulers of later years, background "
         "flows, hand-over, QUIC."
     ),
     measure="gargalo_studies.mptcp_schedulers.measure:measure",
@@ -52,10 +55,13 @@ STUDY = Study(
     algorithms=(*SCHEDULERS, *OTHERS),
     readings=READINGS,
     notes=(
-        "Assumed, since the work does not say: netem on the sender's interfaces alone, with its default limit of 1000 packets, so "
+        "Assumed, since the work does not say: netem on the sender's interfaces alone, with its "
+        "default limit of 1000 packets, so "
         "that rate, loss and added delay are on the way of the data; 0.1 ms each way and 0.05 ms of jitter otherwise.",
-        "Where a plausible reading turns a claim, it is inconclusive, and that reading decides: a rise from 0 to 1%, single mesh worse under "
-        "LIA and wVegas and full mesh below one TCP hold if the work's latency is delay, and not if it is the longest wait in a queue.",
+        "Where a plausible reading turns a claim, it is inconclusive, and that reading decides: a "
+        "rise from 0 to 1%, single mesh worse under "
+        "LIA and wVegas and full mesh below one TCP hold if the work's latency is delay, and not "
+        "if it is the longest wait in a queue.",
         "Data of subflow (i, j) of a full mesh goes by path i, its acknowledgements come by path j.",
         "All cells have the same seeds: the n-th packet of a path is lost in all or in none.",
     ),

@@ -1,7 +1,7 @@
 """The seven claims of the work, each with its check.
 
-Goodputs are compared by ratios paired by seed, as means over the cells that a sentence speaks of. Where it has a number, or a
-word like "clearly", the bound stands in `published` and in the evidence.
+Goodputs are compared by ratios paired by seed, as means over the cells that a sentence speaks of. Where it has a
+number, or a word like "clearly", the bound stands in `published` and in the evidence.
 """
 
 from __future__ import annotations
@@ -132,7 +132,11 @@ def degrades(context: Context, case: Assessment) -> None:
         kept[c] = {r: mean[r] / without[r] for r in mean if without.get(r, 0) > 0}
         found = case.measured(quotient(mean, without))
         expected = "the least" if c == BALIA else ""
-        case.show(f"{TITLES[c]}: mean goodput of 1 to 12% over that without loss", found, expected=expected)  # fmt: skip
+        case.show(
+            f"{TITLES[c]}: mean goodput of 1 to 12% over that without loss",
+            found,
+            expected=expected,
+        )
     for c in (LIA, OLIA, WVEGAS):
         found = quotient(kept[BALIA], kept[c])
         case.show(f"what BALIA keeps over what {TITLES[c]} keeps", found, expected="< 1")  # fmt: skip
@@ -144,7 +148,10 @@ def wvegas_best(context: Context, case: Assessment) -> None:
     """The highest mean goodput is that of wVegas."""
     levels = Levels.of(context.profile)
     for experiment, places in ((E1, [{"loss": x} for x in levels.losses]), (E2, exps(EXPS))):
-        means = {c: summed([over_schedulers(context, experiment, congestion=c, **p) for p in places]) for c in COUPLED}  # fmt: skip
+        means = {
+            c: summed([over_schedulers(context, experiment, congestion=c, **p) for p in places])
+            for c in COUPLED
+        }
         for c in LOSS_BASED:
             found = case.measured(quotient(means[WVEGAS], means[c]))
             title = "E1" if experiment == E1 else "E2"
@@ -258,34 +265,52 @@ def below_single_path(context: Context, case: Assessment) -> None:
 
 
 NO_CHOICE = (
-    "Where much is lost windows are of two or three segments and nearly all are full, so that any subflow with room is given data at "
-    "once, in whatever order. What costs goodput is timeouts and data that waits for them. Schedulers differ by a few per cent, in either "
+    "Where much is lost windows are of two or three segments and nearly all are full, so that any "
+    "subflow with room is given data at "
+    "once, in whatever order. What costs goodput is timeouts and data that waits for them. "
+    "Schedulers differ by a few per cent, in either "
     "direction."
 )
 BLOCKED = (
-    "LL keeps the slow paths' queues shorter: LWS and LTS prefer subflows with room, and those of slow paths have it once their "
-    "windows are large, so that the window of 3 MiB waits for them more often. In Exp4 under OLIA the slowest path is penalised "
+    "LL keeps the slow paths' queues shorter: LWS and LTS prefer subflows with room, and those of "
+    "slow paths have it once their "
+    "windows are large, so that the window of 3 MiB waits for them more often. In Exp4 under OLIA "
+    "the slowest path is penalised "
     "1,394 times with LWS, 354 times with LL, and its queue is 297 instead of 152 ms."
 )
 LAST = (
-    "The fast paths decide: after losses or penalties their windows hardly grow in the kernel's integers, with 5 subflows as with 25, "
-    "and the 100 Mbit/s path carries a fifth or less of the data. It has five windows with full mesh and one with single mesh."
+    "The fast paths decide: after losses or penalties their windows hardly grow in the kernel's "
+    "integers, with 5 subflows as with 25, "
+    "and the 100 Mbit/s path carries a fifth or less of the data. It has five windows with full "
+    "mesh and one with single mesh."
 )
 
 CLAIMS: tuple[Claim, ...] = (
-    Claim("lossy-lws", "1. E1, 4 to 12% lost: with LIA, OLIA and wVegas LWS has about 7% more goodput than LL.", lossy_gain(LWS, published.LWS_GAIN), because=NO_CHOICE, experiments=(E1,)),
-    Claim("lossy-lts", "1. There LTS has about 4% more than LL.", lossy_gain(LTS, published.LTS_GAIN), because=NO_CHOICE, experiments=(E1,)),
-    Claim("lossy-same", "1. There HSR has as much as LL; under BALIA all have.", lossy_same, because=NO_CHOICE, experiments=(E1,)),
-    Claim("rises", "2. E1: from 0 to 1% loss goodput rises with LIA, OLIA and BALIA under full mesh, not with wVegas.", rises, experiments=(E1,)),
+    Claim("lossy-lws", "1. E1, 4 to 12% lost: with LIA, OLIA and wVegas LWS has about 7% more "
+        "goodput than LL.", lossy_gain(LWS, published.LWS_GAIN), because=NO_CHOICE, experiments=(E1,)),
+    Claim("lossy-lts", "1. There LTS has about 4% more than LL.", lossy_gain(LTS, published.LTS_GAIN),
+        because=NO_CHOICE, experiments=(E1,)),
+    Claim("lossy-same", "1. There HSR has as much as LL; under BALIA all have.", lossy_same, because=NO_CHOICE,
+        experiments=(E1,)),
+    Claim("rises", "2. E1: from 0 to 1% loss goodput rises with LIA, OLIA and BALIA under full "
+        "mesh, not with wVegas.", rises, experiments=(E1,)),
     Claim("balia-degrades", "3. BALIA degrades fastest as loss grows.", degrades),
     Claim("wvegas-best", "3. wVegas is best overall.", wvegas_best),
-    Claim("average-gain", "4. E2: HSR and LTS gain about 2% over LL on average.", average_gain, because=BLOCKED, experiments=(E2,)),
-    Claim("exp4-olia", "4. Exp4: HSR, LWS and LTS beat LL clearly under OLIA.", exp4_olia, because=BLOCKED, experiments=(E2,)),
+    Claim("average-gain", "4. E2: HSR and LTS gain about 2% over LL on average.", average_gain,
+        because=BLOCKED, experiments=(E2,)),
+    Claim("exp4-olia", "4. Exp4: HSR, LWS and LTS beat LL clearly under OLIA.", exp4_olia, because=BLOCKED,
+        experiments=(E2,)),
     Claim("balia-ll", "4. E2: under BALIA LL wins on average; under wVegas schedulers are alike.", balia_wvegas),
-    Claim("lossy-alike", "5. E2: with losses (Exp5 to Exp8) schedulers are alike.", lossy_alike, because=NO_CHOICE, experiments=(E2,)),
-    Claim("single-doubles", "6. Single mesh at least doubles full mesh's goodput in Exp3 and Exp4 under OLIA and BALIA.", single_doubles, because=LAST, experiments=(E2, "mesh")),
-    Claim("single-worse", "6. There it is worse under LIA and wVegas.", single_worse([(n, c) for n in (3, 4) for c in (LIA, WVEGAS)]), experiments=(E2, "mesh")),
-    Claim("single-lossy", "6. In Exp5 to Exp8 single mesh is worse.", single_worse([(n, c) for n in LOSSY_EXPS for c in COUPLED])),
-    Claim("below-tcp", "7. Full mesh without loss can fall below single-path TCP.", below_single_path, experiments=(E1, E2, "single path")),
+    Claim("lossy-alike", "5. E2: with losses (Exp5 to Exp8) schedulers are alike.", lossy_alike,
+        because=NO_CHOICE, experiments=(E2,)),
+    Claim("single-doubles", "6. Single mesh at least doubles full mesh's goodput in Exp3 and Exp4 "
+        "under OLIA and BALIA.", single_doubles, because=LAST, experiments=(E2, "mesh")),
+    Claim("single-worse", "6. There it is worse under LIA and wVegas.",
+        single_worse([(n, c) for n in (3, 4) for c in (LIA, WVEGAS)]), experiments=(E2, "mesh")),
+    Claim("single-lossy", "6. In Exp5 to Exp8 single mesh is worse.",
+        single_worse([(n, c) for n in LOSSY_EXPS for c in COUPLED])),
+    Claim("below-tcp", "7. Full mesh without loss can fall below single-path TCP.", below_single_path,
+        experiments=(E1, E2, "single "
+        "path")),
     *FUTURE_WORK,
 )  # fmt: skip

@@ -55,7 +55,8 @@ def jobs_of(
 ) -> list[Job]:
     """Make the jobs of an experiment, whose scenarios are built of the labels.
 
-    All cells have the same seeds: the n-th packet of a path is lost in all or none. Cells that `differs` have more of them.
+    All cells have the same seeds: the n-th packet of a path is lost in all or none. Cells that `differs` have more of
+    them.
     """
     most = max(profile.repeat, Levels.of(profile).repeat_unsteady)
     seeds = derive_seeds(SEED, most)
@@ -314,8 +315,10 @@ EXPERIMENTS = (
 )
 QUICK = Profile(
     "quick",
-    "The cells that claims need; uploads of 60 MB instead of 1.5 GB, 100 MB where nothing is lost at random, 200 MB in Exp3 "
-    "and Exp4; losses of 0, 1, 4, 8 and 12%; three seeds, four where they differ much, two of what the work did not have.",
+    "The cells that claims need; uploads of 60 MB instead of 1.5 GB, 100 MB where nothing is lost "
+    "at random, 200 MB in Exp3 "
+    "and Exp4; losses of 0, 1, 4, 8 and 12%; three seeds, four where they differ much, two of what "
+    "the work did not have.",
     3,
     Levels(),
 )

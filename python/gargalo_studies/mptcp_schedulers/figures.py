@@ -30,7 +30,18 @@ if TYPE_CHECKING:
 
     from gargalo_studies.mptcp_schedulers.cells import Cell
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999", "#F0E442", "#661100")  # fmt: skip
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#999999",
+    "#F0E442",
+    "#661100",
+)
 GOODPUT = "goodput (Mbit/s)"
 
 
@@ -172,7 +183,10 @@ def simple(context: Context, experiment: str, column: str, **cell: Any) -> go.Fi
         return go.Figure()
     places = known_places(rows)
     values = rows[column].drop_nulls().unique(maintain_order=True).to_list()
-    series = {str(v): [goodput(context, experiment, **p, **cell, **{column: v}) for p in places] for v in values}  # fmt: skip
+    series = {
+        str(v): [goodput(context, experiment, **p, **cell, **{column: v}) for p in places]
+        for v in values
+    }
     return bars([place_text(p) for p in places], series)
 
 
@@ -185,19 +199,52 @@ def figures(context: Context) -> list[FigureBlock]:
     for c in sc.COUPLED:
         add(f"E1: goodput over loss, {sc.TITLES[c]}", mean, schedulers_over_loss(context, c), "E1")
         add(f"E2: {sc.TITLES[c]}", mean, by_exp(context, c), "E2")
-    add("E1: goodput by path, LL", "Which path brought how much.", by_path(context, "congested", [{"loss": x} for x in (0.0, 0.01, 0.04, 0.12)], sc.LL), "paths")  # fmt: skip
-    add("E2: goodput by path, LL, full mesh", "Which path brought how much.", by_path(context, "mixed", [{"exp": n} for n in sc.EXPS], sc.LL), "paths")  # fmt: skip
-    add("E2: goodput by path, LL, single mesh", "Which path brought how much.", by_path(context, "mesh", [{"exp": n} for n in sc.EXPS], sc.LL), "paths")  # fmt: skip
-    spread = "Boxes from the first to the third quartile of all runs, with the median; whiskers to one and a half times that."
-    add("E1: spread by scheduler", spread, boxes_by_scheduler(context, "congested", ex.ALL_LOSSES), "spread")  # fmt: skip
+    add(
+        "E1: goodput by path, LL",
+        "Which path brought how much.",
+        by_path(context, "congested", [{"loss": x} for x in (0.0, 0.01, 0.04, 0.12)], sc.LL),
+        "paths",
+    )
+    add(
+        "E2: goodput by path, LL, full mesh",
+        "Which path brought how much.",
+        by_path(context, "mixed", [{"exp": n} for n in sc.EXPS], sc.LL),
+        "paths",
+    )
+    add(
+        "E2: goodput by path, LL, single mesh",
+        "Which path brought how much.",
+        by_path(context, "mesh", [{"exp": n} for n in sc.EXPS], sc.LL),
+        "paths",
+    )
+    spread = (
+        "Boxes from the first to the third quartile of all runs, with the median; whiskers to one "
+        "and a half times that."
+    )
+    add(
+        "E1: spread by scheduler",
+        spread,
+        boxes_by_scheduler(context, "congested", ex.ALL_LOSSES),
+        "spread",
+    )
     add("E2: spread by scheduler", spread, boxes_by_scheduler(context, "mixed", ex.ALL_EXPS), "spread")  # fmt: skip
     add("E2: spread by path manager, LL", spread, boxes_by_mesh(context), "spread")
-    add("Today's kernel in the lab beside this stack: CUBIC, single mesh", mean, simple(context, "kernel", "sender"), "new")  # fmt: skip
+    add(
+        "Today's kernel in the lab beside this stack: CUBIC, single mesh",
+        mean,
+        simple(context, "kernel", "sender"),
+        "new",
+    )
     for place in (*ex.ALL_LOSSES[:2], ex.ALL_EXPS[3]):
         where = place_text(place)
         waiting = course(context, "out_of_order", place, scale=1e-6)
         waiting.update_layout(yaxis_title="out of order at the receiver (MB)")
-        add(f"{where}: the out-of-order buffer over time", f"Means of a second; the window is {sc.WINDOW / 1e6:.2f} MB.", waiting, "traces")  # fmt: skip
+        add(
+            f"{where}: the out-of-order buffer over time",
+            f"Means of a second; the window is {sc.WINDOW / 1e6:.2f} MB.",
+            waiting,
+            "traces",
+        )
         rate = course(context, "rate", place, scale=1e-6)
         rate.update_layout(yaxis_title=GOODPUT)
         add(f"{where}: goodput over time", "Of each second.", rate, "traces")
@@ -206,7 +253,12 @@ def figures(context: Context) -> list[FigureBlock]:
     for mesh in (sc.FULL, sc.SINGLE):
         add(f"Uncoupled, LL, {mesh}", mean, simple(context, "uncoupled", "congestion", mesh=mesh), "new")  # fmt: skip
     for kind in ("tcp", "udp"):
-        add(f"Beside {kind.upper()} on each path: LIA, single mesh", mean, simple(context, "background", "scheduler", background=kind, congestion=sc.LIA), "new")  # fmt: skip
+        add(
+            f"Beside {kind.upper()} on each path: LIA, single mesh",
+            mean,
+            simple(context, "background", "scheduler", background=kind, congestion=sc.LIA),
+            "new",
+        )
     for c in ex.QUIC_CONTROLS:
         add(
             f"MPQUIC and MPTCP, {c}", mean, simple(context, "quic", "protocol", congestion=c), "new"
@@ -218,7 +270,8 @@ LABELS = ("loss", "exp", "sender", "background", "protocol", "backup", "congesti
 METRICS = (
     "rate_bps", "completed", "timeouts", "retransmitted_share", "out_of_order_bytes", "opportunistic_packets",
     "reinjected_packets", "duplicate_bytes", "others_bps", "gap_s", "before_bps", "alone_bps", "after_bps",
-    *(f"share.path{i}" for i in range(PATHS)), *(f"duplicate_acks.path{i}" for i in range(PATHS)), *(f"queue.path{i}" for i in range(PATHS)),
+    *(f"share.path{i}" for i in range(PATHS)), *(f"duplicate_acks.path{i}" for i in range(PATHS)),
+        *(f"queue.path{i}" for i in range(PATHS)),
 )  # fmt: skip
 
 

@@ -91,7 +91,11 @@ def adaptive_pays(context: Context, case: Assessment) -> None:
     mine = summed([rates(context, one_each("adaptive", p)) for p in FEW])
     for s in (LWS, LTS, HSR, LL):
         found = case.measured(quotient(mine, summed([rates(context, one_each(s, p)) for p in FEW])))
-        case.show(f"CUBIC, single mesh, mean of seven places: adaptive over {s}", found, expected="> 1" if s != LL else "")  # fmt: skip
+        case.show(
+            f"CUBIC, single mesh, mean of seven places: adaptive over {s}",
+            found,
+            expected="> 1" if s != LL else "",
+        )
         if s != LL:
             case.require(leads(found), f"it has {found.mean:.3f} times what {s} has")
 
@@ -137,9 +141,22 @@ def hand_over_works(context: Context, case: Assessment) -> None:
                 mine = context.experiment("hand-over", **cell)
                 if mine.height == 0:
                     raise Unmeasured
-                back = positive([float(a) / float(b) for a, b in mine.select("after_bps", "before_bps").iter_rows() if b])  # fmt: skip
-                case.show(f"{text}: goodput 5 s after the return over that before", back, expected=f"> {RECOVERED}")  # fmt: skip
-                case.require(above(back, RECOVERED), f"{text}: {100 * (back.mean or 0):.0f}% of the goodput are back")  # fmt: skip
+                back = positive(
+                    [
+                        float(a) / float(b)
+                        for a, b in mine.select("after_bps", "before_bps").iter_rows()
+                        if b
+                    ]
+                )
+                case.show(
+                    f"{text}: goodput 5 s after the return over that before",
+                    back,
+                    expected=f"> {RECOVERED}",
+                )
+                case.require(
+                    above(back, RECOVERED),
+                    f"{text}: {100 * (back.mean or 0):.0f}% of the goodput are back",
+                )
 
 
 @assessed
@@ -183,16 +200,32 @@ def penalty_decides(context: Context, case: Assessment) -> None:
         case.require(above(lossy, PENALTY_GAINS), f"{TITLES[c]}, 1%: {lossy.mean:.2f}")
 
 
-LOSES_WAITING = "It waits for fast paths rather than use slow ones; where windows stay small because much is lost, waiting costs more than disorder."
-SETTLED = "It begins with LWS and changes after two looks, a second apart. By then windows are settled, and which of the rules is in force hardly matters."
-MIN_RTO = "Where much is lost (E1, 6%) QUIC's probe timeout follows the round trip of less than a millisecond, TCP's is at least 200 ms."
+LOSES_WAITING = (
+    "It waits for fast paths rather than use slow ones; where windows stay small because much "
+    "is lost, waiting costs more than disorder."
+)
+SETTLED = (
+    "It begins with LWS and changes after two looks, a second apart. By then windows are "
+    "settled, and which of the rules is in force hardly matters."
+)
+MIN_RTO = (
+    "Where much is lost (E1, 6%) QUIC's probe timeout follows the round trip of less than a "
+    "millisecond, TCP's is at least 200 ms."
+)
 
 FUTURE_WORK: tuple[Claim, ...] = (
-    Claim("penalisation", "New: without penalisation full mesh has at most 85% of its goodput where nothing is lost, and more than that at 1% loss.", penalty_decides),
-    Claim("never-worse", f"New: with one CUBIC a path our default scheduler ({DEFAULT}) has at least 95% of the best path's TCP where nothing is lost at random.", never_worse),
-    Claim("default-leads", f"New: with one CUBIC a path {DEFAULT} has more than LL on average of seven places.", default_leads, because=LOSES_WAITING, experiments=("schedulers",)),
-    Claim("adaptive", "New: a scheduler that switches between LWS, LTS and HSR has more than each of them on average (the work's future work).", adaptive_pays, because=SETTLED, experiments=("schedulers",)),
-    Claim("background", "New: TCPs on the paths keep more beside LIA than beside uncoupled CUBIC.", coupled_yields, experiments=("background",)),
-    Claim("hand-over", "New: an address that goes silences an upload for less than a second; back, it brings 80% of the goodput within 5 s.", hand_over_works),
-    Claim("mpquic", "New: MPTCP (window-aware, one subflow a path) has more than MPQUIC in the same networks on average.", beside_quic, because=MIN_RTO, experiments=("quic",)),
+    Claim("penalisation", "New: without penalisation full mesh has at most 85% of its goodput "
+        "where nothing is lost, and more than that at 1% loss.", penalty_decides),
+    Claim("never-worse", f"New: with one CUBIC a path our default scheduler ({DEFAULT}) has at "
+        "least 95% of the best path's TCP where nothing is lost at random.", never_worse),
+    Claim("default-leads", f"New: with one CUBIC a path {DEFAULT} has more than LL on average of "
+        "seven places.", default_leads, because=LOSES_WAITING, experiments=("schedulers",)),
+    Claim("adaptive", "New: a scheduler that switches between LWS, LTS and HSR has more than each "
+        "of them on average (the work's future work).", adaptive_pays, because=SETTLED, experiments=("schedulers",)),
+    Claim("background", "New: TCPs on the paths keep more beside LIA than beside uncoupled CUBIC.",
+        coupled_yields, experiments=("background",)),
+    Claim("hand-over", "New: an address that goes silences an upload for less than a second; back, "
+        "it brings 80% of the goodput within 5 s.", hand_over_works),
+    Claim("mpquic", "New: MPTCP (window-aware, one subflow a path) has more than MPQUIC in the "
+        "same networks on average.", beside_quic, because=MIN_RTO, experiments=("quic",)),
 )  # fmt: skip

@@ -24,11 +24,12 @@ def measure(run: Run) -> Mapping[str, float]:
     """Return the metrics of a run; times in s, rates in bit/s, amounts in bytes.
 
     `rate_bps`: goodput of the upload, opening of the connection included; `completed`: 1 if it came to its end.
-    `share.pathN`: of the data that reached the receiver by path N. `duplicate_acks.pathN`: those that the sender received
-    for its data there. `queue.pathN`: mean queueing delay there;
-    `dropped.pathN`: packets its queue did not take. `out_of_order_bytes`: most that waited at the receiver for data before it.
-    `reinjected_packets`, `opportunistic_packets`, `duplicate_bytes`, `timeouts`, `retransmitted_share`. `others_bps`: of the background.
-    Of runs whose course is kept, second by second: `out_of_order.SS`, `rate.SS`, `queue.SS.pathN`. Of hand-overs:
+    `share.pathN`: of the data that reached the receiver by path N. `duplicate_acks.pathN`: those that the sender
+    received for its data there. `queue.pathN`: mean queueing delay there;
+    `dropped.pathN`: packets its queue did not take. `out_of_order_bytes`: most that waited at the receiver for data
+    before it. `reinjected_packets`, `opportunistic_packets`, `duplicate_bytes`, `timeouts`, `retransmitted_share`.
+    `others_bps`: of the background. Of runs whose course is kept, second by second: `out_of_order.SS`, `rate.SS`,
+        `queue.SS.pathN`. Of hand-overs:
     `gap_s`: longest silence after the address went, `before_bps`, `alone_bps`, `after_bps`.
     """
     flow = run.flows.row(0, named=True)

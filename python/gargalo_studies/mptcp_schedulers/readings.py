@@ -134,20 +134,23 @@ READINGS = (
     Reading(
         THEN,
         "kernel 0.90",
-        "The profile linux-4.1-mptcp-0.90: FACK, penalisation that halves windows, windows of 3 MiB; lia, olia and balia in the "
+        "The profile linux-4.1-mptcp-0.90: FACK, penalisation that halves windows, windows of 3 "
+        "MiB; lia, olia and balia in the "
         "integers of their modules, CUBIC in Linux' integers.",
         of_its_time,
     ),
     Reading(
         TODAY,
         "today",
-        "Subflows of a current Linux (linux-6: RACK-TLP, send buffer of 4 MiB), controls in real numbers, our opportunistic "
+        "Subflows of a current Linux (linux-6: RACK-TLP, send buffer of 4 MiB), controls in real "
+        "numbers, our opportunistic "
         "retransmission and penalisation, which limits what is in flight.",
     ),
     hypothesis(
         "queue-latency",
         "0.90, latency of the queue",
-        "The latency of a path is tbf's, the longest wait in its queue, and no delay; 5 ms in E1, for which none is given.",
+        "The latency of a path is tbf's, the longest wait in its queue, and no delay; 5 ms in E1, "
+        "for which none is given.",
         with_(limited),
         means=True,
         new=True,

@@ -37,7 +37,15 @@ OTHERS = ("window-aware", "adaptive", "blest", "ecf", "redundant", "round-robin"
 LIA, OLIA, BALIA, WVEGAS = "lia", "olia", "balia", "wvegas"
 COUPLED = (LIA, OLIA, BALIA, WVEGAS)
 UNCOUPLED = ("reno", "cubic", "bbr")
-TITLES = {LIA: "LIA", OLIA: "OLIA", BALIA: "BALIA", WVEGAS: "wVegas", "reno": "Reno", "cubic": "CUBIC", "bbr": "BBR"}  # fmt: skip
+TITLES = {
+    LIA: "LIA",
+    OLIA: "OLIA",
+    BALIA: "BALIA",
+    WVEGAS: "wVegas",
+    "reno": "Reno",
+    "cubic": "CUBIC",
+    "bbr": "BBR",
+}
 FULL, SINGLE = "full-mesh", "single-mesh"
 
 
@@ -96,7 +104,11 @@ def link(paths: Paths, index: int) -> Table:
         "delay": milliseconds(LAN_MS + delay),
         "queue": {"droptail": f"{QUEUE} packets"},
     }
-    down: Table = {"rate": "1Gbit/s", "delay": milliseconds(LAN_MS), "queue": {"droptail": f"{QUEUE} packets"}}  # fmt: skip
+    down: Table = {
+        "rate": "1Gbit/s",
+        "delay": milliseconds(LAN_MS),
+        "queue": {"droptail": f"{QUEUE} packets"},
+    }
     if loss > 0:
         up["loss"] = loss
     return {"jitter": milliseconds(JITTER_MS), "up": up, "down": down}

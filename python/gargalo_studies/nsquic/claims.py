@@ -37,24 +37,30 @@ if TYPE_CHECKING:
     from gargalo.studies import Finding
 
 BECAUSE_GROWS = (
-    "At 200 ms an initial window of 32 packets gives QUIC too much: with 10, or with a TCP receiver that acknowledges each "
+    "At 200 ms an initial window of 32 packets gives QUIC too much: with 10, or with a TCP "
+    "receiver that acknowledges each "
     "segment, the claim holds. Pacing and the number of connections move nothing there."
 )
 BECAUSE_NODES = (
-    "Medians and slowest flows are as claimed at every number of nodes; only the fastest of 40 or 80 flows is TCP's, whose "
+    "Medians and slowest flows are as claimed at every number of nodes; only the fastest of 40 or "
+    "80 flows is TCP's, whose "
     "flows share less evenly. Starts within a round trip, another window or one connection do not change that."
 )
 BECAUSE_QUIC = (
-    "What the work divided decides it. Payload over the whole time gives three of the five with a window of 32, and 210 MB only "
-    "with headers; a window of 10, for which Google's code has a connection option, gives all five if rates count headers and "
+    "What the work divided decides it. Payload over the whole time gives three of the five with a "
+    "window of 32, and 210 MB only "
+    "with headers; a window of 10, for which Google's code has a connection option, gives all five "
+    "if rates count headers and "
     "shares payload. Only the share at 200 ms needs that window; pacing and the number of connections move none."
 )
 BECAUSE_TCP = (
-    "What the work divided decides it. With an initial window of 2 payload over the whole time gives four of the five, and 210 MB "
+    "What the work divided decides it. With an initial window of 2 payload over the whole time "
+    "gives four of the five, and 210 MB "
     "fits only with headers. With ns-3.27's window of 1 the share at 10 ms is had by neither."
 )
 BECAUSE_SMALL = (
-    "An initial window of 10 segments in TCP makes the claim hold, but the receive rates of 1 MB exclude it: small and large "
+    "An initial window of 10 segments in TCP makes the claim hold, but the receive rates of 1 MB "
+    "exclude it: small and large "
     "transfers of the source do not come from one setting, so that the verdict depends on the reading."
 )
 
@@ -233,7 +239,8 @@ def times_text(times: dict[str, float]) -> str:
 NEAR = 0.05
 """Relative distance from a printed figure up to which ours counts as the same."""
 DEFINITIONS = ("payload over the whole time", "with headers, from the first packet back")
-"""What the work may have divided by what: its text does not say, and its printed rates fit either, not one of them all."""
+"""What the work may have divided by what: its text does not say, and its printed rates fit either, not one of
+them all."""
 
 
 def rates(context: Context, cell: Mapping[str, object]) -> tuple[float, float]:
@@ -384,7 +391,8 @@ CLAIMS = (
     ),
     Claim(
         "figures-tcp",
-        "TCP CUBIC's printed figures, 1 MB: 2.87 Mbit/s at 5 Mbit/s, 3.99 at 1 Gbit/s, 78% and 10% of 10 Mbit/s at 10 and "
+        "TCP CUBIC's printed figures, 1 MB: 2.87 Mbit/s at 5 Mbit/s, 3.99 at 1 Gbit/s, 78% and 10% "
+        "of 10 Mbit/s at 10 and "
         "200 ms; 210 MB: 9.89 Mbit/s.",
         figures_of(CUBIC),
         because=BECAUSE_TCP,

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from gargalo.metrics import Interval
 
 BECAUSE_LATE = (
-    "The TCP of 2018 takes late packets for lost ones and has no means to undo it: it needs 25 times as long. RACK alone "
+    "The TCP of 2018 takes late packets for lost ones and has no means to undo it: it needs 25 "
+    "times as long. RACK alone "
     "brings it within 30% of QUIC; what is left is the rest of today's TCP."
 )
 BECAUSE_RADIO = (
-    "With today's stacks both have the same window and the same CUBIC; QUIC reduces it more often for losses in bursts, and "
+    "With today's stacks both have the same window and the same CUBIC; QUIC reduces it more often "
+    "for losses in bursts, and "
     "is ahead of TCP behind TLS only by that handshake."
 )
 
@@ -206,7 +208,8 @@ FUTURE_WORK = (
         streams_help,
         because=(
             "Streams do help: objects take a smaller part of the time of the whole page than on TCP. But QUIC's window "
-            "is smaller on a lossy link, with the same CUBIC: a loss of a packet sent after the last reduction reduces it "
+            "is smaller on a lossy link, with the same CUBIC: a loss of a packet sent after the "
+            "last reduction reduces it "
             "again (RFC 9002), where TCP first repairs everything and counts what is lost meanwhile as the same event "
             "(RFC 6675); and QUIC never sends beyond the window, where TCP's last segment may. At some ten packets "
             "of window these cost more than a blocked stream."
@@ -221,7 +224,8 @@ FUTURE_WORK = (
     ),
     Claim(
         "wireless",
-        "New: over a wireless link with bursts of lost packets, alone or behind a wired network, QUIC is sooner done than "
+        "New: over a wireless link with bursts of lost packets, alone or behind a wired network, "
+        "QUIC is sooner done than "
         "TCP CUBIC.",
         radio_hurts_tcp,
         because=BECAUSE_RADIO,

@@ -23,8 +23,9 @@ def measure(run: Run) -> Mapping[str, float]:
     `time_s`: transmission time of the slowest flow, from the start of its connection to its last byte;
     a flow that did not end counts with the limit, and `completed` is the share of those that did.
     `fastest_s`, `median_s`: of the flows of the run. `receive_rate_bps`: mean over flows of bytes over
-    the time from the first packet back, the handshake's first answer, to the last byte; `jain`: Jain's index of these. `wire_rate_bps`: what a flow
-    alone received with headers, from the first packet back. `time.X`, `receive_rate.X`: of the flows
+    the time from the first packet back, the handshake's first answer, to the last byte; `jain`: Jain's index of these.
+    `wire_rate_bps`: what a flow alone received with headers, from the first packet back. `time.X`, `receive_rate.X`: of
+        the flows
     labelled X. `object_p50_s`, `object_p95_s`, `page_s`: from the start to the end of objects.
     `lost_packets`: packets that senders declared lost; `spurious_losses`: congestion events without a loss.
     """

@@ -16,7 +16,8 @@ RECEIVE_RATES = (
 )
 """Mean receive rate of one flow by bandwidth (Mbit/s), size (kB) and protocol, in bit/s."""
 USED = ((0.01, QUIC, 0.90), (0.2, QUIC, 0.23), (0.01, CUBIC, 0.78), (0.2, CUBIC, 0.10))
-"""Share of a link of 10 Mbit/s that a transfer of 1 MB uses, from the start of the connection, by one-way delay in s."""
+"""Share of a link of 10 Mbit/s that a transfer of 1 MB uses, from the start of the connection, by one-way delay
+in s."""
 TITLES = {"mbps": "bandwidth", "delay_s": "delay", "loss": "packet error rate", "kb": "size"}
 """Factors in words."""
 SHARE_100_KB = 3.6

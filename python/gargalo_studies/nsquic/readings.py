@@ -61,7 +61,8 @@ READINGS = (
     Reading(
         TODAY,
         "today",
-        "TCP like a current Linux (segments of 1448 bytes, initial window 10, RACK-TLP, PRR), QUIC of RFC 9000 with the "
+        "TCP like a current Linux (segments of 1448 bytes, initial window 10, RACK-TLP, PRR), QUIC "
+        "of RFC 9000 with the "
         "CUBIC of RFC 9438 and an initial window of 10.",
     ),
     Reading(

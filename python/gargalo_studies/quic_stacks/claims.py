@@ -122,7 +122,8 @@ def check_late(context: Context, case: Assessment) -> None:
 CLAIMS = (
     Claim(
         "alone",
-        f"With a buffer of one bandwidth-delay product or more, one flow of CUBIC uses {USED:.0%} of the link, whatever the stack.",
+        f"With a buffer of one bandwidth-delay product or more, one flow of CUBIC uses {USED:.0%} "
+        "of the link, whatever the stack.",
         check_alone,
         experiments=("alone",),
     ),
@@ -134,7 +135,8 @@ CLAIMS = (
     ),
     Claim(
         "page",
-        f"A page of small objects takes about as long with every stack: the slowest at most {LIKE:g} times the fastest.",
+        "A page of small objects takes about as long with every stack: the slowest at most "
+        f"{LIKE:g} times the fastest.",
         check_page,
         experiments=("page",),
     ),

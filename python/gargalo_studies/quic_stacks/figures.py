@@ -1,4 +1,4 @@
-"""Figures: goodput by buffer, shares of pairs, times of pages and objects, what late packets cost; tables of all cells."""
+"""Figures: goodput by buffer, shares of pairs, times of pages and objects, what late packets cost; all cells."""
 
 from __future__ import annotations
 
@@ -57,7 +57,17 @@ def shares(context: Context) -> go.Figure:
         return go.Figure()
     values = [[context.mean("share", "versus", stack=a, against=b) for b in names] for a in names]
     text = [[f"{100 * v:.0f}%" for v in row] for row in values]
-    heat = go.Heatmap(z=values, x=names, y=names, text=text, texttemplate="%{text}", zmin=0, zmax=1, zmid=0.5, colorscale="RdBu")  # fmt: skip
+    heat = go.Heatmap(
+        z=values,
+        x=names,
+        y=names,
+        text=text,
+        texttemplate="%{text}",
+        zmin=0,
+        zmax=1,
+        zmid=0.5,
+        colorscale="RdBu",
+    )
     figure = go.Figure(heat)
     figure.update_yaxes(autorange="reversed")
     return figure.update_layout(xaxis_title="beside", yaxis_title="share of")
@@ -96,11 +106,38 @@ def figures(context: Context) -> list[FigureBlock]:
     """Return the figures that have runs."""
     made = Figures()
     made.add("One flow alone", "Goodput after a quarter of the run.", by_buffer(context), "alone")
-    made.add("Shares", "Of the goodput of both, by the stack of the row, which starts first.", shares(context), "fairness", own=True)  # fmt: skip
-    made.add("Pages", "From the start of the connection to the end of the last object.", pages(context), "objects")  # fmt: skip
-    made.add("Objects", "From the start of the connection. Objects one after another end earlier than objects in turns, in pages of the same length.", objects(context), "objects")  # fmt: skip
-    made.add("Late packets", "The application sends 15 Mbit/s; one packet in fifty is late, none is dropped.", by_lateness(context, "goodput_bps", MBPS, 1e-6), "reordering")  # fmt: skip
-    made.add("Late packets declared lost", "Of the packets that came to the link; none was dropped.", by_lateness(context, "lost_share", "declared lost (%)", 100), "reordering")  # fmt: skip
+    made.add(
+        "Shares",
+        "Of the goodput of both, by the stack of the row, which starts first.",
+        shares(context),
+        "fairness",
+        own=True,
+    )
+    made.add(
+        "Pages",
+        "From the start of the connection to the end of the last object.",
+        pages(context),
+        "objects",
+    )
+    made.add(
+        "Objects",
+        "From the start of the connection. Objects one after another end earlier "
+        "than objects in turns, in pages of the same length.",
+        objects(context),
+        "objects",
+    )
+    made.add(
+        "Late packets",
+        "The application sends 15 Mbit/s; one packet in fifty is late, none is dropped.",
+        by_lateness(context, "goodput_bps", MBPS, 1e-6),
+        "reordering",
+    )
+    made.add(
+        "Late packets declared lost",
+        "Of the packets that came to the link; none was dropped.",
+        by_lateness(context, "lost_share", "declared lost (%)", 100),
+        "reordering",
+    )
     return made
 
 

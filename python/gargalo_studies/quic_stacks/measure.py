@@ -20,17 +20,18 @@ WARM_UP = 0.25
 def measure(run: Run) -> Mapping[str, float]:
     """Return the metrics of a run; times in s, rates in bit/s.
 
-    Of the bottleneck, in the direction of the data and over the whole run: `queue_s`, the mean queueing delay of packets,
-    `utilization`, `packet_bytes`, the mean size of packets with IP header, `acks`, packets the other way for each of them,
-    `dropped_share` of what came to it, by its queue or at random, and `lost_share`: packets that the senders declared lost, of
-    what came to it. `drops`: packets that any link dropped. `timeouts`: probe timeouts, missing where a stack does not tell.
+    Of the bottleneck, in the direction of the data and over the whole run: `queue_s`, the mean queueing delay of
+    packets, `utilization`, `packet_bytes`, the mean size of packets with IP header, `acks`, packets the other way for
+    each of them, `dropped_share` of what came to it, by its queue or at random, and `lost_share`: packets that the
+    senders declared lost, of what came to it. `drops`: packets that any link dropped. `timeouts`: probe timeouts,
+    missing where a stack does not tell.
 
-    Of a transfer, after the warm-up, a quarter of the run: `goodput_bps` of all flows, `share` of the first one in it; over the
-    whole run `sent_ratio`: bytes that the bottleneck sent for each byte that arrived in order.
+    Of a transfer, after the warm-up, a quarter of the run: `goodput_bps` of all flows, `share` of the first one in it;
+    over the whole run `sent_ratio`: bytes that the bottleneck sent for each byte that arrived in order.
 
-    Of a page, from the start of the connection: `page_s` to the end of the last object, `object_p50_s`, `object_p95_s` to the
-    end of objects; an object that did not arrive counts with the length of the run. `object_span`: median of the time from an
-    object's first byte to its last, as a share of `page_s`.
+    Of a page, from the start of the connection: `page_s` to the end of the last object, `object_p50_s`, `object_p95_s`
+    to the end of objects; an object that did not arrive counts with the length of the run. `object_span`: median of the
+    time from an object's first byte to its last, as a share of `page_s`.
     """
     end = float(run.info["virtual_s"])
     link = max(run.links, key=lambda k: float(k["utilization"] or 0.0))

@@ -15,12 +15,14 @@ STUDY = Study(
     title="BBR in user space: the lab, the simulator and the kernel",
     summary="BBR in a user-space TCP against the kernel's reno and cubic, in real time and simulated",
     source=(
-        "a bachelor's monograph of 2023 (UnB): BBR v1 added to the user-space TCP smoltcp, without pacing, against the kernel's "
+        "a bachelor's monograph of 2023 (UnB): BBR v1 added to the user-space TCP smoltcp, without "
+        "pacing, against the kernel's "
         "NewReno and CUBIC, by iperf3 through mahimahi"
     ),
     description=(
         "Transfers over one link of 50 ms each way; loss, rate and cellular traces are varied. Senders are the Linux "
-        "kernel's and our user-space TCP, in the lab and in the simulator, paced and not. Simulated with the stacks of the work "
+        "kernel's and our user-space TCP, in the lab and in the simulator, paced and not. "
+        "Simulated with the stacks of the work "
         "and with today's."
     ),
     measure="gargalo_studies.userspace_bbr.measure:measure",
@@ -47,8 +49,10 @@ STUDY = Study(
     notes=(
         "In the lab all receivers are the kernel's. The kernel's reno and cubic do not pace, its bbr does.",
         "Queues have no limit, as mahimahi's by default, except where a limit is said.",
-        "The n-th packet that enters the link in a run is lost for all senders of a seed, in the lab and in the simulator.",
-        "The two kinds of traces of the lab and the bounds of some claims were chosen after first looks, the set of traces "
+        "The n-th packet that enters the link in a run is lost for all senders of a seed, in the "
+        "lab and in the simulator.",
+        "The two kinds of traces of the lab and the bounds of some claims were chosen after first "
+        "looks, the set of traces "
         "that the order is judged by was not; the documentation says which.",
         "Random loss is on the way of the data only.",
     ),

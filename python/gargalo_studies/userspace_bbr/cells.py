@@ -101,7 +101,14 @@ def overall(context: Context, experiment: str, sender: Sender) -> Interval:
     )
 
 
-def ratio(context: Context, experiment: str, over: Sender, under: Sender, metric: str = "rate_bps", **labels: Any) -> Interval:  # fmt: skip
+def ratio(
+    context: Context,
+    experiment: str,
+    over: Sender,
+    under: Sender,
+    metric: str = "rate_bps",
+    **labels: Any,
+) -> Interval:
     """Return the mean over seeds of a sender's goodput over another's with the same losses."""
     pair = [by_repeat(rows_of(context, experiment, s, **labels), metric) for s in (over, under)]
     return quotient(*pair)

@@ -1,10 +1,10 @@
 """The claims of the work, each with its check.
 
-"BBR" of the work is our user-space BBR without pacing, "NewReno" and "CUBIC" are the kernel's or, simulated, those of the
-profile linux-6. Where the work has a number, ours must be within bounds that stand here and in the evidence.
+"BBR" of the work is our user-space BBR without pacing, "NewReno" and "CUBIC" are the kernel's or, simulated, those of
+the profile linux-6. Where the work has a number, ours must be within bounds that stand here and in the evidence.
 
-On traces one rule decides, fixed before any run of it: all traces of the set count, with both limits of the queue (none, 100
-packets); the sign test over traces, and both limits must agree; otherwise the claim is inconclusive.
+On traces one rule decides, fixed before any run of it: all traces of the set count, with both limits of the queue
+(none, 100 packets); the sign test over traces, and both limits must agree; otherwise the claim is inconclusive.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def limit_text(packets: int) -> str:
 
 @assessed
 def order_on_traces(context: Context, case: Assessment) -> None:
-    """On significantly more traces of the set than not BBR is ahead of CUBIC, and CUBIC of NewReno, with both limits."""
+    """On significantly more traces than not BBR is ahead of CUBIC, and CUBIC of NewReno, with both limits."""
     for one, other in ((BBR, CUBIC), (CUBIC, RENO)):
         answers: list[bool | None] = []
         counts = []
@@ -290,12 +290,15 @@ def varies_less(context: Context, case: Assessment) -> None:
 
 
 NO_SACK = (
-    "Going back to the first missing segment and the send buffer decide BBR's goodput: with go-back-N and no limit of the buffer both "
-    "printed means and the share of 24 Mbit/s come near (6.1, 6.6 Mbit/s and 44%), and the share of 6 Mbit/s does not (47%); with NewReno's "
+    "Going back to the first missing segment and the send buffer decide BBR's goodput: with "
+    "go-back-N and no limit of the buffer both "
+    "printed means and the share of 24 Mbit/s come near (6.1, 6.6 Mbit/s and 44%), and the share "
+    "of 6 Mbit/s does not (47%); with NewReno's "
     "recovery BBR has half as much again. Filter, window gain, timeout and length move little."
 )
 LEVELS = (
-    "NewReno and CUBIC agree where the source names the cell. Their means over A depend on which losses it tried, and it does "
+    "NewReno and CUBIC agree where the source names the cell. Their means over A depend on which "
+    "losses it tried, and it does "
     "not say: without the two lowest levels both are within the bounds."
 )
 
@@ -344,22 +347,26 @@ CLAIMS = (
     ),
     Claim(
         "traces-order",
-        "3. On cellular traces BBR is ahead of CUBIC and CUBIC of NewReno (5.3, 4.66 and 3.71 Mbit/s): on significantly more "
+        "3. On cellular traces BBR is ahead of CUBIC and CUBIC of NewReno (5.3, 4.66 and 3.71 "
+        "Mbit/s): on significantly more "
         "traces of a set than not, without a limit of the queue and with 100 packets.",
         order_on_traces,
         because=(
-            "Without a limit nothing is lost and BBR stays a few percent behind; with 100 packets a sender without SACK "
+            "Without a limit nothing is lost and BBR stays a few percent behind; with 100 packets "
+            "a sender without SACK "
             "collapses at each overflow, and with SACK BBR is ahead on a few traces only."
         ),
         experiments=("trace set",),
     ),
     Claim(
         "traces-lead",
-        "3. BBR's lead is limited to some traces (T-Mobile's, 30%); on others (Verizon's) CUBIC is ahead: each on a tenth of a "
+        "3. BBR's lead is limited to some traces (T-Mobile's, 30%); on others (Verizon's) CUBIC is "
+        "ahead: each on a tenth of a "
         "set at least, without a limit of the queue and with 100 packets.",
         limited_lead,
         because=(
-            "Leads of 15% need a limit of the queue and SACK: today's BBR has them on some traces with 100 packets, up to "
+            "Leads of 15% need a limit of the queue and SACK: today's BBR has them on some traces "
+            "with 100 packets, up to "
             "twice CUBIC's goodput, and on none without a limit. A mean over few traces shows either."
         ),
         experiments=("trace set",),

@@ -228,7 +228,9 @@ def competing(profile: Profile) -> list[Job]:
     """Two flows over the standard link without random loss, by the queue's limit."""
     levels = Levels.of(profile)
 
-    def build(sender: Sender, _repeat: int, *, rival: str, queue_packets: int, first: str) -> ScenarioTable:  # fmt: skip
+    def build(
+        sender: Sender, _repeat: int, *, rival: str, queue_packets: int, first: str
+    ) -> ScenarioTable:
         other = Sender(rival, sender.stack, sender.world, paced=False)
         topology: dict[str, Table] = {"simple": {"link": link(rate_of(MBPS), queue_packets)}}
         flows: list[FlowTable] = [
@@ -262,7 +264,10 @@ QUEUES: dict[str, Value] = {
     "pie": "pie",
     "fq-codel": "fq-codel",
 }
-DOWNLOADS = tuple(ours(c, "sim", paced=p) for c, p in (("reno", False), ("cubic", False), ("bbr", True), ("bbr3", True)))  # fmt: skip
+DOWNLOADS = tuple(
+    ours(c, "sim", paced=p)
+    for c, p in (("reno", False), ("cubic", False), ("bbr", True), ("bbr3", True))
+)
 
 
 def applications(profile: Profile) -> list[Job]:

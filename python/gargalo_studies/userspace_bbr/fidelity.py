@@ -70,7 +70,13 @@ def cells(context: Context, pairs: Iterable[tuple[Sender, Sender]]) -> list[Cell
     return found
 
 
-def agreement(context: Context, case: Assessment, pairs: tuple[tuple[Sender, Sender], ...], bound: float, most: float) -> None:  # fmt: skip
+def agreement(
+    context: Context,
+    case: Assessment,
+    pairs: tuple[tuple[Sender, Sender], ...],
+    bound: float,
+    most: float,
+) -> None:
     """Decide whether enough cells agree."""
     if not in_lab(context):
         raise Unmeasured("it is judged with the reading of the lab")
@@ -147,7 +153,8 @@ def table(context: Context) -> pl.DataFrame:
 FIDELITY = (
     Claim(
         "fidelity",
-        "(new) The simulator with the profile linux-6 has the goodput that the kernel's reno, cubic and bbr have in the lab: "
+        "(new) The simulator with the profile linux-6 has the goodput that the kernel's reno, "
+        "cubic and bbr have in the lab: "
         "at least 80% of the cells within 10%.",
         kernel_agrees,
         experiments=EXPERIMENTS,

@@ -93,7 +93,10 @@ def pacing_explains(context: Context, case: Assessment) -> None:
         raise Unmeasured(absent(context))
     expected = f"< {COST}"
     case.show(f"1% lost, {LONG_MB:g} MB: unpaced over paced", long, expected=expected)
-    text = f"without pacing it has {100 * long.mean:.0f}% of its goodput at 1% loss, and nowhere less than {100 * (worst.mean or 0):.0f}%"
+    text = (
+        f"without pacing it has {100 * long.mean:.0f}% of its goodput at 1% loss, and nowhere less "
+        f"than {100 * (worst.mean or 0):.0f}%"
+    )
     case.require(below(long, COST), text)
 
 
@@ -263,21 +266,24 @@ FUTURE_WORK = (
         "4. (new) Without pacing BBR has clearly less goodput at 1% loss (at most 85%).",
         pacing_explains,
         because=(
-            "Without pacing it sends when acknowledgements come, with at most twice the bandwidth-delay product in flight, which "
+            "Without pacing it sends when acknowledgements come, with at most twice the "
+            "bandwidth-delay product in flight, which "
             "the queue takes."
         ),
         experiments=("loss", "rate", "traces", "pacing"),
     ),
     Claim(
         "sack-cost",
-        "4. (new) A loss recovery without SACK costs BBR goodput: at 1% loss it has at most three quarters, on our stack and "
+        "4. (new) A loss recovery without SACK costs BBR goodput: at 1% loss it has at most three "
+        "quarters, on our stack and "
         "on the kernel's.",
         sack_explains,
         experiments=("loss", "rate", "pacing"),
     ),
     Claim(
         "competition",
-        "5. (new) Beside one CUBIC flow BBR takes more than half of a link with a queue of half a BDP, and less than half "
+        "5. (new) Beside one CUBIC flow BBR takes more than half of a link with a queue of half a "
+        "BDP, and less than half "
         "with one of ten.",
         by_queue,
         experiments=("competition",),
@@ -290,7 +296,8 @@ FUTURE_WORK = (
     ),
     Claim(
         "calls",
-        "5. (new) In a droptail queue of four BDP a call has an opinion score of 3.6 beside BBR and has not beside CUBIC; with "
+        "5. (new) In a droptail queue of four BDP a call has an opinion score of 3.6 beside BBR "
+        "and has not beside CUBIC; with "
         "FQ-CoDel it has beside all.",
         calls,
         experiments=("applications",),
@@ -303,7 +310,8 @@ FUTURE_WORK = (
     ),
     Claim(
         "parking-lot",
-        "5. (new) Over three bottlenecks of one BDP, each shared with CUBIC, a BBR flow keeps more than a CUBIC flow would.",
+        "5. (new) Over three bottlenecks of one BDP, each shared with CUBIC, a BBR flow keeps more "
+        "than a CUBIC flow would.",
         long_ways,
         experiments=("parking lot",),
     ),

@@ -24,7 +24,8 @@ SMOLTCP: Table = {
     "receive_buffer": "16MiB",
     "delayed_ack": {"every": 2, "timeout": "40ms"},
 }
-"""Its sender, to a receiver of Linux. The work does not give its buffer: this is the least power of two that carries the
+"""Its sender, to a receiver of Linux. The work does not give its buffer: this is the least power of two that carries
+the
 12 Mbit/s that it prints for a link of 24."""
 KEPT = frozenset({"congestion", "pacing"})
 WORK = (
@@ -103,7 +104,8 @@ READINGS = (
     Reading(
         THEN,
         "2023, simulated",
-        "BBR on the profile smoltcp (no scoreboard, go-back-N, send buffer of 256 KiB) to a receiver of Linux; NewReno and CUBIC are "
+        "BBR on the profile smoltcp (no scoreboard, go-back-N, send buffer of 256 KiB) to a "
+        "receiver of Linux; NewReno and CUBIC are "
         "those of linux-6; transfers of 50 MB.",
         smoltcp(),
     ),
@@ -116,7 +118,8 @@ READINGS = (
     Reading(
         LAB,
         "today, in the lab",
-        "BBR on our TCP in real time, NewReno and CUBIC the kernel's; shorter transfers, compared with the simulator's.",
+        "BBR on our TCP in real time, NewReno and CUBIC the kernel's; shorter transfers, compared "
+        "with the simulator's.",
     ),
     tried("64-kib", "buffer of 64 KiB", "As smoltcp's examples.", smoltcp(send_buffer="65535B")),
     tried(

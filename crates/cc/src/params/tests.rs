@@ -88,7 +88,7 @@ fn a_declaration_is_the_reading() {
         wait: Duration::from_millis(20),
     };
     assert_eq!(read(given), Ok(expected));
-    for (name, value, told) in [
+    for (name, value, message) in [
         (
             "shar",
             0.5.into(),
@@ -121,7 +121,7 @@ fn a_declaration_is_the_reading() {
     {
         let error = Outer::from_params("outer", &[(name.to_owned(), value)].into_iter().collect());
         let error = error.unwrap_err().to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
     let twice = Params::new().with("share", 0.1).with("share", 0.1);
     assert_eq!(

@@ -167,9 +167,9 @@ impl Connection {
     }
 
     fn tell_repeatedly(&mut self, now: Instant, what: Unacknowledged) {
-        let told = &mut self.address_table.repeated;
-        told.retain(|r| r.what != what);
-        told.push(Repeated {
+        let repeated = &mut self.address_table.repeated;
+        repeated.retain(|r| r.what != what);
+        repeated.push(Repeated {
             what,
             sent: 0,
             again_at: now,
@@ -188,9 +188,9 @@ impl Connection {
         let Some(rto) = usable.map(|v| v.rto).max() else {
             return;
         };
-        let mut told = std::mem::take(&mut self.address_table.repeated);
+        let mut repeated = std::mem::take(&mut self.address_table.repeated);
         let mut removed = Vec::new();
-        for r in told.iter_mut().filter(|r| r.again_at <= now) {
+        for r in repeated.iter_mut().filter(|r| r.again_at <= now) {
             match r.what {
                 Unacknowledged::Removal { id } => removed.push(id),
                 Unacknowledged::Priority { subflow } => {
@@ -218,10 +218,10 @@ impl Connection {
                 }
             }
         }
-        told.retain(|r| r.sent < UNACKNOWLEDGED_SENT);
-        let next = told.iter().map(|r| r.again_at).min();
+        repeated.retain(|r| r.sent < UNACKNOWLEDGED_SENT);
+        let next = repeated.iter().map(|r| r.again_at).min();
         self.timers.repeat = next.unwrap_or(Instant::MAX);
-        self.address_table.repeated = told;
+        self.address_table.repeated = repeated;
     }
 
     /// Announces new addresses if the path manager wants that.

@@ -134,9 +134,9 @@ impl Connection {
                 // without a mapping resets the subflow instead.)
                 let alone = self.fallback.contiguous && self.subflows.len() == 1;
                 let options_lost = !self.handshake.data_acked && facts.carries;
-                let told = facts.acknowledges && (alone || !self.handshake.data_acked);
+                let acknowledged = facts.acknowledges && (alone || !self.handshake.data_acked);
                 // In order, DATA_FIN comes first.
-                if options_lost || told || (facts.fin && self.fallback.contiguous) {
+                if options_lost || acknowledged || (facts.fin && self.fallback.contiguous) {
                     if self.subflows[i].written > 0 && !facts.fin {
                         self.notify_fallback(i, None);
                     }

@@ -163,10 +163,10 @@ impl Connection {
 
     /// DATA_ACK for a peer that may not know of the fallback, until an infinite mapping has informed it.
     fn fallback_ack(&self, i: usize, segment: &Segment) -> Option<MptcpOption> {
-        let told = self.subflows[i].acked >= self.fallback.infinite_until;
+        let announced = self.subflows[i].acked >= self.fallback.infinite_until;
         // A FIN already shows that this is plain TCP.
         let apart = !segment.payload.is_empty() || segment.flags.contains(Flags::FIN);
-        if self.fallback.notice == FallbackNotice::None || told || apart {
+        if self.fallback.notice == FallbackNotice::None || announced || apart {
             return None;
         }
         let base = self.handshake.peer?.idsn().wrapping_add(1);

@@ -275,21 +275,21 @@ unsafe extern "C" fn is_over<S: Stack>(object: *mut c_void) -> c_int {
 unsafe extern "C" fn stats<S: Stack>(object: *mut c_void, out: *mut abi::Stats) {
     // SAFETY: as above; `out` is valid for the size that it states.
     unsafe {
-        let told = call::<S, _>(object, None, Stats::default(), |stack, _| stack.stats());
+        let given = call::<S, _>(object, None, Stats::default(), |stack, _| stack.stats());
         let size = (*out).size;
-        let word = told.phase.as_deref().map(host::c_string);
+        let word = given.phase.as_deref().map(host::c_string);
         let kept = &mut (*object.cast::<Object<S>>()).phase;
-        let told = abi::Stats {
+        let stats = abi::Stats {
             size,
             phase: word.map_or(std::ptr::null(), |word| {
                 *kept = word;
                 kept.as_ptr()
             }),
-            ..to_abi_stats(&told)
+            ..to_abi_stats(&given)
         };
         let known = usize::try_from(size).unwrap_or(usize::MAX);
         std::ptr::copy_nonoverlapping(
-            (&raw const told).cast::<u8>(),
+            (&raw const stats).cast::<u8>(),
             out.cast::<u8>(),
             known.min(size_of::<abi::Stats>()),
         );

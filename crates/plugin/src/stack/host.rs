@@ -132,7 +132,7 @@ pub fn rtt_sample(rtt: Duration) {
 /// server that has no connection yet.
 pub fn send(path: &Path, data: &[u8]) {
     let path = abi_path(path);
-    // SAFETY: the data has the length told, and both live until after the call.
+    // SAFETY: the data has the given length, and both live until after the call.
     host(|h| unsafe { (h.send)(h.context, &raw const path, data.as_ptr(), data.len()) });
 }
 

@@ -2,10 +2,10 @@
 /// implementations that read the clock themselves. For Linux of 64 bits; the library must be linked with
 /// `-Wl,-Bsymbolic`, so that its own functions come before those of the C library.
 ///
-/// `clock_gettime`, `gettimeofday` and `time` return [`CALENDAR_START`](crate::stack::CALENDAR_START) and the time of the
-/// call ([`host::now`](crate::stack::host::now)), or of the start of the run outside of a call. `getrandom` draws from
-/// the object's stream, except with `GRND_INSECURE`: the standard library takes the keys of hash maps with that, once
-/// for each thread, so they must not depend on the object for which that happens; they are constant.
+/// `clock_gettime`, `gettimeofday` and `time` return [`CALENDAR_START`](crate::stack::CALENDAR_START) and the time of
+/// the call ([`host::now`](crate::stack::host::now)), or of the start of the run outside of a call. `getrandom` draws
+/// from the object's stream, except with `GRND_INSECURE`: the standard library takes the keys of hash maps with that,
+/// once for each thread, so they must not depend on the object for which that happens; they are constant.
 #[macro_export]
 macro_rules! virtual_clock {
     () => {

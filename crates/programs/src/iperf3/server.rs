@@ -148,7 +148,8 @@ impl Server {
         self.on_pending(host, now, id);
     }
 
-    /// Whether a client that connects now will be served: while a test runs, it gets the answer that the server is busy.
+    /// Whether a client that connects now will be served: while a test runs, it gets the answer that the server is
+    /// busy.
     fn is_open(&self) -> bool {
         self.session.as_ref().is_none_or(|s| match s.stage {
             Stage::Streams => true,
@@ -488,8 +489,8 @@ fn drain(test: &mut Test, host: &mut Host) {
     }
 }
 
-/// Informs a connection that the server is busy. What it has sent is read first: closed with unread data, it would be reset
-/// (RFC 2525 §2.17), and its client not read the answer.
+/// Informs a connection that the server is busy. What it has sent is read first: closed with unread data, it would be
+/// reset (RFC 2525 §2.17), and its client not read the answer.
 fn deny_access(host: &mut Host, now: Instant, id: ConnectionId) {
     while host.read(id, LONGEST_PARAMETERS as u64).is_some() {}
     host.write(id, State::AccessDenied.message());

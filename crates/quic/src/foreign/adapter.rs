@@ -92,8 +92,8 @@ impl<C: Callbacks> Foreign<C> {
         now
     }
 
-    /// Whether counters after the end are not those of the connection: they are missing or less than before, or 0 although
-    /// packets were sent.
+    /// Whether counters after the end are not those of the connection: they are missing or less than before, or 0
+    /// although packets were sent.
     fn has_discarded(&self, now: &Sender) -> bool {
         let before = self.last.counters.counts();
         // A missing one is less than any.

@@ -117,8 +117,8 @@ impl Pending {
         }
     }
 
-    /// Reports that the handshake is complete; only the first call counts. `zero_rtt`: whether early data was accepted, if
-    /// there was any. The stack has discarded rejected data and its streams, unless it sends them again by itself
+    /// Reports that the handshake is complete; only the first call counts. `zero_rtt`: whether early data was accepted,
+    /// if there was any. The stack has discarded rejected data and its streams, unless it sends them again by itself
     /// (`resent`).
     pub fn handshake(&mut self, zero_rtt: Option<bool>, resent: bool) {
         if self.ended || self.complete {

@@ -18,7 +18,7 @@ pub(crate) struct Part {
 }
 
 /// The requested load on a link in the direction of the flow.
-struct Asked {
+struct Request {
     link: Option<(usize, bool)>,
     /// Bits per second in that direction and, for the same share, in the opposite one.
     rates: (Rate, Rate),
@@ -156,7 +156,7 @@ fn asked(
     at: &str,
     (net, routes, path): (&Network, &mut Routes, u8),
     cx: &mut Context<'_>,
-) -> Option<Asked> {
+) -> Option<Request> {
     let key = format!("{at}.load");
     let is_nothing = match load {
         Load::Share(s) => s <= 0.0,
@@ -183,7 +183,7 @@ fn asked(
             cx.error(&key, "a share of what?", message.to_owned(), help);
             return None;
         };
-        return Some(Asked {
+        return Some(Request {
             link: None,
             rates: (rate, rate),
             share: None,
@@ -220,7 +220,7 @@ fn asked(
         cx.error(&key, "too much", message, help);
         return None;
     }
-    Some(Asked {
+    Some(Request {
         link: Some((index, down)),
         rates,
         share,

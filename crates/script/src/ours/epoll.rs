@@ -74,7 +74,7 @@ impl Ours {
         let Some(Epoll(items)) = self.epolls.get_mut(n).map(std::mem::take) else {
             return Reply::Error("EINVAL".to_owned());
         };
-        let (mut told, mut left, mut last) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut reported, mut left, mut last) = (Vec::new(), Vec::new(), Vec::new());
         for mut item in items {
             let socket = self.sockets.get(item.target);
             let open = socket.filter(|s| !matches!(s.kind, Kind::Closed));
@@ -82,7 +82,7 @@ impl Ours {
             let Some(wakes) = open.map(|s| s.wakes) else {
                 continue;
             };
-            if told.len() >= most || !item.is_due(wakes) {
+            if reported.len() >= most || !item.is_due(wakes) {
                 left.push(item);
                 continue;
             }
@@ -95,7 +95,7 @@ impl Ours {
                 left.push(item);
                 continue;
             }
-            told.push((ready, item.data));
+            reported.push((ready, item.data));
             if item.events & ONE_SHOT != 0 {
                 item.events &= ONE_SHOT | EDGE;
             }
@@ -106,6 +106,6 @@ impl Ours {
         if let Some(epoll) = self.epolls.get_mut(n) {
             *epoll = Epoll(left);
         }
-        Reply::Events(told)
+        Reply::Events(reported)
     }
 }

@@ -49,13 +49,13 @@ fn statement(c: &mut Cursor<'_>) -> Read<Statement> {
         depth: DEEPEST,
     };
     if word == "assert" {
-        let told = reader.level(c, 0)?;
+        let condition = reader.level(c, 0)?;
         spaces(c, false);
         if c.eat_here(",") {
             // What Python would print: values are shown anyway.
             reader.level(c, 0)?;
         }
-        return Ok(Statement::Assert(told));
+        return Ok(Statement::Assert(condition));
     }
     spaces(c, false);
     if word == "print" {

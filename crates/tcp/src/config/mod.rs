@@ -564,9 +564,13 @@ mod tests {
         let plain = read(json!({ "sack": false })).unwrap();
         assert_eq!((plain.dsack, plain.recovery), (false, Recovery::NewReno));
         assert!(!plain.tail_loss_probe);
-        let told = read(json!({ "sack": false, "dsack": true, "recovery": "rack-tlp" })).unwrap();
-        assert_eq!((told.dsack, told.recovery), (true, Recovery::RackTlp));
-        assert!(told.tail_loss_probe);
+        let read_back =
+            read(json!({ "sack": false, "dsack": true, "recovery": "rack-tlp" })).unwrap();
+        assert_eq!(
+            (read_back.dsack, read_back.recovery),
+            (true, Recovery::RackTlp)
+        );
+        assert!(read_back.tail_loss_probe);
         let error = read(json!({ "recovery": "sack", "tail_loss_probe": true })).unwrap_err();
         assert_eq!(error.path, "tail_loss_probe");
         let buffers = read(json!({ "receive_buffer": "100MB" })).unwrap();

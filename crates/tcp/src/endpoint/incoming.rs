@@ -265,7 +265,7 @@ impl Endpoint {
         } else {
             !changed
         };
-        self.tell_sender(now, segment, ValidAck { ack, ece, pure });
+        self.pass_to_sender(now, segment, ValidAck { ack, ece, pure });
         true
     }
 
@@ -297,35 +297,35 @@ impl Endpoint {
         if segment.options.sack.is_empty() {
             return;
         }
-        let told = ValidAck {
+        let valid = ValidAck {
             ack,
             ece: false,
             pure: false,
         };
-        self.tell_sender(now, segment, told);
+        self.pass_to_sender(now, segment, valid);
     }
 
     #[inline(never)]
-    fn tell_sender(&mut self, now: Instant, segment: &Segment, told: ValidAck) {
+    fn pass_to_sender(&mut self, now: Instant, segment: &Segment, valid: ValidAck) {
         let window = self.usable_window();
-        let acked = told.ack.saturating_sub(self.seq.una);
+        let acked = valid.ack.saturating_sub(self.seq.una);
         let Some(sender) = &mut self.sender else {
             return;
         };
-        let plain = !told.ece && segment.options.sack.is_empty() && sender.takes_plain(told.ack);
+        let plain = !valid.ece && segment.options.sack.is_empty() && sender.takes_plain(valid.ack);
         let outcome = if plain {
-            sender.on_plain_ack(now, told.ack, window)
+            sender.on_plain_ack(now, valid.ack, window)
         } else {
-            self.tell_all(now, segment, told)
+            self.pass_everything(now, segment, valid)
         };
         if outcome.rtt.is_some() {
             self.rtt_sample = outcome.rtt;
         }
         if acked > 0 {
-            self.seq.una = told.ack;
-            self.writes.buffer.release(told.ack);
+            self.seq.una = valid.ack;
+            self.writes.buffer.release(valid.ack);
             if let Some(list) = &mut self.writes.super_segments {
-                list.release(told.ack);
+                list.release(valid.ack);
             }
             if self.writes.blocked && self.writes.notsent_lowat == u64::MAX {
                 self.writes.blocked = false;
@@ -339,8 +339,8 @@ impl Endpoint {
 
     /// Passes on everything that an acknowledgement says.
     #[inline(never)]
-    fn tell_all(&mut self, now: Instant, segment: &Segment, told: ValidAck) -> AckOutcome {
-        let ValidAck { ack, ece, pure } = told;
+    fn pass_everything(&mut self, now: Instant, segment: &Segment, valid: ValidAck) -> AckOutcome {
+        let ValidAck { ack, ece, pure } = valid;
         let mut blocks = [(0, 0); 4];
         let (sacks, dsack) = if segment.options.sack.is_empty() {
             (0, None)

@@ -1,7 +1,7 @@
 //! Super-segments: how Linux keeps written data until it is sent.
 //!
-//! A write fills pieces of several full segments one after the other, up to 64 KiB and half of the largest window of the
-//! peer. The room in the send buffer is checked before a new piece only, so that a write is taken in whole
+//! A write fills pieces of several full segments one after the other, up to 64 KiB and half of the largest window of
+//! the peer. The room in the send buffer is checked before a new piece only, so that a write is taken in whole
 //! pieces; and PSH stands at the end of a piece, where it stays when that is sent again.
 
 use std::collections::VecDeque;
@@ -68,8 +68,8 @@ impl SuperSegments {
     pub(super) fn room(&self, queue: Queue, sizes: Sizes) -> u64 {
         let piece = sizes.piece();
         let open = self.open(queue.end, queue.sent, piece);
-        // Linux does not check the room here; it is bounded by one more piece, so that the buffer holds two above its room
-        // at most.
+        // Linux does not check the room here; it is bounded by one more piece, so that the buffer holds two above its
+        // room at most.
         let fill = if open > 0 && queue.held < queue.room + piece {
             piece - open
         } else {

@@ -53,8 +53,8 @@ impl Sender {
             && self.search.is_none()
     }
 
-    /// Does what [`Sender::on_ack`] would do for such an acknowledgement: all that it covers is delivered by it, nothing is
-    /// lost, and no episode begins or ends.
+    /// Does what [`Sender::on_ack`] would do for such an acknowledgement: all that it covers is delivered by it,
+    /// nothing is lost, and no episode begins or ends.
     #[inline]
     pub(crate) fn on_plain_ack(&mut self, now: Instant, ack: u64, window: u64) -> AckOutcome {
         let flight_before = self.pipe();

@@ -32,46 +32,46 @@ impl Slow {
 }
 
 /// The calls of a callback: start, length.
-type Told = Vec<(u64, u32)>;
+type Reported = Vec<(u64, u32)>;
 
 #[derive(Default)]
 struct Oracle(Vec<Slow>);
 
 impl Oracle {
-    fn acknowledge(&mut self, ack: u64) -> Told {
-        let mut told = Told::new();
+    fn acknowledge(&mut self, ack: u64) -> Reported {
+        let mut reported = Reported::new();
         for s in &mut self.0 {
             if s.end() <= ack {
                 if !s.sacked {
-                    told.push((s.start, s.len));
+                    reported.push((s.start, s.len));
                 }
             } else if s.start < ack {
                 let part = (ack - s.start) as u32;
                 if !s.sacked {
-                    told.push((s.start, part));
+                    reported.push((s.start, part));
                 }
                 s.start = ack;
                 s.len -= part;
             }
         }
         self.0.retain(|s| s.end() > ack);
-        told
+        reported
     }
 
-    fn sack(&mut self, left: u64, right: u64) -> Told {
-        let mut told = Told::new();
+    fn sack(&mut self, left: u64, right: u64) -> Reported {
+        let mut reported = Reported::new();
         for s in &mut self.0 {
             if s.start >= left && s.end() <= right && !s.sacked {
                 s.sacked = true;
                 s.lost = false;
-                told.push((s.start, s.len));
+                reported.push((s.start, s.len));
             }
         }
-        told
+        reported
     }
 
-    fn detect_by_count(&mut self) -> Told {
-        let mut told = Told::new();
+    fn detect_by_count(&mut self) -> Reported {
+        let mut reported = Reported::new();
         for i in 0..self.0.len() {
             let from_here = self.0[i..].iter().filter(|s| s.sacked).count();
             let s = &mut self.0[i];
@@ -81,15 +81,15 @@ impl Oracle {
             s.counted = true;
             if s.in_pipe() && !s.retransmitted {
                 s.lost = true;
-                told.push((s.start, s.len));
+                reported.push((s.start, s.len));
             }
         }
-        told
+        reported
     }
 
     /// Losses, originals first, then retransmissions in the order of sending; and what is next.
-    fn detect_by_time(&mut self, now: Instant, newest: (Instant, u64)) -> (Told, Instant) {
-        let mut told = Vec::new();
+    fn detect_by_time(&mut self, now: Instant, newest: (Instant, u64)) -> (Reported, Instant) {
+        let mut reported = Vec::new();
         let mut next = Instant::MAX;
         for s in &mut self.0 {
             if !s.in_pipe() || (s.sent_at, s.end()) >= newest {
@@ -97,26 +97,26 @@ impl Oracle {
             }
             if s.sent_at + RTT <= now {
                 s.lost = true;
-                told.push((s.retransmitted, s.sent_at, (s.start, s.len)));
+                reported.push((s.retransmitted, s.sent_at, (s.start, s.len)));
             } else {
                 next = next.min(s.sent_at + RTT);
             }
         }
-        told.sort_by_key(|t| (t.0, t.1));
-        (told.into_iter().map(|t| t.2).collect(), next)
+        reported.sort_by_key(|t| (t.0, t.1));
+        (reported.into_iter().map(|t| t.2).collect(), next)
     }
 
-    fn mark_all_lost(&mut self) -> Told {
+    fn mark_all_lost(&mut self) -> Reported {
         let reneged = self.0.first().is_some_and(|s| s.sacked);
-        let mut told = Told::new();
+        let mut reported = Reported::new();
         for s in &mut self.0 {
             s.sacked &= !reneged;
             if s.in_pipe() {
                 s.lost = true;
-                told.push((s.start, s.len));
+                reported.push((s.start, s.len));
             }
         }
-        told
+        reported
     }
 
     fn split(&mut self, mss: u32) {
@@ -239,15 +239,17 @@ impl Both {
     }
 
     fn acknowledge(&mut self, ack: u64) {
-        let mut told = Told::new();
-        self.fast.acknowledge(ack, |s| told.push((s.start, s.len)));
-        assert_eq!(told, self.slow.acknowledge(ack));
+        let mut reported = Reported::new();
+        self.fast
+            .acknowledge(ack, |s| reported.push((s.start, s.len)));
+        assert_eq!(reported, self.slow.acknowledge(ack));
     }
 
     fn sack(&mut self, left: u64, right: u64) {
-        let mut told = Told::new();
-        self.fast.sack(left, right, |s| told.push((s.start, s.len)));
-        assert_eq!(told, self.slow.sack(left, right));
+        let mut reported = Reported::new();
+        self.fast
+            .sack(left, right, |s| reported.push((s.start, s.len)));
+        assert_eq!(reported, self.slow.sack(left, right));
     }
 
     fn resend(&mut self, index: u64, sent: Sent) {
@@ -291,10 +293,10 @@ impl Both {
                 self.sack(a.min(b), a.max(b));
             }
             Op::Count => {
-                let mut told = Told::new();
+                let mut reported = Reported::new();
                 self.fast
-                    .detect_by_count(DUP_THRESH, |s| told.push((s.start, s.len)));
-                assert_eq!(told, self.slow.detect_by_count());
+                    .detect_by_count(DUP_THRESH, |s| reported.push((s.start, s.len)));
+                assert_eq!(reported, self.slow.detect_by_count());
             }
             Op::Time { newest } => {
                 let Some(s) = self.slow.0.get(self.pick(newest)).copied() else {
@@ -304,11 +306,11 @@ impl Both {
                 let newest = (s.sent_at, s.end());
                 let due =
                     |s: &Sent| ((s.state.sent_at, s.end()) < newest).then(|| s.state.sent_at + RTT);
-                let mut told = Told::new();
+                let mut reported = Reported::new();
                 let next = self
                     .fast
-                    .detect_by_time(now, due, |s| told.push((s.start, s.len)));
-                assert_eq!((told, next), self.slow.detect_by_time(now, newest));
+                    .detect_by_time(now, due, |s| reported.push((s.start, s.len)));
+                assert_eq!((reported, next), self.slow.detect_by_time(now, newest));
             }
             Op::Resend { count } => {
                 for _ in 0..count {
@@ -326,17 +328,17 @@ impl Both {
                 }
             }
             Op::FirstLost => {
-                let told = self.fast.mark_first_lost().map(|s| s.start);
+                let reported = self.fast.mark_first_lost().map(|s| s.start);
                 let expected = self.slow.0.first_mut().filter(|s| s.in_pipe()).map(|s| {
                     s.lost = true;
                     s.start
                 });
-                assert_eq!(told, expected);
+                assert_eq!(reported, expected);
             }
             Op::Timeout => {
-                let mut told = Told::new();
-                self.fast.mark_all_lost(|s| told.push((s.start, s.len)));
-                assert_eq!(told, self.slow.mark_all_lost());
+                let mut reported = Reported::new();
+                self.fast.mark_all_lost(|s| reported.push((s.start, s.len)));
+                assert_eq!(reported, self.slow.mark_all_lost());
             }
             Op::Undo => {
                 self.fast.unmark_lost();
