@@ -7,7 +7,7 @@ mod support;
 use std::time::Instant as Clock;
 
 use gargalo_tcp::Config;
-use gargalo_units::{Duration, Rate};
+use gargalo_units::{Duration, Rate, SenderCounters};
 use support::{ENDLESS, dumbbell, flow, pipe, run, settings, tcp};
 
 fn main() {
@@ -35,6 +35,8 @@ fn main() {
     let wall = start.elapsed().as_secs_f64();
     let up = &out.links[0];
     let rate = up.sent_packets as f64 / wall;
+    let mut counters = SenderCounters::default();
+    out.flows.iter().for_each(|f| counters += f.counters);
     let delivered: u64 = out.flows.iter().map(|f| f.delivered.get()).sum();
     println!(
         "{congestion}: {} data packets in {wall:.3} s: {rate:.0} packets/s, {:.1} ns per event, \
@@ -44,7 +46,7 @@ fn main() {
         out.events,
         up.utilization.unwrap_or(0.0),
         delivered as f64 * 8.0 / 1e6 / seconds,
-        out.flows.iter().map(|f| f.lost_packets).sum::<u64>(),
-        out.flows.iter().map(|f| f.timeouts).sum::<u64>(),
+        counters.lost_packets,
+        counters.timeouts,
     );
 }

@@ -13,7 +13,7 @@ use gargalo_cc::{Params, Registered};
 use gargalo_flow::{LinkSpec, MptcpSpec, Node, Outcome, Topology, TransportSpec};
 use gargalo_mptcp::{path_manager, scheduler};
 use gargalo_tcp::Config;
-use gargalo_units::{Bytes, Duration, Rate};
+use gargalo_units::{Bytes, Duration, Rate, SenderCounters};
 use support::{ENDLESS, flow, pipe, run, settings, tcp};
 
 const PATHS: u32 = 5;
@@ -42,7 +42,9 @@ fn report(name: &str, seconds: f64, run: impl Fn() -> Outcome) -> f64 {
     let start = Clock::now();
     let out = run();
     let wall = start.elapsed().as_secs_f64();
-    let packets: u64 = out.flows.iter().map(|f| f.sent_packets).sum();
+    let mut counters = SenderCounters::default();
+    out.flows.iter().for_each(|f| counters += f.counters);
+    let packets = counters.sent_packets.get().unwrap_or(0);
     let rate = packets as f64 / wall;
     let delivered: u64 = out.flows.iter().map(|f| f.delivered.get()).sum();
     println!(
@@ -51,7 +53,7 @@ fn report(name: &str, seconds: f64, run: impl Fn() -> Outcome) -> f64 {
         wall * 1e9 / out.events as f64,
         out.events,
         delivered as f64 * 8.0 / 1e6 / seconds,
-        out.flows.iter().map(|f| f.lost_packets).sum::<u64>(),
+        counters.lost_packets,
     );
     rate
 }
