@@ -5,6 +5,7 @@
 //!
 //! ```no_run
 //! use gargalo_cc::algorithms::reno;
+//! use gargalo_cc::params::Declared;
 //!
 //! const GENTLE: gargalo_cc::Algorithm = gargalo_cc::Algorithm {
 //!     name: "gentle",
