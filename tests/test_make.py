@@ -46,7 +46,9 @@ class Venv:
         done = subprocess.run(
             ["make", "--no-print-directory", f"VENV={self.folder}", *words],
             cwd=ROOT,
-            env={**os.environ, "CARGO_TARGET_DIR": str(self.folder.parent / "target")},
+            # Not what the make that runs these tests was given.
+            env={k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKEOVERRIDES")}
+            | {"CARGO_TARGET_DIR": str(self.folder.parent / "target")},
             capture_output=True,
             text=True,
             check=False,

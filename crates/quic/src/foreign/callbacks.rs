@@ -3,10 +3,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use bytes::BytesMut;
-use gargalo_units::{Ecn, Instant};
+use gargalo_units::Instant;
 
-use super::{Pending, Sender};
+use super::{Outgoing, Path, Pending, Sender};
 use crate::{Features, StreamId};
 
 /// The functions of one end of a foreign stack, as in `gargalo_stack.h`. Times never decrease.
@@ -47,26 +46,4 @@ pub struct About<'a> {
     pub congestion: &'a [String],
     /// What it can do.
     pub features: Features,
-}
-
-/// Where a datagram comes from and goes to.
-#[derive(Clone, Copy, Debug)]
-pub struct Path {
-    /// The address of this end.
-    pub local: SocketAddr,
-    /// Address and port of the peer.
-    pub remote: SocketAddr,
-    /// ECN field of the IP packet that carries it.
-    pub ecn: Ecn,
-}
-
-/// A datagram that a stack sends.
-#[derive(Debug)]
-pub struct Outgoing {
-    /// UDP payload of the datagram.
-    pub payload: BytesMut,
-    /// Destination address and port.
-    pub remote: SocketAddr,
-    /// ECN field of the IP packet that carries it.
-    pub ecn: Ecn,
 }

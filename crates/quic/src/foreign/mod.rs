@@ -5,12 +5,14 @@
 
 mod adapter;
 mod callbacks;
+mod datagram;
 mod pending;
 mod request;
 mod sender;
 
 pub use adapter::Foreign;
-pub use callbacks::{About, Callbacks, Outgoing, Path};
+pub use callbacks::{About, Callbacks};
+pub use datagram::{Outgoing, Path};
 pub use pending::Pending;
 pub use request::Request;
 pub use sender::Sender;
