@@ -55,14 +55,10 @@ pub trait Declared: Keyed + Default + 'static {
     /// # Errors
     /// The first parameter that is unknown, repeated or invalid.
     fn from_params(algorithm: &'static str, given: &Params) -> Result<Self, BuildError> {
-        let all = Self::params();
         let mut table = Map::new();
-        for (name, value) in checked(all, algorithm, given)? {
-            let is_default = all
-                .iter()
-                .any(|p| p.name == name && p.default_checked() == value);
-            if !is_default {
-                table.insert(name.to_owned(), json(value));
+        for (param, value) in checked(Self::params(), algorithm, given)? {
+            if value != param.default_checked() {
+                table.insert(param.name.to_owned(), json(value));
             }
         }
         if table.is_empty() {

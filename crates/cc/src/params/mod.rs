@@ -322,7 +322,7 @@ pub enum Checked {
     Duration(Duration),
 }
 
-/// What was given to `algorithm`, whose parameters are `table`, as names and checked values.
+/// What was given to `algorithm`, whose parameters are `table`: each parameter with its checked value.
 ///
 /// # Errors
 /// The first parameter that is unknown, repeated or invalid.
@@ -330,8 +330,8 @@ pub fn checked(
     table: &'static [Param],
     algorithm: &'static str,
     given: &Params,
-) -> Result<Vec<(&'static str, Checked)>, BuildError> {
-    let mut values: Vec<(&'static str, Checked)> = Vec::new();
+) -> Result<Vec<(&'static Param, Checked)>, BuildError> {
+    let mut values: Vec<(&'static Param, Checked)> = Vec::new();
     for (name, value) in given.iter() {
         let Some(param) = table.iter().find(|p| p.name == name) else {
             let known: Vec<_> = table.iter().map(|p| p.name).collect();
@@ -342,13 +342,13 @@ pub fn checked(
                 known,
             });
         };
-        if values.iter().any(|(earlier, _)| *earlier == param.name) {
+        if values.iter().any(|(earlier, _)| earlier.name == param.name) {
             return Err(BuildError::Repeated {
                 algorithm,
                 param: param.name,
             });
         }
-        values.push((param.name, param.check(algorithm, value)?));
+        values.push((param, param.check(algorithm, value)?));
     }
     Ok(values)
 }

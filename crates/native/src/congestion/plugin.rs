@@ -109,11 +109,9 @@ impl Algorithm {
     /// The values of all parameters, as its `create` takes them.
     pub(super) fn values(&self, given: &Params) -> Result<Vec<f64>, BuildError> {
         let mut values: Vec<f64> = self.params.iter().map(default_value).collect();
-        for (name, value) in checked(self.params, self.name, given)? {
-            let at = self.params.iter().position(|p| p.name == name);
-            if let Some((param, slot)) =
-                at.and_then(|i| Some((self.params.get(i)?, values.get_mut(i)?)))
-            {
+        for (param, value) in checked(self.params, self.name, given)? {
+            let at = self.params.iter().position(|p| p.name == param.name);
+            if let Some(slot) = at.and_then(|i| values.get_mut(i)) {
                 *slot = number(param, value);
             }
         }
