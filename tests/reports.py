@@ -114,7 +114,7 @@ def browser_missing() -> str | None:
 
 
 def browser() -> Chrome:
-    """Headless Chromium that finds no host, with a log of requests and of the console."""
+    """Headless Chromium that finds no host but this machine, with a log of requests and of the console."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -126,7 +126,7 @@ def browser() -> Chrome:
         "--disable-gpu",
         "--disable-dev-shm-usage",
         "--disable-background-networking",
-        "--host-resolver-rules=MAP * ~NOTFOUND",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         "--hide-scrollbars",
     ):
         options.add_argument(argument)

@@ -1,7 +1,8 @@
 """Libraries beside the base: who needs one that is not installed says so in a sentence with the command.
 
 Extras are sets of libraries that `pip install 'gargalo[NAME]'` installs: `plots` draws pictures, `report` has what
-sweeps, comparisons, reports, studies and evaluations need, `cluster` runs sweeps on many machines, `all` is everything.
+sweeps, comparisons, reports, studies and evaluations need, `explore` shows a scenario in the browser, `cluster` runs
+sweeps on many machines, `all` is everything.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ EXTRAS = {
     "jinja2": "report",
     "plotly": "report",
     "scipy": "report",
+    "starlette": "explore",
+    "tomlkit": "explore",
+    "uplot": "explore",
+    "uvicorn": "explore",
     "distributed": "cluster",
 }
 """The smallest extra that installs a library."""
-ORDER = ("plots", "report", "cluster")
-"""Each has what those before it have."""
+ORDER = ("plots", "explore", "report", "cluster")
+"""The smaller first. Each but `explore` has what those before it have, and of several that lack the last is named."""
 
 
 class MissingExtraError(ImportError):

@@ -37,6 +37,7 @@ SECTIONS = {
     "A scenario": {
         "run": "run:run",
         "explain": "explain:explain",
+        "explore": "explore:explore",
         "new": "new:new",
         "example": "new:example",
         "resolve": "list:resolve",

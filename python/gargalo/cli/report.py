@@ -118,7 +118,12 @@ def read(directory: Path, name: str | None, date: str) -> Report:
 
 
 def show(path: Path) -> bool:
-    """Open a page in the browser."""
+    """Open a file in the browser."""
+    return browse(path.resolve().as_uri())
+
+
+def browse(link: str) -> bool:
+    """Open a page in the browser; False if there is none."""
     import webbrowser
 
-    return webbrowser.open(path.resolve().as_uri())
+    return webbrowser.open(link)

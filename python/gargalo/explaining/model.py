@@ -62,10 +62,11 @@ class Story:
         """Return headings and the texts below them, in order."""
         found: dict[str, list[str]] = {}
         for s in self.sentences:
-            found.setdefault(self._heading(s), []).append(s.text)
+            found.setdefault(self.heading(s), []).append(s.text)
         return list(found.items())
 
-    def _heading(self, sentence: Sentence) -> str:
+    def heading(self, sentence: Sentence) -> str:
+        """Return what a sentence stands below: its flow, or its topic."""
         if sentence.flow is not None:
             return self.names[sentence.flow]
         return HEADINGS[sentence.topic]

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from gargalo.metrics.declared import bounds_of
 from gargalo.metrics.intervals import Interval, mean_interval
 from gargalo.pictures.model import DASHES
+from gargalo.pictures.thinning import thin
 from gargalo.reporting.model import FigureBlock
 from gargalo.reporting.palette import MARKERS
 from gargalo.reporting.quantities import quantity, si
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from gargalo.metrics.intervals import Bounds
     from gargalo.pictures.model import Chart
 
-MOST_POINTS = 1500
 REFERENCE_ON_PAGES = "#7F7F7F"
 """Seen on white and on black."""
 
@@ -41,24 +41,6 @@ def figure(x_title: str, y_title: str, *, log_x: bool = False, log_y: bool = Fal
             },
         }
     )
-
-
-def thin(
-    x: NDArray[np.float64], y: NDArray[np.float64], most: int = MOST_POINTS
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Keep the least and the greatest value of each bucket, so that peaks survive, and a gap if it has one."""
-    if x.size <= most:
-        return x, y
-    kept = {0, x.size - 1}
-    gap = np.isnan(y)
-    for part in np.array_split(np.arange(x.size), most // 2):
-        known = part[~gap[part]]
-        if known.size < part.size:
-            kept.add(int(part[gap[part]][0]))
-        if known.size:
-            kept |= {int(known[y[known].argmin()]), int(known[y[known].argmax()])}
-    places = np.array(sorted(kept))
-    return x[places], y[places]
 
 
 def drawn(chart: Chart) -> go.Figure:

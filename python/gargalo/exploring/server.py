@@ -1,0 +1,379 @@
+"""The server of the page: on the loopback only, with a token, and without state.
+
+A request has the whole scenario; its answer is a stream of JSON objects, one a line: the scenario's text after the
+changes, how far the run is, and the parts of `view` as they are made. Whoever closes the stream ends the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import secrets
+import socket
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import (
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+
+from gargalo import _core
+from gargalo.exploring.difference import difference
+from gargalo.exploring.frozen import asset, library, of_parts
+from gargalo.exploring.text import Edit, edited, plain
+from gargalo.exploring.view import parts, view
+from gargalo.running import Text, run
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from starlette.requests import Request
+
+    from gargalo.results import Run
+    from gargalo.running import Progress
+
+MOST_BODY = 4 << 20
+"""Bytes of a request."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+LIBRARY = ("uPlot.iife.js", "uPlot.min.css")
+ASSETS = {
+    "explore.js": "text/javascript",
+    "form.js": "text/javascript",
+    "page.css": "text/css",
+    "uPlot.iife.js": "text/javascript",
+    "uPlot.min.css": "text/css",
+    "viewer.js": "text/javascript",
+}
+RECORDED = {
+    "record.flows": True,
+    "record.links": True,
+    "record.events": True,
+    "record.gauges": True,
+}
+"""What the page needs of a run; the results are the same whatever is recorded."""
+NOT_RECORDED = {"record.captures": [], "record.qlog": False}
+"""Files, which a run in memory does not have."""
+REPORT_EVERY_S = 0.1
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A scenario to begin with."""
+
+    name: str
+    about: str
+    text: str
+    path: Path
+    """The file beside which its traces are."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the page is served with: the same for every request."""
+
+    presets: Sequence[Preset]
+    first: str
+    """Name of the preset that is shown first."""
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    def find(self, name: Any) -> Preset | None:
+        """Return a preset by its name."""
+        return next((p for p in self.presets if p.name == name), None)
+
+
+class BadRequestError(ValueError):
+    """A request that the page does not make."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request for a run."""
+
+    text: str
+    edits: tuple[Edit, ...] = ()
+    beside: Path = Path("scenario.toml")
+    panels: tuple[str, ...] | None = None
+
+    @classmethod
+    def read(cls, site: Site, given: Any) -> Asked:
+        """Return what a request asks for.
+
+        Raises:
+            BadRequestError: It is not as the page writes it.
+
+        """
+        if not isinstance(given, dict) or not isinstance(given.get("text"), str):
+            msg = "a request needs the scenario as text"
+            raise BadRequestError(msg)
+        panels, preset = given.get("panels"), site.find(given.get("beside"))
+        if panels is not None and not all(isinstance(p, str) for p in panels):
+            msg = "panels are names of metrics"
+            raise BadRequestError(msg)
+        try:
+            edits = tuple(Edit.read(e) for e in given.get("edits", ()))
+        except (TypeError, ValueError) as e:
+            raise BadRequestError(str(e)) from None
+        beside = Path("scenario.toml") if preset is None else preset.path
+        return cls(given["text"], edits, beside, None if panels is None else tuple(panels))
+
+    def run(self, progress: Callable[[Progress], object] | None = None) -> Run:
+        """Run the scenario."""
+        return run(
+            Text(self.text, self.beside), set={**RECORDED, **NOT_RECORDED}, progress=progress
+        )
+
+
+def answer(asked: Asked, stop: threading.Event, tell: Callable[[dict[str, Any]], None]) -> None:
+    """Change the scenario, run it, and tell everything that the page shows of it.
+
+    Args:
+        asked: The request.
+        stop: Set when nobody waits for the answer any more.
+        tell: Takes each part.
+
+    """
+    try:
+        changed = edited(asked.text, asked.edits)
+        tell({"part": "scenario", "text": changed, "plain": plain(changed)})
+    except ValueError as e:
+        if asked.edits:
+            tell({"part": "error", "diagnostics": [{"message": str(e)}]})
+            return
+        changed = asked.text  # What is not TOML is named by the engine, with its place.
+
+    def progress(now: Progress) -> bool:
+        tell(
+            {"part": "progress", "phase": now.phase, "fraction": now.fraction, "time_s": now.now_s}
+        )
+        return not stop.is_set()
+
+    try:
+        done = Asked(changed, (), asked.beside, asked.panels).run(progress)
+        if stop.is_set():
+            return
+        for part in parts(done, asked.panels):
+            tell(part)
+        tell({"part": "done"})
+    except Exception as e:
+        tell(failed(e))
+
+
+def failed(error: Exception) -> dict[str, Any]:
+    """Return what the page shows of a scenario that cannot be run."""
+    found = [d.to_json() for d in getattr(error, "diagnostics", ())]
+    return {"part": "error", "diagnostics": found or [{"message": " ".join(str(error).split())}]}
+
+
+def application(site: Site) -> Starlette:
+    """Return the server as an ASGI application."""
+    running = asyncio.Semaphore(2)
+
+    async def index(request: Request) -> Response:
+        if request.query_params.get("token"):
+            answered = RedirectResponse("/", status_code=303)
+            answered.set_cookie(cookie(request), site.token, httponly=True, samesite="strict")
+            return answered
+        return HTMLResponse(asset("explore.html"))
+
+    async def file(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in ASSETS:
+            return PlainTextResponse("not found", status_code=404)
+        content = library(name) if name in LIBRARY else asset(name)
+        return Response(content, media_type=ASSETS[name])
+
+    async def start(_: Request) -> Response:
+        return Response(json.dumps(beginning(site)), media_type="application/json")
+
+    async def run_it(request: Request) -> Response:
+        asked = Asked.read(site, await body(request))
+        return StreamingResponse(lines(asked, running), media_type="application/x-ndjson")
+
+    async def differ(request: Request) -> Response:
+        given = await body(request)
+        a, b = (Asked.read(site, given.get(k) if isinstance(given, dict) else None) for k in "ab")
+        found = await asyncio.to_thread(lambda: difference(a.run(), b.run()))
+        return Response(
+            json.dumps(None if found is None else found.to_json()), media_type="application/json"
+        )
+
+    async def freeze(request: Request) -> Response:
+        asked = Asked.read(site, await body(request))
+        made = await asyncio.to_thread(lambda: of_parts(view(asked.run(), asked.panels)))
+        return HTMLResponse(made, headers={"Content-Disposition": "attachment; filename=run.html"})
+
+    async def refused(_: Request, error: Exception) -> Response:
+        return Response(json.dumps(failed(error)), status_code=400, media_type="application/json")
+
+    made = Starlette(
+        routes=[
+            Route("/", index),
+            Route("/assets/{name}", file),
+            Route("/api/start", start),
+            Route("/api/run", run_it, methods=["POST"]),
+            Route("/api/difference", differ, methods=["POST"]),
+            Route("/api/frozen", freeze, methods=["POST"]),
+        ],
+        exception_handlers=dict.fromkeys(
+            (BadRequestError, _core.ScenarioError, _core.RunError), refused
+        ),
+    )
+    made.add_middleware(Guard, site=site)
+    return made
+
+
+async def body(request: Request) -> Any:
+    """Return the JSON of a request.
+
+    Raises:
+        BadRequestError: It is none, or too large.
+
+    """
+    found = b""
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > MOST_BODY:
+            msg = f"a request has at most {MOST_BODY >> 20} MB"
+            raise BadRequestError(msg)
+    try:
+        return json.loads(found)
+    except ValueError:
+        msg = "a request is JSON"
+        raise BadRequestError(msg) from None
+
+
+def beginning(site: Site) -> dict[str, Any]:
+    """Return what the page needs once: the schema of scenarios and the presets."""
+    return {
+        "version": _core.__version__,
+        "schema": json.loads(_core.schema()),
+        "first": site.first,
+        "presets": [{"name": p.name, "about": p.about, "text": p.text} for p in site.presets],
+    }
+
+
+async def lines(asked: Asked, running: asyncio.Semaphore) -> AsyncIterator[bytes]:
+    """Run a scenario in a thread, and give each part as a line of JSON when it is there."""
+    loop, stop = asyncio.get_running_loop(), threading.Event()
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def tell(part: Mapping[str, Any]) -> None:
+        line = json.dumps(part, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        loop.call_soon_threadsafe(queue.put_nowait, line)
+
+    def work() -> None:
+        try:
+            answer(asked, stop, tell)
+        finally:
+            loop.call_soon_threadsafe(queue.put_nowait, None)
+
+    async with running:
+        task = asyncio.ensure_future(asyncio.to_thread(work))
+        try:
+            while (line := await queue.get()) is not None:
+                yield line
+        finally:
+            stop.set()
+            await asyncio.shield(task)
+
+
+def cookie(request: Request) -> str:
+    """Return the name of the cookie: those of other ports are other servers'."""
+    return f"gargalo_{request.url.port or 80}"
+
+
+class Guard:
+    """Answers only the browser that was given the token, from the page itself."""
+
+    def __init__(self, app: Any, site: Site) -> None:
+        self.app, self.site = app, site
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        from starlette.requests import Request
+
+        why = self.wrong(Request(scope))
+
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                had = {name for name, _ in message.get("headers", [])}
+                added = [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
+                message = {
+                    **message,
+                    "headers": [
+                        *message.get("headers", []),
+                        *(h for h in added if h[0] not in had),
+                    ],
+                }
+            await send(message)
+
+        if why is None:
+            await self.app(scope, receive, with_headers)
+        else:
+            await PlainTextResponse(why, status_code=403)(scope, receive, with_headers)
+
+    def wrong(self, request: Request) -> str | None:
+        """Return why a request is refused."""
+        host = request.headers.get("host", "")
+        if host.rpartition(":")[0] not in ("127.0.0.1", "localhost"):
+            return "this server answers at 127.0.0.1 only"
+        origin = request.headers.get("origin")
+        if origin is not None and origin != f"http://{host}":
+            return "requests of other pages are refused"
+        if request.method != "GET" and origin is None:
+            return "a request that changes something needs its page's origin"
+        token = request.query_params.get("token") if request.url.path == "/" else None
+        given = token or request.cookies.get(cookie(request), "")
+        if not hmac.compare_digest(given.encode(), self.site.token.encode()):
+            return "open the link that `gargalo explore` printed: it has the token"
+        return None
+
+
+def serve(site: Site, port: int, opened: Callable[[str], None]) -> None:
+    """Serve the page until an interrupt.
+
+    Args:
+        site: What is served.
+        port: The port, of the loopback; 0 chooses one.
+        opened: Told the link, with the token, once the server listens.
+
+    Raises:
+        OSError: The port is taken.
+
+    """
+    with socket.create_server(("127.0.0.1", port)) as listening:
+        chosen = listening.getsockname()[1]
+        config = uvicorn.Config(
+            application(site),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+        )
+        server = uvicorn.Server(config)
+        opened(f"http://127.0.0.1:{chosen}/?token={site.token}")
+        server.run(sockets=[listening])

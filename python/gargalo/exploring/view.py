@@ -1,0 +1,162 @@
+"""What the page shows of a run, part by part: the network, the panels, the figures and the story."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gargalo.audit import told
+from gargalo.explaining import explain
+from gargalo.pictures.metrics import GAUGE, names_of, picture
+from gargalo.pictures.thinning import thin
+from gargalo.summary import FLOWS, flow_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from gargalo.pictures.model import Chart, Line
+    from gargalo.results import Run
+
+FIRST = ("goodput", "rtt", "queue", "cwnd", "losses")
+"""The panels of a page that has not been asked for others, if there is something to draw in them."""
+OF_PATHS = ("subflow-cwnd", "subflow-rtt")
+AT_LINKS = {"queue_packets": "packets", "queue_delay_s": "s", "utilization": "", "dropped_packets": "packets"}  # fmt: skip
+"""Columns of the links' samples that the drawn network shows at an instant, with their units."""
+MOST_ROWS = 50
+
+
+def parts(run: Run, panels: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Return what a page shows, what is had soonest first; each part has its name in `part`.
+
+    Args:
+        run: A finished run.
+        panels: Names of metrics, as `gargalo plot --metric` has them; by default those of `FIRST`.
+
+    """
+    yield _about(run)
+    yield {"part": "network", **_network(run)}
+    names = names_of([run])
+    several = not run.subflows.is_empty()
+    asked = (
+        list(FIRST + OF_PATHS * several) if panels is None else [p for p in panels if p in names]
+    )
+    for name in asked:
+        chart = picture(run, name)
+        if chart.lines and (panels is not None or _changes(chart)):
+            yield {"part": "panel", "metric": name, **_chart(chart)}
+    yield {"part": "story", "sentences": _story(run)}
+
+
+def view(run: Run, panels: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Return all parts of a page at once."""
+    return list(parts(run, panels))
+
+
+def _changes(chart: Chart) -> bool:
+    """Whether a picture shows more than zeros."""
+    return any(np.nanmax(line.y, initial=0.0) > 0 for line in chart.lines)
+
+
+def _about(run: Run) -> dict[str, Any]:
+    rows = run.flows.head(MOST_ROWS).to_dicts()
+    columns, lines = flow_table(rows, run.names)
+    return {
+        "part": "about",
+        "name": run.setup.name,
+        "description": run.setup.description or "",
+        "seed": run.info["seed"],
+        "duration_s": float(run.info.get("virtual_s") or 0.0),
+        "results_hash": run.info.get("results_hash"),
+        "packets": run.info.get("packets"),
+        "wall_s": run.info.get("wall_s"),
+        "version": run.info.get("version"),
+        "text": run.source.get("text", ""),
+        "metrics": names_of([run]),
+        "gauges": GAUGE,
+        "figures": {"columns": [c.name for c in columns or FLOWS], "rows": [list(r) for r in lines]},
+        "left_out": max(run.flows.height - MOST_ROWS, 0),
+        "findings": [{"severity": f["severity"], "text": told(f)} for f in run.findings],
+        "warnings": run.warnings,
+    }  # fmt: skip
+
+
+def _network(run: Run) -> dict[str, Any]:
+    """Return nodes and links, and of each link direction that carried something its samples."""
+    samples, directions = run.link_samples, []
+    if not samples.is_empty():
+        for (link, direction), rows in samples.partition_by(
+            "link", "direction", as_dict=True, maintain_order=True
+        ).items():
+            if rows["sent_bytes"].max() or rows["dropped_packets"].max():
+                at = _numbers(rows["time_s"])
+                lines = {
+                    column: {"unit": unit, **_points(at, _numbers(rows[column]))}
+                    for column, unit in AT_LINKS.items()
+                }
+                directions.append({"link": link, "direction": direction, "samples": lines})
+    return {
+        "nodes": [{"name": n.name, "host": n.host} for n in run.setup.nodes],
+        "links": [{"name": x.name, "from": x.from_, "to": x.to} for x in run.setup.links],
+        "ends": [{"from": a, "to": b} for a, b in run.flows.select("from", "to").unique(maintain_order=True).iter_rows()],
+        "directions": directions,
+    }  # fmt: skip
+
+
+def _chart(chart: Chart) -> dict[str, Any]:
+    return {
+        "title": chart.title,
+        "words": chart.words,
+        "unit": chart.unit,
+        "stacked": chart.stacked,
+        "window": chart.window,
+        "notes": list(chart.remarks),
+        "lines": [_line(line) for line in chart.lines],
+        "references": [_line(line) for line in chart.references],
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "name": line.name,
+        "colour": line.colour,
+        "dash": line.dash,
+        "step": line.step,
+        **_points(line.x, line.y),
+    }
+
+
+def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> dict[str, Any]:
+    """Return points as the page takes them: little-endian doubles in base64, thinned to what a screen can show."""
+    at, values = thin(x, y)
+    return {"x": _packed(at), "y": _packed(values), "thinned_from": x.size if at.size < x.size else None}  # fmt: skip
+
+
+def _packed(values: NDArray[np.float64]) -> str:
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode("ascii")
+
+
+def _numbers(values: pl.Series) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    return found
+
+
+def _story(run: Run) -> list[dict[str, Any]]:
+    story = explain(run)
+    found = []
+    for sentence in story.sentences:
+        heading = story.heading(sentence)
+        found.append(
+            {
+                "heading": heading,
+                "topic": sentence.topic,
+                "text": sentence.text,
+                "time_s": sentence.time_s,
+                "until_s": sentence.until_s,
+            }
+        )
+    return found

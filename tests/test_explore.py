@@ -1,0 +1,222 @@
+"""The explorer's server: texts that are changed, answers that stream, and whom it does not answer."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import gargalo
+import pytest
+from explore_server import served
+from gargalo.exploring.difference import difference
+from gargalo.exploring.text import Edit, edited, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+TEXT = """\
+# Two flows, one link.
+name = "two"      # kept
+duration = "2s"
+topology.simple.link = { rate = "5Mbit/s", delay = "10ms" }
+[[flows]]
+label = "one"     # the first
+from = "client"
+to = "server"
+transport.tcp = { congestion = "cubic" }
+[[flows]]
+from = "client"
+to = "server"
+transport.tcp.congestion = "reno"
+"""
+
+
+# --- the text
+
+
+def test_a_change_leaves_the_rest_as_it_was_written():
+    link = ("topology", "simple", "link")
+    changed = edited(TEXT, [Edit((*link, "rate"), "9Mbit/s"), Edit(("flows", 0, "start"), "1s")])
+    expected = TEXT.replace("5Mbit", "9Mbit")
+    assert [line for line in changed.splitlines() if line not in expected.splitlines()] == [
+        'start = "1s"'
+    ]
+    assert plain(changed)["flows"][0]["start"] == "1s"
+
+
+def test_tables_lists_and_kinds_come_and_go():
+    queue = ("topology", "simple", "link", "queue")
+    flow = plain(TEXT)["flows"][0]
+    changed = edited(
+        TEXT,
+        [
+            Edit(queue, {"droptail": "20 packets"}),
+            Edit(("flows", 2), flow),
+            Edit(("flows", 1), remove=True),
+            Edit(("record", "gauges"), True),
+            Edit(("flows", 0, "transport", "tcp", "congestion"), {"bbr": {"cwnd_gain": 3}}),
+        ],
+    )
+    found = plain(changed)
+    assert found["topology"]["simple"]["link"]["queue"] == {"droptail": "20 packets"}
+    assert [f.get("label") for f in found["flows"]] == ["one", "one"]
+    assert found["record"] == {"gauges": True}
+    assert found["flows"][0]["transport"]["tcp"]["congestion"]["bbr"]["cwnd_gain"] == 3
+    assert gargalo.run(changed).flows["congestion"].to_list() == ["bbr", "cubic"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [(("flows", 7, "start"), "1s"), (("name", "x"), 1), (("flows", "x"), 1)]
+)
+def test_a_place_that_does_not_exist_is_named(place, value):
+    with pytest.raises(ValueError, match=r"there is no "):
+        edited(TEXT, [Edit(place, value)])
+
+
+@pytest.mark.parametrize("given", [None, {}, {"place": []}, {"place": [1.5]}, {"place": ["a"], "value": None}])  # fmt: skip
+def test_what_is_no_edit_is_refused(given):
+    with pytest.raises(ValueError, match=r"an edit needs a place|is null"):
+        Edit.read(given)
+
+
+# --- two runs
+
+
+def test_the_first_difference_is_where_two_runs_part():
+    record = {"record.events": True}
+    a = gargalo.run(TEXT, set=record)
+    b = gargalo.run(TEXT, set={**record, "flows.1.start": "500ms"})
+    found = difference(a, b)
+    assert found is not None
+    assert found.time_s <= 0.1, "at once: the second flow does not start"
+    # A change in the middle: what came before it is the same.
+    found = difference(a, gargalo.run(TEXT, set={**record, "flows.1.stop": "1s"}))
+    assert found is not None
+    assert 1.0 <= found.time_s <= 1.2
+    assert difference(a, gargalo.run(TEXT, set=record)) is None
+
+
+# --- the server
+
+
+@pytest.fixture(scope="module")
+def link() -> Iterator[str]:
+    with served() as found:
+        yield found
+
+
+class Client:
+    """What a browser sends, or somebody who is none."""
+
+    def __init__(self, link: str) -> None:
+        parts = urlsplit(link)
+        self.host = parts.netloc
+        self.token = parse_qs(parts.query)["token"][0]
+        self.own = {
+            "Origin": f"http://{self.host}",
+            "Cookie": f"gargalo_{parts.port}={self.token}",
+            "Content-Type": "application/json",
+        }
+
+    def ask(
+        self, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Mapping[str, str], str]:
+        with closing(http.client.HTTPConnection(self.host, timeout=60)) as connection:
+            sent = body if body is None or isinstance(body, bytes) else json.dumps(body)
+            method = "GET" if body is None else "POST"
+            connection.request(method, path, sent, dict(self.own if headers is None else headers))
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read().decode()
+
+    def run(self, text: str, **more: Any) -> list[dict[str, Any]]:
+        status, _, told = self.ask("/api/run", {"text": text, **more})
+        assert status == 200, told
+        return [json.loads(line) for line in told.splitlines()]
+
+
+@pytest.fixture
+def client(link: str) -> Client:
+    return Client(link)
+
+
+def test_an_answer_is_the_run_of_the_changed_text(client):
+    edits = [{"place": ["topology", "simple", "link", "rate"], "value": "2Mbit/s"}]
+    found = client.run(TEXT, edits=edits)
+    kinds = [p["part"] for p in found if p["part"] != "progress"]
+    assert kinds[:3] == ["scenario", "about", "network"]
+    assert kinds[-2:] == ["story", "done"]
+    panels = [p["metric"] for p in found if p["part"] == "panel"]
+    assert panels[:3] == ["goodput", "rtt", "queue"]
+    about = next(p for p in found if p["part"] == "about")
+    record = {f"record.{name}": True for name in ("flows", "links", "events", "gauges")}
+    direct = gargalo.run(TEXT, set={**record, "topology.simple.link.rate": "2Mbit/s"})
+    assert about["results_hash"] == direct.info["results_hash"]
+    assert 'rate = "2Mbit/s"' in found[0]["text"]
+    asked = client.run(TEXT, panels=["cwnd", "gauge:no-such", "in-flight"])
+    assert [p["metric"] for p in asked if p["part"] == "panel"] == ["cwnd", "in-flight"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        (TEXT.replace('"10ms"', '"10 parsecs"'), 4, "parsecs"),
+        (TEXT.replace("[[flows]]", "[[flows", 1), 5, ""),
+        (TEXT.replace('"cubic"', '"cubik"'), 9, "cubik"),
+    ],
+)
+def test_a_mistake_has_its_place(client, text, line, says):
+    found = client.run(text)
+    assert found[-1]["part"] == "error"
+    first = found[-1]["diagnostics"][0]
+    assert first["line"] == line
+    assert says in first["message"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Cookie": ""},
+        {"Cookie": "gargalo_1=x"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Host": "evil.example"},
+        {"Host": "evil.example:80", "Origin": "http://evil.example:80"},
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/run", "/api/difference", "/api/frozen"])
+def test_nobody_else_is_answered(client, headers, path):
+    status, _, told = client.ask(path, {"text": TEXT}, {**client.own, **headers})
+    assert status == 403, told
+
+
+def test_a_request_without_an_origin_or_a_token_is_refused(client):
+    without = {k: v for k, v in client.own.items() if k != "Origin"}
+    assert client.ask("/api/run", {"text": TEXT}, without)[0] == 403
+    assert client.ask("/", None, {})[0] == 403
+    assert client.ask("/api/start", None, {})[0] == 403
+    assert client.ask("/?token=x", None, {})[0] == 403
+    status, headers, _ = client.ask(f"/?token={client.token}", None, {})
+    assert status == 303
+    assert "HttpOnly" in headers["set-cookie"]
+    assert "SameSite=strict" in headers["set-cookie"]
+    status, headers, _ = client.ask("/")
+    assert status == 200
+    assert "script-src 'self'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"text": 1}', b'{"text": "", "edits": [1]}', b'{"text": "", "panels": [1]}'])  # fmt: skip
+def test_what_the_page_does_not_write_is_refused(client, body):
+    status, _, told = client.ask("/api/run", body)
+    assert status == 400
+    assert json.loads(told)["diagnostics"][0]["message"]
+
+
+def test_a_file_of_the_page_is_one_of_those_it_has(client):
+    assert client.ask("/assets/viewer.js")[0] == 200
+    assert client.ask("/assets/uPlot.iife.js")[0] == 200
+    for path in ("/assets/frozen.html", "/assets/..%2fserver.py", "/assets/nothing"):
+        assert client.ask(path)[0] == 404
