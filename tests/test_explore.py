@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import http.client
 import json
 from contextlib import closing
@@ -11,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import gargalo
 import pytest
 from explore_server import served
+from gargalo.explaining import explain
 from gargalo.exploring.difference import difference
 from gargalo.exploring.text import Edit, edited, plain
 
@@ -76,7 +78,9 @@ def test_a_place_that_does_not_exist_is_named(place, value):
         edited(TEXT, [Edit(place, value)])
 
 
-@pytest.mark.parametrize("given", [None, {}, {"place": []}, {"place": [1.5]}, {"place": ["a"], "value": None}])  # fmt: skip
+@pytest.mark.parametrize(
+    "given", [None, {}, {"place": []}, {"place": [1.5]}, {"place": ["a"], "value": None}]
+)
 def test_what_is_no_edit_is_refused(given):
     with pytest.raises(ValueError, match=r"an edit needs a place|is null"):
         Edit.read(given)
@@ -146,7 +150,7 @@ def test_an_answer_is_the_run_of_the_changed_text(client):
     edits = [{"place": ["topology", "simple", "link", "rate"], "value": "2Mbit/s"}]
     found = client.run(TEXT, edits=edits)
     kinds = [p["part"] for p in found if p["part"] != "progress"]
-    assert kinds[:3] == ["scenario", "about", "network"]
+    assert kinds[:4] == ["scenario", "about", "panel", "network"]
     assert kinds[-2:] == ["story", "done"]
     panels = [p["metric"] for p in found if p["part"] == "panel"]
     assert panels[:3] == ["goodput", "rtt", "queue"]
@@ -208,7 +212,17 @@ def test_a_request_without_an_origin_or_a_token_is_refused(client):
     assert "unsafe" not in headers["content-security-policy"]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"text": 1}', b'{"text": "", "edits": [1]}', b'{"text": "", "panels": [1]}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"text": 1}',
+        b'{"text": "", "edits": [1]}',
+        b'{"text": "", "panels": [1]}',
+    ],
+)
 def test_what_the_page_does_not_write_is_refused(client, body):
     status, _, told = client.ask("/api/run", body)
     assert status == 400
@@ -220,3 +234,23 @@ def test_a_file_of_the_page_is_one_of_those_it_has(client):
     assert client.ask("/assets/uPlot.iife.js")[0] == 200
     for path in ("/assets/frozen.html", "/assets/..%2fserver.py", "/assets/nothing"):
         assert client.ask(path)[0] == 404
+
+
+def test_a_notebook_shows_the_page_in_a_frame():
+    run = gargalo.run(TEXT)
+    page = run.explore(panels=["rtt"])
+    shown = page._repr_html_()
+    assert 'sandbox="allow-scripts"' in shown
+    assert page.startswith("<!doctype html>")
+    inside = shown.split('srcdoc="')[1].split('"')[0]
+    assert html.unescape(inside) == page
+    data = page.split('id="data">')[1].split("</script>")[0]
+    parts = json.loads(data)
+    assert [p["metric"] for p in parts if p["part"] == "panel"] == ["rtt"]
+    assert str(run.explain()) == str(explain(run))
+
+
+def test_a_text_in_a_page_cannot_end_its_element():
+    name = "</script><script>alert(1)</script>"
+    page = gargalo.run(TEXT.replace('"one"', json.dumps(name))).explore()
+    assert "<script>alert" not in page

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from conftest import LONG
 from explore_server import served
 from reports import browser, browser_missing
 from selenium.webdriver.common.action_chains import ActionChains
@@ -183,7 +184,9 @@ def test_a_part_of_the_run_is_zoomed_into_and_left(page):
     shown = "const s = document.querySelectorAll('.u-axis'); return arguments[0]"
     assert page.do(shown, 1) == 1
     before = page.do("return document.querySelector('[data-metric=queue] canvas').toDataURL()")
-    ActionChains(page.driver).move_to_element(over).click_and_hold().move_by_offset(80, 0).release().perform()  # fmt: skip
+    ActionChains(page.driver).move_to_element(over).click_and_hold().move_by_offset(
+        80, 0
+    ).release().perform()
     zoomed = page.do("return document.querySelector('[data-metric=queue] canvas').toDataURL()")
     assert zoomed != before, "every panel has the same time axis"
     page.do("document.activeElement.blur()")
@@ -271,7 +274,7 @@ def test_the_page_fits_and_can_be_read(page, chromium, width, scheme):
 
 
 def test_many_changes_do_not_make_the_page_grow(page, chromium):
-    rates = [f"{4 + i % 5}Mbit/s" for i in range(60)]
+    rates = [f"{4 + i % 5}Mbit/s" for i in range(500 if LONG else 40)]
 
     def size() -> int:
         chromium.execute_cdp_cmd("HeapProfiler.collectGarbage", {})

@@ -30,6 +30,20 @@ class Html(str):
     __slots__ = ()
 
 
+class Page(str):
+    """A page in HTML that works by itself; a notebook shows it in a frame that can reach nothing."""
+
+    __slots__ = ()
+    HEIGHT = 700
+    """In CSS pixels."""
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe sandbox="allow-scripts" srcdoc="{escape(self)}" title="a run" '
+            f'style="width:100%;height:{self.HEIGHT}px;border:0"></iframe>'
+        )
+
+
 def cell(value: str) -> str:
     """Write a text as HTML."""
     return value if isinstance(value, Html) else escape(value)

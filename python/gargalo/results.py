@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from gargalo.explaining import Story
+    from gargalo.notebook import Page
     from gargalo.plots import Plots
     from gargalo.scenarios.setup import Setup
 
@@ -144,6 +146,22 @@ class Run:
         from gargalo.plots import Plots
 
         return Plots(self)
+
+    def explain(self) -> Story:
+        """Return what happened, in sentences, as `gargalo explain` prints it."""
+        from gargalo.explaining import explain
+
+        return explain(self)
+
+    def explore(self, panels: Sequence[str] | None = None) -> Page:
+        """Return the page of `gargalo explore` with this run, which a notebook shows; nothing in it can be changed.
+
+        `panels` are names of metrics, as `gargalo plot --metric` has them; by default the usual ones.
+        """
+        from gargalo.exploring import page
+        from gargalo.notebook import Page
+
+        return Page(page(self, panels))
 
     @property
     def commands(self) -> list[dict[str, Any]]:

@@ -61,8 +61,7 @@ OWN = "yours"
 @plugin_option
 def explore(what: Path | None, port: int, open_: bool, plugin: tuple[Path, ...]) -> None:
     """Show a page with controls for everything in a scenario, and its pictures after each change."""
-    from gargalo.exploring import serve
-    from gargalo.exploring.server import Preset, Site
+    from gargalo.exploring.server import Preset, Site, serve
 
     for path in plugin:
         load_plugin(path)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from gargalo.extras import need
 
-need("pages that explore", "matplotlib", "numpy", "starlette", "tomlkit", "uplot", "uvicorn")
+need("pages of runs", "matplotlib", "numpy", "uplot")
 
 from gargalo.exploring.frozen import page
-from gargalo.exploring.server import application, serve
 from gargalo.exploring.view import view
 
-__all__ = ["application", "page", "serve", "view"]
+__all__ = ["page", "view"]

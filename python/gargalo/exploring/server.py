@@ -16,6 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gargalo.extras import need
+
+need("pages that explore", "starlette", "tomlkit", "uvicorn")
+
 import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 FIRST = ("goodput", "rtt", "queue", "cwnd", "losses")
 """The panels of a page that has not been asked for others, if there is something to draw in them."""
 OF_PATHS = ("subflow-cwnd", "subflow-rtt")
-AT_LINKS = {"queue_packets": "packets", "queue_delay_s": "s", "utilization": "", "dropped_packets": "packets"}  # fmt: skip
+AT_LINKS = {
+    "queue_packets": "packets",
+    "queue_delay_s": "s",
+    "utilization": "",
+    "dropped_packets": "packets",
+}
 """Columns of the links' samples that the drawn network shows at an instant, with their units."""
 MOST_ROWS = 50
 
@@ -39,17 +45,24 @@ def parts(run: Run, panels: Sequence[str] | None = None) -> Iterator[dict[str, A
 
     """
     yield _about(run)
+    drawn = _panels(run, panels)
+    # The network comes after the first picture, which is what is waited for.
+    yield from islice(drawn, 1)
     yield {"part": "network", **_network(run)}
-    names = names_of([run])
-    several = not run.subflows.is_empty()
-    asked = (
-        list(FIRST + OF_PATHS * several) if panels is None else [p for p in panels if p in names]
-    )
-    for name in asked:
-        chart = picture(run, name)
-        if chart.lines and (panels is not None or _changes(chart)):
-            yield {"part": "panel", "metric": name, **_chart(chart)}
+    yield from drawn
     yield {"part": "story", "sentences": _story(run)}
+
+
+def _panels(run: Run, chosen: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+    if chosen is None:
+        names: tuple[str, ...] = FIRST if run.subflows.is_empty() else FIRST + OF_PATHS
+    else:
+        known = names_of([run])
+        names = tuple(name for name in chosen if name in known)
+    for name in names:
+        chart = picture(run, name)
+        if chart.lines and (chosen is not None or _changes(chart)):
+            yield {"part": "panel", "metric": name, **_chart(chart)}
 
 
 def view(run: Run, panels: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -78,11 +91,14 @@ def _about(run: Run) -> dict[str, Any]:
         "text": run.source.get("text", ""),
         "metrics": names_of([run]),
         "gauges": GAUGE,
-        "figures": {"columns": [c.name for c in columns or FLOWS], "rows": [list(r) for r in lines]},
+        "figures": {
+            "columns": [c.name for c in columns or FLOWS],
+            "rows": [list(r) for r in lines],
+        },
         "left_out": max(run.flows.height - MOST_ROWS, 0),
         "findings": [{"severity": f["severity"], "text": told(f)} for f in run.findings],
         "warnings": run.warnings,
-    }  # fmt: skip
+    }
 
 
 def _network(run: Run) -> dict[str, Any]:
@@ -102,9 +118,9 @@ def _network(run: Run) -> dict[str, Any]:
     return {
         "nodes": [{"name": n.name, "host": n.host} for n in run.setup.nodes],
         "links": [{"name": x.name, "from": x.from_, "to": x.to} for x in run.setup.links],
-        "ends": [{"from": a, "to": b} for a, b in run.flows.select("from", "to").unique(maintain_order=True).iter_rows()],
+        "ends": run.flows.select("from", "to").unique(maintain_order=True).to_dicts(),
         "directions": directions,
-    }  # fmt: skip
+    }
 
 
 def _chart(chart: Chart) -> dict[str, Any]:
