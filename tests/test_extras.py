@@ -29,6 +29,7 @@ main()
 GUARDED = {
     "evaluation",
     "explaining",
+    "exploring",
     "judging.py",
     "metrics",
     "pictures",
@@ -37,6 +38,8 @@ GUARDED = {
     "sweeps",
 }
 """Parts that say what is missing before they import it."""
+DISTRIBUTIONS = {"uplot": "uplot-python"}
+"""Libraries whose package has another name."""
 
 
 def base(*args: object, cwd: Path) -> subprocess.CompletedProcess:
@@ -114,11 +117,15 @@ def test_from_python_it_is_an_import_error(monkeypatch: pytest.MonkeyPatch):
 def test_extras_are_those_of_the_package():
     extras = PROJECT["optional-dependencies"]
     for library, extra in EXTRAS.items():
-        assert library in names(extras[extra])
-    for extra, before in zip(ORDER[1:], ORDER, strict=False):
+        assert DISTRIBUTIONS.get(library, library) in names(extras[extra])
+    has = {"explore": "plots", "report": "plots", "cluster": "report"}
+    assert set(ORDER) == has.keys() | {"plots"}
+    for extra, before in has.items():
+        assert ORDER.index(before) < ORDER.index(extra)
         assert f"gargalo[{before}]" in names(extras[extra])
-    assert names(extras["all"]) == {f"gargalo[{ORDER[-1]}]"}
-    outside = {n for e in ORDER for n in names(extras[e]) if "[" not in n} - EXTRAS.keys()
+    assert names(extras["all"]) == {"gargalo[cluster]", "gargalo[explore]"}
+    known = {DISTRIBUTIONS.get(library, library) for library in EXTRAS}
+    outside = {n for e in ORDER for n in names(extras[e]) if "[" not in n} - known
     assert outside == {"dask"}  # Of distributed.
 
 
