@@ -13,7 +13,9 @@ import pytest
 from gargalo.plugins import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from gargalo.sweeps import Job
 
 # What a shell starts in the background ignores SIGINT, and so would every command that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -106,6 +108,21 @@ def gargalo(tmp_path: Path) -> Gargalo:
         )
 
     return run
+
+
+def of_each_value(jobs: Iterable[Job], within: str) -> list[Job]:
+    """Return of the jobs of a plan those that have each value of each label in each group, `within` a label.
+
+    Others combine the same values; with LONG=1 it is all jobs.
+    """
+    seen: set[tuple[object, ...]] = set()
+    chosen = []
+    for job in jobs:
+        own = {(job.labels[within], *pair) for pair in job.labels.items()}
+        if LONG or not own <= seen:
+            seen |= own
+            chosen.append(job)
+    return chosen
 
 
 def command(*args: object) -> list[str]:
