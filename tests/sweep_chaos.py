@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 SEED = int(os.environ.get("GARGALO_CHAOS_SEED", "1"))
 ROUNDS = int(os.environ.get("GARGALO_CHAOS_ROUNDS", "0"))
-PROCESSES_ROUNDS, DASK_ROUNDS = 16 if LONG else 11, 6
-"""With eleven, or six, each kind of fault comes once at least."""
+PROCESSES_ROUNDS, DASK_ROUNDS = (16, 6) if LONG else (7, 5)
+"""So many that each kind of fault comes once at least."""
+AT_ONCE = (2, 2, 3, 1)
+"""Faults in a round, and in the next ones."""
 FIRST, MORE = 8, 5
 """Repeats of each of the two cells in the first round, and more in each round after it."""
 HANG_S = 120
@@ -395,7 +397,7 @@ def play(
 ) -> None:
     """Play a round: faults in files, a sweep, faults while it runs."""
     dice = world.dice
-    kinds = [next(deck) for _ in range(dice.choice([1, 2, 2, 3]))]
+    kinds = [next(deck) for _ in range(AT_ONCE[number % len(AT_ONCE)])]
     world.faults.update(kinds)
     world.story.append(f"round {number}, {2 * world.repeat} runs: {', '.join(kinds)}")
     world.forget()
@@ -485,7 +487,8 @@ def settle(world: World) -> None:
 
 
 def shuffled(kinds: list[str], dice: random.Random) -> Iterator[str]:
-    """Deal all kinds in a random order, again and again."""
+    """Deal all kinds in a random order, again and again: with LONG=1 some more often than others."""
+    kinds = kinds if LONG else sorted(set(kinds))
     while True:
         yield from dice.sample(kinds, len(kinds))
 
@@ -508,6 +511,7 @@ PROCESS_FAULTS = [
     "stop workers", "corrupted", "corrupted", "corrupted", "removed", "removed", "removed", "two at once",
     "two at once", "clock", "clock", "litter",
 ]  # fmt: skip
+FULL_DISK = ["full disk", "full disk"]
 
 
 class Dask:

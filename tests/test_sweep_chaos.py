@@ -11,6 +11,7 @@ store with the next seed every so many.
 from __future__ import annotations
 
 import os
+import random
 import shlex
 import shutil
 import subprocess
@@ -20,11 +21,13 @@ from typing import TYPE_CHECKING
 import pytest
 from gargalo import sweeps
 from sweep_chaos import (
+    AT_ONCE,
     AXES,
     DASK_FAULTS,
     DASK_ROUNDS,
     DISK,
     FIRST,
+    FULL_DISK,
     MORE,
     PROCESS_FAULTS,
     PROCESSES_ROUNDS,
@@ -106,9 +109,19 @@ def test_a_sentence_needs_its_fault():
     assert all(reason <= dealt for reasons in SENTENCES.values() for reason in reasons)
 
 
+def test_each_kind_of_fault_comes():
+    for kinds, rounds in (
+        (PROCESS_FAULTS + FULL_DISK, PROCESSES_ROUNDS),
+        (DASK_FAULTS, DASK_ROUNDS),
+    ):
+        deck = shuffled(kinds, random.Random(SEED))
+        dealt = [next(deck) for n in range(rounds) for _ in range(AT_ONCE[n % len(AT_ONCE)])]
+        assert set(dealt) == set(kinds)
+
+
 def test_on_processes(reference, disk, tmp_path):
     place, without = disk
-    kinds = PROCESS_FAULTS + ([] if without else ["full disk", "full disk"])
+    kinds = PROCESS_FAULTS + ([] if without else FULL_DISK)
     for seed in range(SEED, SEED + max(1, ROUNDS // PROCESSES_ROUNDS)):
         folder, store = tmp_path / str(seed), place / str(seed) / "s"
         folder.mkdir()
