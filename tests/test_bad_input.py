@@ -7,10 +7,11 @@ import os
 import resource
 import shlex
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest import TINY, environment
+from conftest import ROOT, TINY, environment
 from conftest import command as command_of
 
 if TYPE_CHECKING:
@@ -133,19 +134,23 @@ def test_files_without_an_end_are_not_read(tmp_path):
     (tmp_path / "huge.so").symlink_to("huge.toml")
     (tmp_path / "tiny.toml").write_text(TINY)
     kinds = {"/dev/zero": "a device", "pipe": "a named pipe", "huge.toml": "32.2 GB, more than the"}
-    for command in (["run"], ["explain"], ["resolve"], ["sweep"], ["script"], ["trace", "info"]):
-        for file, told in kinds.items():
-            done = limited(tmp_path, *command, file)
-            assert done.returncode == 2, done.stderr
-            assert f"{file}: cannot be read: it " in done.stderr, done.stderr
-            assert told in done.stderr, done.stderr
-    for plugin in ("zero.py", "huge.so"):
-        done = limited(tmp_path, "run", "tiny.toml", "--plugin", plugin)
-        assert done.returncode == 2, done.stderr
-        assert f"--plugin {plugin}: cannot be read: it " in done.stderr, done.stderr
+    commands = ("run", "explain", "resolve", "sweep", "script", "trace info")
+    wanted = {
+        f"{command} {file}": [f"{file}: cannot be read: it ", told]
+        for command in commands
+        for file, told in kinds.items()
+    } | {
+        f"run tiny.toml --plugin {plugin}": [f"--plugin {plugin}: cannot be read: it "]
+        for plugin in ("zero.py", "huge.so")
+    }
+    ran = limited(tmp_path, [sys.executable, str(ROOT / "tools" / "several.py"), *wanted])
+    assert ran.returncode == 0, ran.stderr
+    for (code, _, stderr), told in zip(json.loads(ran.stdout), wanted.values(), strict=True):
+        assert code == 2, stderr
+        assert all(words in stderr for words in told), stderr
     # Standard input and a pipe of the shell have no size: they are read to the bound.
     for script in ("exec {} run - < /dev/zero", "exec {} run <(cat /dev/zero)"):
-        done = limited(tmp_path, "-c", script.format(shlex.join(command_of())), shell=True)
+        done = limited(tmp_path, ["bash", "-c", script.format(shlex.join(command_of()))])
         assert done.returncode == 2, done.stderr
         assert "more than the 67.1 MB that are read" in done.stderr, done.stderr
 
@@ -153,14 +158,13 @@ def test_files_without_an_end_are_not_read(tmp_path):
 def test_a_pipe_of_the_shell_is_a_scenario(tmp_path):
     (tmp_path / "tiny.toml").write_text(TINY)
     script = f"{shlex.join(command_of())} resolve <(cat tiny.toml)"
-    done = limited(tmp_path, "-c", script, shell=True)
+    done = limited(tmp_path, ["bash", "-c", script])
     assert done.returncode == 0, done.stderr
     assert 'name = "tiny"' in done.stdout
 
 
-def limited(folder: Path, *args: str, shell: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run the command with 4 GB of addresses."""
-    what = ["bash", *args] if shell else command_of(*args)
+def limited(folder: Path, what: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a program with 4 GB of addresses."""
     most = 4 << 30
     return subprocess.run(
         what,
@@ -263,7 +267,7 @@ def test_an_algorithm_that_is_not_known_is_told_with_a_similar_name(gargalo):
 def test_a_reader_that_leaves_is_no_failure(tmp_path, tiny, words):
     assert tiny.parent == tmp_path
     script = f"set -o pipefail; {shlex.join(command_of(*words.split()))} | true"
-    done = limited(tmp_path, "-c", script, shell=True)
+    done = limited(tmp_path, ["bash", "-c", script])
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "error" not in done.stderr
