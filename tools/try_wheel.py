@@ -33,6 +33,7 @@ PROGRAMS = ("bash", "cat", "env", "sh", "uname")
 """What the stranger's system has; there is no compiler."""
 OF_THE_MACHINE = re.compile(r"PIP_|SSL_CERT|SYSTEMROOT$|TEMP$|TMP$|.*_proxy$", re.IGNORECASE)
 """Variables that say where this machine gets packages from, and those without which Windows starts nothing."""
+SEVERAL = Path(__file__).resolve().with_name("several.py")
 IS_LINUX = sys.platform == "linux"
 IS_WINDOWS = os.name == "nt"
 
@@ -91,6 +92,15 @@ class Stranger:
         """Run the command with the words of a line."""
         return self.do(["gargalo", *line.split()], code)
 
+    def several(self, lines: list[str]) -> list[str]:
+        """Run the command with each of the lines, in one process; return what each printed."""
+        done = self.do([str(self.python), str(SEVERAL), *lines])
+        printed = []
+        for line, (code, stdout, stderr) in zip(lines, json.loads(done.stdout), strict=True):
+            expect(code == 0, f"exit code {code} of gargalo {line}: {stdout}{stderr}")
+            printed.append(stdout)
+        return printed
+
     def install(self, what: str) -> None:
         """Install from wheels only, as a machine without a compiler must."""
         pip = [str(self.python), "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
@@ -146,8 +156,8 @@ def read_help(me: Stranger) -> str:
     commands = re.findall(r"^  ([a-z0-9]+)  ", page, flags=re.MULTILINE)
     for name in ("run", "example", "sweep", "shell"):
         expect(name in commands, f"{name} is not on the help page:\n{page}")
-    for name in commands:
-        shown = me.gargalo(f"{name} --help").stdout
+    pages = me.several([f"{name} --help" for name in commands])
+    for name, shown in zip(commands, pages, strict=True):
         expect(f"gargalo {name}" in shown, f"no usage or example of {name}:\n{shown}")
     return f"{len(commands)} commands, each with a page"
 
@@ -158,7 +168,8 @@ def read_lists(me: Stranger) -> str:
     kinds.remove("studies")
     told = me.gargalo("list studies", code=1).stderr
     expect("pip install 'gargalo[report]'" in told, f"nothing says what studies need: {told}")
-    lines = {k: len(me.gargalo(f"list {k}").stdout.splitlines()) for k in kinds}
+    listed = me.several([f"list {k}" for k in kinds])
+    lines = {k: len(shown.splitlines()) for k, shown in zip(kinds, listed, strict=True)}
     expect(min(lines.values()) > 0, f"an empty list: {lines}")
     return f"{len(kinds)} lists, {lines['congestion']} congestion controls"
 
