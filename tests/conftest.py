@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
+from gargalo.cli.app import app
 from gargalo.plugins import registry
 
 if TYPE_CHECKING:
@@ -106,6 +108,19 @@ def gargalo(tmp_path: Path) -> Gargalo:
         return subprocess.run(
             command(*args), cwd=cwd, capture_output=True, text=True, timeout=300, env=environment()
         )
+
+    return run
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gargalo:
+    """The command in this process, which has the libraries, in an empty directory; not for plug-ins, which stay."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: object) -> subprocess.CompletedProcess[str]:
+        words = [str(a) for a in args]
+        done = CliRunner().invoke(app, words, prog_name="gargalo", catch_exceptions=False)
+        return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
     return run
 

@@ -112,10 +112,10 @@ def test_a_sweep_says_which_axis_and_has_the_diagnostics():
     assert "\n" not in str(caught.value)
 
 
-def test_commands_that_answer_in_json_fail_in_json(gargalo, tmp_path):
+def test_commands_that_answer_in_json_fail_in_json(inside, tmp_path):
     file = tmp_path / "slip.toml"
     file.write_text(TINY.replace("rate = ", "rat = "))
-    done = gargalo("run", file, "--json")
+    done = inside("run", file, "--json")
     assert done.returncode == 2
     error = json.loads(done.stdout)["error"]
     (d,) = error["diagnostics"]
@@ -123,9 +123,9 @@ def test_commands_that_answer_in_json_fail_in_json(gargalo, tmp_path):
     assert error["exit_code"] == 2
     assert error["message"] == f"{d['message']}; {d['help']}"
     assert "slip.toml:6" in done.stderr, "people read standard error as before"
-    assert gargalo("run", file).stdout == ""
+    assert inside("run", file).stdout == ""
     (tmp_path / "sweep.toml").write_text(f'scenario = "{file.name}"\n[axes]\nduration = ["1s"]\n')
-    told = json.loads(gargalo("sweep", "sweep.toml", "--json").stdout)["error"]
+    told = json.loads(inside("sweep", "sweep.toml", "--json").stdout)["error"]
     assert told == error
     for args in (
         ("run", "nowhere.toml", "--json"),
@@ -135,7 +135,7 @@ def test_commands_that_answer_in_json_fail_in_json(gargalo, tmp_path):
         ("study", "none", "--json"),
         ("trace", "info", "nowhere.down", "--json"),
     ):
-        done = gargalo(*args)
+        done = inside(*args)
         assert done.returncode == 2, args
         told = json.loads(done.stdout)["error"]
         assert told["message"]

@@ -80,34 +80,34 @@ def test_a_scorecard_is_written_and_the_next_one_takes_the_references_from_the_s
     assert own == figure["references"]["reno"]
 
 
-def test_the_baseline_decides_the_exit_code(gargalo, tmp_path):
+def test_the_baseline_decides_the_exit_code(inside, tmp_path):
     one = ("--repeat", "2", "--only", "low-rate", "--store", "store")
-    assert gargalo("evaluate", "vegas", *one, "--output", "base").returncode == 0
+    assert inside("evaluate", "vegas", *one, "--output", "base").returncode == 0
     base = tmp_path / "base" / "scorecard.json"
-    same = gargalo(
+    same = inside(
         "evaluate", "vegas", *one, "--baseline", base, "--fail-on", "regression", "--output", "new"
     )
     assert same.returncode == 0, same.stdout
     assert "nothing differs" in same.stdout
     kept = (tmp_path / "new" / "scorecard.json").read_bytes()
     again = ("reno", *one, "--baseline", base, "--output", "new")
-    refused = gargalo("evaluate", *again)
+    refused = inside("evaluate", *again)
     assert refused.returncode == 2
     assert "new exists; choose another --output or add --overwrite" in refused.stderr
     assert (tmp_path / "new" / "scorecard.json").read_bytes() == kept
-    worse = gargalo("evaluate", *again, "--fail-on", "regression", "--overwrite")
+    worse = inside("evaluate", *again, "--fail-on", "regression", "--overwrite")
     assert worse.returncode == 1
     assert "worse: low-rate: " in worse.stdout
     assert json.loads((tmp_path / "new" / "scorecard.json").read_text())["algorithm"] == "reno"
     (tmp_path / "new" / "notes.md").write_text("precious")
-    told = gargalo("evaluate", *again, "--overwrite")
+    told = inside("evaluate", *again, "--overwrite")
     assert told.returncode == 2
     assert "new/notes.md is not a result" in told.stderr
     (tmp_path / "new" / "notes.md").unlink()
-    assert gargalo("evaluate", *again, "--overwrite").returncode == 0
+    assert inside("evaluate", *again, "--overwrite").returncode == 0
 
 
-def test_what_cannot_be_done_is_a_sentence(gargalo, tmp_path):
+def test_what_cannot_be_done_is_a_sentence(inside, tmp_path):
     for arguments, said in (
         (["nosuch"], 'no congestion control "nosuch"'),
         (["nosuch.py"], "nosuch.py: no such file"),
@@ -119,11 +119,11 @@ def test_what_cannot_be_done_is_a_sentence(gargalo, tmp_path):
         (["reno", "--fail-on", "regression"], "needs a --baseline FILE"),
         (["reno", "--baseline", "none.json"], "none.json: cannot be read"),
     ):
-        done = gargalo("evaluate", *arguments)
+        done = inside("evaluate", *arguments)
         assert done.returncode == 2, done.stderr
         assert said in " ".join(done.stderr.split())
     (tmp_path / "other.json").write_text('{"a": 1}')
-    done = gargalo("evaluate", "reno", "--baseline", "other.json")
+    done = inside("evaluate", "reno", "--baseline", "other.json")
     assert "no scorecard" in done.stderr
 
 
@@ -163,13 +163,13 @@ def test_a_file_that_cannot_be_loaded_is_a_row_and_the_others_go_on(gargalo, tmp
     assert "Traceback" in failure["trace"]
 
 
-def test_the_table_of_another_evaluation_stays(gargalo, tmp_path):
+def test_the_table_of_another_evaluation_stays(inside, tmp_path):
     index = tmp_path / "index.html"
     page = '<html><meta name="generator" content="gargalo evaluate">'
 
     def refused(*options: str) -> str:
         # Nothing runs: the directory is looked at before.
-        done = gargalo(
+        done = inside(
             "evaluate", "reno", "cubic", *SMALL, "--output", ".", "--repeat", "1", *options
         )
         assert done.returncode == 2, done.stderr
@@ -189,10 +189,10 @@ def test_the_table_of_another_evaluation_stays(gargalo, tmp_path):
     (tmp_path / "manifest.json").unlink()
     index.unlink()
     more = ["evaluate", "reno", "cubic", "--only", "low-rate", "--store", "store", "--output", "."]
-    assert gargalo(*more, "--repeat", "1").returncode == 0
+    assert inside(*more, "--repeat", "1").returncode == 0
     assert list(json.loads((tmp_path / "manifest.json").read_text())["files"]) == ["index.html"]
-    assert gargalo(*more, "--repeat", "1").returncode == 2
-    assert gargalo(*more, "--repeat", "1", "--overwrite").returncode == 0
+    assert inside(*more, "--repeat", "1").returncode == 2
+    assert inside(*more, "--repeat", "1", "--overwrite").returncode == 0
 
 
 FIGURE = {

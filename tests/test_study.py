@@ -328,11 +328,11 @@ def test_the_report_of_a_study_is_a_results_directory(tmp_path, monkeypatch):
     assert not (tmp_path / "store").exists()
 
 
-def test_names_that_do_not_exist(gargalo):
-    done = gargalo("study", "high-speed-tpc")
+def test_names_that_do_not_exist(inside):
+    done = inside("study", "high-speed-tpc")
     assert done.returncode == 2
     assert 'did you mean "high-speed-tcp"?' in done.stderr
-    done = gargalo("study", "high-speed-tcp", "--profile", "fast")
+    done = inside("study", "high-speed-tcp", "--profile", "fast")
     assert done.returncode == 2
     assert "quick, night, full" in done.stderr
 
