@@ -46,7 +46,7 @@ def test_the_sum_is_what_the_link_carried(gargalo, tmp_path):
     assert any(name.startswith("goodput, all flows, 0 s to ") for name in shown)
 
 
-def test_sweeps_reports_and_comparisons_name_the_measured_window(gargalo, tmp_path):
+def test_sweeps_reports_and_comparisons_name_the_measured_window(inside, tmp_path):
     sides = {}
     for name, head in (("whole", ""), ("late", 'measure = { from = "500ms" }\n')):
         sides[name] = package.sweep(
@@ -61,13 +61,13 @@ def test_sweeps_reports_and_comparisons_name_the_measured_window(gargalo, tmp_pa
     notes = " ".join(report_of_sweep(sides["late"]).notes)
     assert "Rates, ratios and delays are of 0.5 s to 1 s of each run." in notes
     by = "rate"
-    same = gargalo("compare", tmp_path / "late", "--by", by, "1Mbit/s", "2Mbit/s")
+    same = inside("compare", tmp_path / "late", "--by", by, "1Mbit/s", "2Mbit/s")
     assert same.returncode == 0, same.stderr
     assert "of 0.5 s to 1 s of each run" in same.stdout
-    other = gargalo("compare", tmp_path / "whole", tmp_path / "late")
+    other = inside("compare", tmp_path / "whole", tmp_path / "late")
     assert "measured differently" in other.stderr
     assert "0 s to 1 s" in other.stderr
-    told = json.loads(gargalo("compare", tmp_path / "whole", tmp_path / "late", "--json").stdout)
+    told = json.loads(inside("compare", tmp_path / "whole", tmp_path / "late", "--json").stdout)
     assert told["measured"] == ["of 0 s to 1 s of each run", "of 0.5 s to 1 s of each run"]
 
 

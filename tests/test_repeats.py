@@ -196,20 +196,20 @@ def test_starts_vary_in_sweeps_unless_switched_off(tmp_path):
     assert again.info["results_hash"] == one["results_hash"][0]
 
 
-def test_the_command_reports_equal_repeats(gargalo, tmp_path):
+def test_the_command_reports_equal_repeats(inside, tmp_path):
     path = sweep_file(tmp_path, 'repeat = 3\nstart_jitter = "0s"\n', CALM)
-    done = gargalo("sweep", path)
+    done = inside("sweep", path)
     assert done.returncode == 0, done.stderr
     assert "all repeats gave the same results" in done.stderr
     assert "±" not in done.stdout
     assert "Interval n/a, needs 3 repeats: in 1 of 1 cells" in done.stdout
-    facts = json.loads(gargalo("sweep", path, "--json").stdout)
+    facts = json.loads(inside("sweep", path, "--json").stdout)
     assert [f["code"] for f in facts["findings"]] == ["equal-repeats"]
     assert {r["reason"] for r in facts["summary"]} == {"needs 3 repeats"}
-    both = json.loads(gargalo("compare", "sweeps/test", "sweeps/test", "--json").stdout)
+    both = json.loads(inside("compare", "sweeps/test", "sweeps/test", "--json").stdout)
     assert [f["code"] for f in both["findings"]] == ["equal-repeats"] * 2
     varied = sweep_file(tmp_path, "repeat = 3\n", CALM)
-    assert json.loads(gargalo("sweep", varied, "--json").stdout)["findings"] == []
+    assert json.loads(inside("sweep", varied, "--json").stdout)["findings"] == []
 
 
 def test_evaluations_count_the_same_repeat_once():
