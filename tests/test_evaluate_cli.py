@@ -17,23 +17,26 @@ from gargalo.sweeps.job import Identifier
 SMALL = ("--only", "link-cut", "--only", "low-rate", "--store", "store")
 
 
-@pytest.mark.parametrize("profile", ["quick", "standard", "full"])
-def test_every_cell_of_every_criterion_is_a_valid_scenario(profile):
-    jobs, scenarios = plan(["reno"], PROFILES[profile], CRITERIA)
-    for name in ("bbr3", "bbr", "cubic", "hstcp"):
-        own = [c for c in CRITERIA if name in c.algorithms]
-        more, named = plan([name], PROFILES[profile], own)
-        jobs += more
-        scenarios |= named
-    identifier = Identifier()
-    first = [j for j in jobs if j.repeat == 0]
-    assert {j.labels["criterion"] for j in first} == {
-        c.id for c in CRITERIA if profile in c.profiles
-    }
-    labels = [json.dumps(dict(j.labels), sort_keys=True) for j in first]
-    assert len(labels) == len(set(labels)) == len(scenarios)
-    for job in first if profile == "quick" else of_each_value(first, "criterion"):
-        identifier.task(job)
+def test_every_cell_of_every_criterion_is_a_valid_scenario_and_profiles_grow():
+    counts = []
+    for profile in ("quick", "standard", "full"):
+        jobs, scenarios = plan(["reno"], PROFILES[profile], CRITERIA)
+        counts.append(len({str(j.labels) for j in jobs}))
+        for name in ("bbr3", "bbr", "cubic", "hstcp"):
+            own = [c for c in CRITERIA if name in c.algorithms]
+            more, named = plan([name], PROFILES[profile], own)
+            jobs += more
+            scenarios |= named
+        identifier = Identifier()
+        first = [j for j in jobs if j.repeat == 0]
+        assert {j.labels["criterion"] for j in first} == {
+            c.id for c in CRITERIA if profile in c.profiles
+        }
+        labels = [json.dumps(dict(j.labels), sort_keys=True) for j in first]
+        assert len(labels) == len(set(labels)) == len(scenarios)
+        for job in first if profile == "quick" else of_each_value(first, "criterion"):
+            identifier.task(job)
+    assert counts[0] < counts[1] < counts[2]
 
 
 def test_criteria_say_what_they_are_about():
