@@ -165,7 +165,7 @@ def test_mistakes_are_told_with_the_remedy(made, words, told):
 
 def test_what_is_not_a_run(made, tmp_path):
     (tmp_path / "store.json").write_text("{}")
-    assert "store of a sweep" in plot(tmp_path, code=2)
+    assert "--repair" in plot(tmp_path, code=2), "a store is drawn, and this one is damaged"
     assert "does not exist" in plot(tmp_path / "none", code=2)
     assert "called" in plot(made / "cubic", made / "cubic", code=2)
     run = package.run(TINY, set={"record.flows": False, "duration": "1s"}, output=tmp_path / "bare")

@@ -195,7 +195,7 @@ def of_outcome(outcome: Outcome) -> str:
 def of_scorecard(card: Scorecard) -> str:
     """Write a scorecard: each criterion with its verdict, its figures beside those of the references, its faults."""
     from gargalo.evaluation.model import VERDICTS
-    from gargalo.reporting.quantities import measured
+    from gargalo.quantities import measured
     from gargalo.terminal.fitting import Column
 
     def signed(verdict: Verdict, text: str) -> str:

@@ -408,6 +408,6 @@ def shown(verdict: Verdict, text: str = "") -> str:
 
 def written(interval: Any, unit: str) -> str:
     """Write a mean."""
-    from gargalo.reporting.quantities import measured
+    from gargalo.quantities import measured
 
     return measured(interval.mean, unit)

@@ -56,7 +56,11 @@ RUN = Kind(
     "gargalo report {} makes a page of it, gargalo plot {} a picture, gargalo explain {} tells "
     "what happened; gargalo run {}/scenario.toml does the run again",
 )
-STORE = Kind("store", "the store of a sweep", "gargalo report {} makes a page of it")
+STORE = Kind(
+    "store",
+    "the store of a sweep",
+    "gargalo report {} makes a page of it, gargalo plot {} a picture, gargalo export {} --csv tables",
+)
 STUDIED = Kind("study results", "the results of a study", "gargalo report {} makes a page of it")
 SCORECARD = Kind("scorecard", "a scorecard", "open {}/scorecard.html")
 SCORES = Kind(

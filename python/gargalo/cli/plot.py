@@ -1,8 +1,10 @@
-"""`gargalo plot`: one metric of one or several runs in a picture, for screens and papers."""
+"""`gargalo plot`: one metric of runs, or of a sweep, in a picture for screens and papers."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import click
@@ -10,12 +12,15 @@ import click
 from gargalo import _core
 from gargalo.cli.common import FAILED, PATH, because, fail, json_option, refuse_another, to_json
 from gargalo.cli.help import command
+from gargalo.cli.plot_sweep import Chosen, Kind, picture_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from gargalo.pictures.model import Chart
+    from gargalo.pictures.paper import Picture
+    from gargalo.pictures.sweeps import SweepPicture
     from gargalo.results import Run
 
 Format: TypeAlias = Literal["png", "svg", "pdf"]
@@ -38,24 +43,58 @@ PAPER_IN = 7.5
             "gargalo plot runs/race-1 --metric cwnd --flow bbr --output cwnd.pdf --width one-column",
             "Of one flow, for a paper.",
         ),
+        (
+            "gargalo plot sweeps/buffers --x buffer --metric queue_delay_p95_s",
+            "Of a sweep: means with their intervals, a panel for each distance.",
+        ),
+        (
+            "gargalo plot sweeps/buffers --x buffer --group congestion --metric share --kind bars",
+            "What the flows of each congestion control have of the data.",
+        ),
     ]
 )
 @click.argument(
-    "directories", type=PATH, metavar="DIR...", nargs=-1, required=True, help="Results of runs."
+    "directories",
+    type=PATH,
+    metavar="DIR...",
+    nargs=-1,
+    required=True,
+    help="Results of runs, or the store of a sweep.",
 )
 @click.option(
     "--metric",
-    default="goodput",
     metavar="NAME",
-    help="goodput, rtt, cwnd, queue, losses, …; a name that does not exist lists all that these runs have.",
+    help="goodput, rtt, cwnd, queue, losses, …, of a sweep goodput_bps, queue_delay_p95_s, …; a name that "
+    "does not exist lists all that there are. Default: goodput.",
+)
+@click.option("--x", metavar="LABEL", help="Of a sweep: the label along the horizontal axis.")
+@click.option("--by", metavar="LABEL", help="Of a sweep: a colour for each value of this label.")
+@click.option(
+    "--kind",
+    type=click.Choice(get_args(Kind)),
+    help="Of a sweep. Default: points over numbers, bars over names, box without an axis.",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="LABEL=VALUE",
+    help="Of a sweep: only runs with this value; may be repeated.",
 )
 @click.option(
     "--flow",
     "flows",
     multiple=True,
     metavar="FLOW",
-    help="Only this flow, by label, name or number; may be repeated.",
+    help="Only this flow, by label, name or number, of a sweep by label or number; may be repeated.",
 )
+@click.option(
+    "--group",
+    metavar="COLUMN",
+    help="Of a sweep: a colour for the flows of each label, congestion, transport, workload, from or to.",
+)
+@click.option("--name", metavar="NAME", help="Which sweep of the store. Default: the latest.")
+@click.option("--level", type=float, default=0.95, metavar="X", help="Of confidence, for a sweep.")
+@click.option("--log-y", is_flag=True, help="Of a sweep: the axis of the metric is logarithmic.")
 @click.option(
     "--link",
     "links",
@@ -103,8 +142,16 @@ PAPER_IN = 7.5
 @json_option("Print the data of the picture as one JSON object; no file unless --output is given.")
 def plot(
     directories: tuple[Path, ...],
-    metric: str,
+    metric: str | None,
+    x: str | None,
+    by: str | None,
+    kind: Kind | None,
+    where: tuple[str, ...],
     flows: tuple[str, ...],
+    group: str | None,
+    name: str | None,
+    level: float,
+    log_y: bool,
     links: tuple[str, ...],
     labels: tuple[str, ...],
     output: Path | None,
@@ -118,25 +165,91 @@ def plot(
     plain: bool,
     as_json: bool,
 ) -> None:
-    """Draw a metric of one or several runs over time, in one picture."""
+    """Draw a metric of one or several runs over time, or of a sweep over its axes, in one picture."""
     width_in = inches("--width", width)
     height_in = None if height is None else inches("--height", height)
     span = part(start, end)
     bin_s = None if bin_ is None else seconds("--bin", bin_)
-    target = None if as_json and output is None else file_of(output, format_, metric, overwrite)
-    chart = read(directories, metric, flows, links, labels, bin_s)
-    if span is not None:
-        chart = cropped(chart, span)
-    if plain:
-        chart = chart.without_window()
+    of_sweep = any((d / "store.json").is_file() for d in directories)
+    shown_metric = metric or "goodput"
+
+    def target_of() -> Path | None:
+        if as_json and output is None:
+            return None
+        return file_of(output, format_, shown_metric, overwrite)
+
+    if of_sweep:
+        times = {"--link": links, "--label": labels, "--from": start, "--until": end, "--bin": bin_}
+        refuse_options(times, "is for runs: a sweep is drawn over its axes")
+        if len(directories) > 1:
+            fail("name one store of a sweep; `gargalo plot` draws several runs, or one sweep")
+        target = target_of()
+        chosen = Chosen(x, by, kind, flows, group, where, level, log_y)
+        made = picture_of(directories[0], name, metric or "goodput_bps", chosen)
+        figure: Drawn = Drawn(made.title, made.notes, made.to_json(), partial(panels, made))
+    else:
+        axes: dict[str, Any] = {
+            "--x": x,
+            "--by": by,
+            "--kind": kind,
+            "--where": where,
+            "--group": group,
+        }
+        axes |= {"--name": name, "--log-y": log_y}
+        refuse_options(axes, "is for a sweep: name the store of one, like sweeps/buffers")
+        target = target_of()
+        chart = read(directories, shown_metric, flows, links, labels, bin_s)
+        if span is not None:
+            chart = cropped(chart, span)
+        if plain:
+            chart = chart.without_window()
+        figure = Drawn(chart.title, chart.remarks, data(chart), partial(lines, chart))
     if target is not None:
-        write(chart, target, width_in, height_in, plain=plain)
+        write(figure, target, width_in, height_in, plain=plain)
     if as_json:
-        print(to_json(data(chart)))
+        print(to_json(figure.data))
     elif target is not None:
         if plain:
-            print(f"{'; '.join([chart.title, *chart.remarks])}.")
+            print(f"{'; '.join([figure.title, *figure.remarks])}.")
         print(target)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture of runs or of a sweep, as this command needs it."""
+
+    title: str
+    remarks: Sequence[str]
+    data: dict[str, Any]
+    draw: Callable[[bool, float, float | None, float], Picture]
+    """Draws it: plain or not, width and height in inches, size of the letters in points."""
+
+
+def lines(
+    chart: Chart, plain: bool, width_in: float, height_in: float | None, font_pt: float
+) -> Picture:
+    """Draw a picture over time."""
+    from gargalo.pictures.paper import draw
+
+    shown = replace(chart, title="", notes=()) if plain else chart
+    return draw(shown, width_in=width_in, height_in=height_in, font_pt=font_pt)
+
+
+def panels(
+    made: SweepPicture, plain: bool, width_in: float, height_in: float | None, font_pt: float
+) -> Picture:
+    """Draw a picture of a sweep."""
+    from gargalo.pictures.panels import draw_panels
+
+    shown = replace(made, title="", notes=()) if plain else made
+    return draw_panels(shown, width_in=width_in, height_in=height_in, font_pt=font_pt)
+
+
+def refuse_options(given: dict[str, Any], why: str) -> None:
+    """End the command if an option was given that has no meaning here."""
+    for option, value in given.items():
+        if value not in (None, (), False):
+            fail(f"{option} {why}")
 
 
 def quantity(option: str, text: str, units: dict[str, float], example: str) -> float:
@@ -317,8 +430,6 @@ def links_of(run: Run, wanted: Sequence[str]) -> list[tuple[str, str]] | None:
 
 def cropped(chart: Chart, span: tuple[float, float]) -> Chart:
     """Return the part of a picture between two instants."""
-    from dataclasses import replace
-
     from gargalo.pictures.runs import clipped
 
     first, last = span
@@ -339,18 +450,15 @@ def cropped(chart: Chart, span: tuple[float, float]) -> Chart:
 
 
 def write(
-    chart: Chart, target: Path, width_in: float, height_in: float | None, *, plain: bool
+    figure: Drawn, target: Path, width_in: float, height_in: float | None, *, plain: bool
 ) -> None:
     """Draw a picture into a file."""
-    from dataclasses import replace
-
-    from gargalo.pictures.paper import DPI, draw, save
+    from gargalo.pictures.paper import DPI, save
 
     small = width_in <= PAPER_IN
-    shown = replace(chart, title="", notes=()) if plain else chart
-    figure = draw(shown, width_in=width_in, height_in=height_in, font_pt=8.0 if small else 10.0)
+    made = figure.draw(plain, width_in, height_in, 8.0 if small else 10.0)
     try:
-        save(figure, target, 300 if small else DPI)
+        save(made, target, 300 if small else DPI)
     except OSError as e:
         fail(f"{target}: cannot be written: {because(e, target)}", FAILED)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gargalo import _core
-from gargalo.reporting.quantities import measured, si
+from gargalo.quantities import measured, si
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,8 @@ from gargalo.metrics.intervals import POSITIVE, SHARE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gargalo.evaluation.model import Better, Scores
+    from gargalo.evaluation.model import Scores
+    from gargalo.metrics.declared import Better
     from gargalo.metrics.intervals import Bounds
     from gargalo.sweeps.job import Label
 

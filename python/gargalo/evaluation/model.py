@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from gargalo.metrics.declared import Better
     from gargalo.metrics.intervals import Bounds
     from gargalo.reporting.model import FigureBlock
     from gargalo.sweeps.job import Label
 
 T = TypeVar("T")
 
-Better: TypeAlias = Literal["less", "more", "neither"]
 Strength: TypeAlias = Literal["MUST", "SHOULD", "should"]
 """How strongly RFC 9743 asks for it: in capitals as BCP 14 means them, else a lower-case should or ought."""
 Verdict: TypeAlias = Literal[

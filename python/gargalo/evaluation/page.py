@@ -18,9 +18,9 @@ from gargalo.evaluation.model import VERDICTS, YARDSTICK, Strength, Verdict
 from gargalo.evaluation.pictures import PANEL_PX, Lane, along, lane
 from gargalo.evaluation.questions import QUESTIONS
 from gargalo.metrics.intervals import ENOUGH
+from gargalo.quantities import measured, number, quantity
 from gargalo.reporting import page as reports
 from gargalo.reporting.palette import Palette
-from gargalo.reporting.quantities import measured, number, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,10 +11,11 @@ import polars as pl
 
 from gargalo.evaluation.cells import labels_of, quantity_text, words
 from gargalo.evaluation.model import YARDSTICK
+from gargalo.pictures.sweeps import Axes, describe
+from gargalo.quantities import si
 from gargalo.reporting import charts
 from gargalo.reporting.model import FigureBlock
 from gargalo.reporting.page import plain_figure
-from gargalo.reporting.quantities import si
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,10 +166,9 @@ def panels(
             .sort("rank", maintain_order=True)
             .rename({"value": figure.name})
         )
-        made = charts.trends(
-            rows, "level", figure.name, "algorithm", x_title=words(label), y_unit=figure.unit
-        )
-        plain = plain_figure(made)
+        axes = Axes("algorithm", "level", x_words=words(label))
+        made = describe(rows, figure.name, axes, kind="points", unit=figure.unit)
+        plain = plain_figure(charts.panel(made, made.panels[0]))
         end = "" if i == 0 else str(i + 1)
         x, y = plain["layout"]["xaxis"], plain["layout"]["yaxis"]
         for trace in plain["data"]:

@@ -19,7 +19,7 @@ from gargalo.evaluation.criteria import CRITERIA
 from gargalo.evaluation.model import VERDICTS, YARDSTICK
 from gargalo.evaluation.running import STORE, evaluate
 from gargalo.metrics.intervals import ENOUGH
-from gargalo.reporting.quantities import measured
+from gargalo.quantities import measured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

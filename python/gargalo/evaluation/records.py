@@ -233,7 +233,7 @@ def values(figure: Mapping[str, Any]) -> list[float]:
 
 def written(figure: Mapping[str, Any]) -> str:
     """Write a figure with its interval."""
-    from gargalo.reporting.quantities import measured
+    from gargalo.quantities import measured
 
     unit = figure["unit"]
     if figure["low"] is None or figure["high"] is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gargalo.interop import traces
 from gargalo.interop.model import Seen
-from gargalo.reporting.quantities import measured
+from gargalo.quantities import measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

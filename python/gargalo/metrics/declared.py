@@ -1,8 +1,8 @@
-"""The figures of every run: their names, and the least and the greatest value that each can have."""
+"""The figures of every run: their names, the least and the greatest value that each can have, and which is better."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from gargalo.metrics.intervals import ANY, POSITIVE, SHARE
 
@@ -13,47 +13,58 @@ if TYPE_CHECKING:
 
     from gargalo.metrics.intervals import Bounds
 
-STANDARD: Mapping[str, Bounds] = {
-    "goodput_bps": POSITIVE,
-    "goodput_cov": POSITIVE,
-    "jain_index": SHARE,
-    "utilization": SHARE,
-    "bottleneck": ANY,
-    "loss_rate": SHARE,
-    "retransmission_rate": SHARE,
-    "queue_delay_mean_s": POSITIVE,
-    "queue_delay_p50_s": POSITIVE,
-    "queue_delay_p95_s": POSITIVE,
-    "queue_delay_p99_s": POSITIVE,
-    "completed_flows": POSITIVE,
-    "completion_p50_s": POSITIVE,
-    "completion_p95_s": POSITIVE,
-    "completion_p99_s": POSITIVE,
-    "packets": POSITIVE,
-    "events": POSITIVE,
-    "flows": POSITIVE,
-    "peak_flows": POSITIVE,
-    "virtual_s": POSITIVE,
+Better: TypeAlias = Literal["less", "more", "neither"]
+"""Which of two values of a figure is better; `neither` where that depends on the question."""
+
+
+class Declared(NamedTuple):
+    """What is known of a figure by its name."""
+
+    bounds: Bounds
+    better: Better = "neither"
+
+
+STANDARD: Mapping[str, Declared] = {
+    "goodput_bps": Declared(POSITIVE, "more"),
+    "goodput_cov": Declared(POSITIVE, "less"),
+    "jain_index": Declared(SHARE, "more"),
+    "utilization": Declared(SHARE, "more"),
+    "bottleneck": Declared(ANY),
+    "loss_rate": Declared(SHARE, "less"),
+    "retransmission_rate": Declared(SHARE, "less"),
+    "queue_delay_mean_s": Declared(POSITIVE, "less"),
+    "queue_delay_p50_s": Declared(POSITIVE, "less"),
+    "queue_delay_p95_s": Declared(POSITIVE, "less"),
+    "queue_delay_p99_s": Declared(POSITIVE, "less"),
+    "completed_flows": Declared(POSITIVE, "more"),
+    "completion_p50_s": Declared(POSITIVE, "less"),
+    "completion_p95_s": Declared(POSITIVE, "less"),
+    "completion_p99_s": Declared(POSITIVE, "less"),
+    "packets": Declared(POSITIVE),
+    "events": Declared(POSITIVE),
+    "flows": Declared(POSITIVE),
+    "peak_flows": Declared(POSITIVE),
+    "virtual_s": Declared(POSITIVE),
 }
 """What every run has; `bottleneck` is a name."""
-SPECIAL: Mapping[str, Bounds] = {
-    "completed_objects": POSITIVE,
-    "object_completion_p50_s": POSITIVE,
-    "object_completion_p95_s": POSITIVE,
-    "object_completion_max_s": POSITIVE,
-    "subflows": POSITIVE,
-    "reinjected_packets": POSITIVE,
-    "opportunistic_packets": POSITIVE,
-    "copied_packets": POSITIVE,
-    "duplicate_bytes": POSITIVE,
-    "out_of_order_max_bytes": POSITIVE,
-    "path_share_max": SHARE,
-    "wall_s": POSITIVE,
-    "late_p99_s": POSITIVE,
-    "late_max_s": POSITIVE,
+SPECIAL: Mapping[str, Declared] = {
+    "completed_objects": Declared(POSITIVE, "more"),
+    "object_completion_p50_s": Declared(POSITIVE, "less"),
+    "object_completion_p95_s": Declared(POSITIVE, "less"),
+    "object_completion_max_s": Declared(POSITIVE, "less"),
+    "subflows": Declared(POSITIVE),
+    "reinjected_packets": Declared(POSITIVE),
+    "opportunistic_packets": Declared(POSITIVE),
+    "copied_packets": Declared(POSITIVE),
+    "duplicate_bytes": Declared(POSITIVE, "less"),
+    "out_of_order_max_bytes": Declared(POSITIVE, "less"),
+    "path_share_max": Declared(SHARE),
+    "wall_s": Declared(POSITIVE),
+    "late_p99_s": Declared(POSITIVE, "less"),
+    "late_max_s": Declared(POSITIVE, "less"),
 }
 """What some runs have: those with objects, over several paths, in the lab."""
-FIGURES: Mapping[str, Bounds] = {**STANDARD, **SPECIAL}
+FIGURES: Mapping[str, Declared] = {**STANDARD, **SPECIAL}
 USUAL = (
     "goodput_bps",
     "jain_index",
@@ -68,23 +79,47 @@ are left out."""
 
 CEILING = "ceiling_bps"
 """The column of what the network of a run can carry for all of its flows together: no goodput is more."""
+DRAIN = "queue_drain_s"
+"""The column of how long the full buffer of a run's bottleneck takes to drain: no packet waits longer."""
 
 
 def bounds_in(name: str, rows: pl.DataFrame, more: Mapping[str, Bounds] | None = None) -> Bounds:
-    """Return the bounds of a figure in some runs: goodput is no more than what their networks can carry."""
+    """Return the bounds of a figure in some runs.
+
+    Goodput is no more than what their networks can carry, and no queueing delay is longer than their buffers hold.
+    """
     bounds = bounds_of(name, more)
-    if name != "goodput_bps":
-        return bounds
-    return below_ceiling(bounds, rows)
+    if name == "goodput_bps":
+        return below(CEILING, bounds, rows)
+    return below(DRAIN, bounds, rows) if name.startswith("queue_delay_") else bounds
 
 
 def below_ceiling(bounds: Bounds, rows: pl.DataFrame) -> Bounds:
     """Return the bounds of a rate of flows in some runs."""
-    if CEILING not in rows.columns or not rows.height or rows[CEILING].null_count():
+    return below(CEILING, bounds, rows)
+
+
+def below(column: str, bounds: Bounds, rows: pl.DataFrame) -> Bounds:
+    """Return bounds whose upper one is the greatest value of a column, where all of the runs have it."""
+    if column not in rows.columns or not rows.height or rows[column].null_count():
         return bounds
-    return bounds[0], min(bounds[1], float(rows[CEILING].max()))  # type: ignore[arg-type]
+    return bounds[0], min(bounds[1], float(rows[column].max()))  # type: ignore[arg-type]
 
 
 def bounds_of(name: str, more: Mapping[str, Bounds] | None = None) -> Bounds:
     """Return the declared bounds of a figure: those in `more`, else a run's own; undeclared it may be anything."""
-    return (more or {}).get(name, FIGURES.get(name, ANY))
+    return (more or {}).get(name) or FIGURES.get(name, Declared(ANY)).bounds
+
+
+def better_of(name: str) -> Better:
+    """Return which of two values of a figure is better, as it is declared."""
+    return FIGURES.get(name, Declared(ANY)).better
+
+
+def verdict_of(name: str, estimate: float, a: str, b: str) -> str:
+    """Say which side a difference of A less B favours; where neither value is better, which one is higher."""
+    higher, other = (a, b) if estimate > 0 else (b, a)
+    better = better_of(name)
+    if better == "neither":
+        return f"{higher} higher"
+    return f"{higher if better == 'more' else other} better"

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -66,10 +67,10 @@ def draw(
     """
     small = 0.85 * font_pt
     with rc_context({**STYLE, "font.size": font_pt}):
-        columns = _columns(chart, width_in, small)
-        entries = len(chart.lines) + len(chart.references)
+        names = [line.name for line in (*chart.lines, *chart.references)]
+        columns, entries = legend_columns(names, width_in, small), len(names)
         rows = -(-entries // columns)
-        notes = _wrapped("; ".join(chart.remarks), width_in, small)
+        notes = wrapped("; ".join(chart.remarks), width_in, small)
         if height_in is None:
             base = max(width_in * HEIGHT_IN / WIDTH_IN, LEAST_IN)
             height_in = base + 1.45 * small / 72 * (max(rows - 1, 0) + max(notes.count("\n"), 0))
@@ -88,26 +89,38 @@ def draw(
             axes.xaxis.set_major_locator(MaxNLocator(6))
         _lines(axes, chart, font_pt)
         if entries:
-            handles, labels = axes.get_legend_handles_labels()
-            figure.legend(
-                handles, labels, loc="outside lower left", ncols=columns, frameon=False, fontsize=small,
-                columnspacing=1.4, handlelength=2.2, borderaxespad=0.2, borderpad=0.2,
-            )  # fmt: skip
+            legend(figure, *axes.get_legend_handles_labels(), columns, small)
         else:
             text = "nothing was sampled in this run"
             axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
     return figure
 
 
-def _columns(chart: Chart, width_in: float, small: float) -> int:
+def legend(
+    figure: Figure,
+    handles: Sequence[Any],
+    labels: Sequence[str],
+    columns: int,
+    small: float,
+    title: str = "",
+) -> None:
+    """Put the legend below the data."""
+    figure.legend(
+        handles, labels, loc="outside lower left", ncols=columns, frameon=False, fontsize=small,
+        columnspacing=1.4, handlelength=2.2, borderaxespad=0.2, borderpad=0.2,
+        title=title or None, title_fontsize=small, alignment="left",
+    )  # fmt: skip
+
+
+def legend_columns(names: Sequence[str], width_in: float, small: float) -> int:
     """Return how many entries of the legend fit side by side."""
-    names = [line.name for line in (*chart.lines, *chart.references)]
     widest = max((len(n) for n in names), default=0)
     room = 72 * width_in / (small * (widest * LETTER + 4.5))
     return max(1, min(int(room), len(names), 6))
 
 
-def _wrapped(text: str, width_in: float, small: float) -> str:
+def wrapped(text: str, width_in: float, small: float) -> str:
+    """Return a text in lines of the width of the picture."""
     import textwrap
 
     letters = int(72 * (width_in - 0.8) / (small * 0.5))

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from gargalo.metrics.declared import bounds_of
-from gargalo.metrics.intervals import Interval, mean_interval
 from gargalo.pictures.model import DASHES
 from gargalo.pictures.thinning import thin
+from gargalo.quantities import quantity
 from gargalo.reporting.model import FigureBlock
 from gargalo.reporting.palette import MARKERS
-from gargalo.reporting.quantities import quantity, si
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +20,9 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from gargalo.metrics.intervals import Bounds
+    from gargalo.metrics.intervals import Interval
     from gargalo.pictures.model import Chart
+    from gargalo.pictures.sweeps import Panel, Series, SweepPicture
 
 REFERENCE_ON_PAGES = "#7F7F7F"
 """Seen on white and on black."""
@@ -34,9 +33,15 @@ def figure(x_title: str, y_title: str, *, log_x: bool = False, log_y: bool = Fal
     return go.Figure(
         layout={
             "template": None,
-            "xaxis": {"title": {"text": x_title}, **({"type": "log"} if log_x else {})},
+            # Units have prefixes already: no "µ" for millionths of them.
+            "xaxis": {
+                "title": {"text": x_title},
+                "exponentformat": "power",
+                **({"type": "log"} if log_x else {}),
+            },
             "yaxis": {
                 "title": {"text": y_title},
+                "exponentformat": "power",
                 **({"type": "log"} if log_y else {"rangemode": "tozero"}),
             },
         }
@@ -81,89 +86,80 @@ def _gaps(values: NDArray[np.float64]) -> list[float | None]:
     return [None if np.isnan(v) else float(v) for v in values]
 
 
-def _scale(values: Sequence[Any]) -> tuple[list[Any], str, bool]:
-    """Return places on an axis, its unit, and whether it should be logarithmic."""
-    read = [si(v) for v in values]
-    units = {r[1] for r in read if r is not None}
-    if any(r is None for r in read) or len(units) != 1:
-        return ["–" if v is None else str(v) for v in values], "", False  # noqa: RUF001
-    numbers = [r[0] for r in read if r is not None]
-    unit = units.pop()
-    q = quantity("x", numbers, unit)
-    places = [float(f"{n / q.factor:.12g}") for n in numbers]
-    logarithmic = len(places) > 2 and min(places) > 0 and max(places) / min(places) >= 30
-    return list(places), q.unit, logarithmic
+def panel(picture: SweepPicture, shown: Panel) -> go.Figure:
+    """Draw a panel of a picture of many runs, as files have it."""
+    made = figure(picture.x.title, picture.y.title, log_x=picture.x.log, log_y=picture.y.log)
+    axis = made.layout.xaxis
+    if picture.x.named:
+        names = [text for _, text in picture.x.ticks]
+        axis.update(type="category", categoryorder="array", categoryarray=names)
+    elif picture.x.ticks:
+        axis.update(
+            tickmode="array",
+            tickvals=[at for at, _ in picture.x.ticks],
+            ticktext=[html.escape(text) for _, text in picture.x.ticks],
+        )
+    draw = {"bars": _bars, "box": _boxes}.get(picture.kind, _points)
+    for series in shown.series:
+        draw(made, picture, series)
+    return made
 
 
-def trends(
-    frame: pl.DataFrame,
-    x: str,
-    y: str,
-    series: str,
-    *,
-    detail: str | None = None,
-    level: float = 0.95,
-    x_title: str | None = None,
-    y_unit: str | None = None,
-    bounds: Bounds | None = None,
-) -> go.Figure:
-    """Draw means with confidence intervals over an axis of a sweep, a line per algorithm.
-
-    Args:
-        frame: A row per run.
-        x: The axis; text such as "10Mbit/s" is read as a number where it can be.
-        y: The metric, in SI; its name gives the unit unless `y_unit` does.
-        series: Column that names the algorithm.
-        detail: A further column that splits an algorithm into several lines, distinguished by their dash.
-        level: Of the intervals (Student's t); fewer than three runs have none.
-        x_title: Title of the axis instead of its name.
-        y_unit: Unit of the metric.
-        bounds: The least and the greatest value of the metric; by default those of a run's own figure of
-            this name, else it may be anything.
-
-    """
-    rows = frame.drop_nulls(y)
-    within = bounds_of(y) if bounds is None else bounds
-    q = quantity(y, rows[y].to_list(), y_unit)
-    labels = frame[x].unique(maintain_order=True).to_list()
-    places, unit, logarithmic = _scale(labels)
-    place = dict(zip(labels, places, strict=True))
-    title = x_title or x.replace("_", " ")
-    drawn = figure(f"{title} ({unit})" if unit else title, q.title, log_x=logarithmic)
-    if all(isinstance(p, str) for p in places):
-        drawn.layout.xaxis.update(type="category", categoryorder="array", categoryarray=places)
-    keys = [series] if detail is None else [series, detail]
-    order: dict[str, int] = {}
-    for key, cell in rows.group_by(keys, maintain_order=True):
-        means = [
-            (place[at], mean_interval(part[y], level, within))
-            for (at,), part in cell.group_by(x, maintain_order=True)
-        ]
-        if not isinstance(means[0][0], str):
-            means.sort(key=lambda m: m[0])
-        else:
-            means.sort(key=lambda m: places.index(m[0]))
-        group = str(key[0])
-        index = order.setdefault(group, 0)
-        order[group] += 1
-        name = group if detail is None else f"{group}, {detail.replace('_', ' ')} {key[1]}"
-        drawn.add_scatter(
-            x=[p for p, _ in means],
-            y=[None if i.mean is None else i.mean / q.factor for _, i in means],
-            error_y={**_bars([i for _, i in means], q.factor), "thickness": 1.2, "width": 4},
-            mode="lines+markers", name=name, legendgroup=group,
-            line={"dash": DASHES[index % len(DASHES)]} if index else {},
-            customdata=[i.n for _, i in means],
-            hovertemplate=f"%{{x}}: %{{y:.4g}} {q.unit} (%{{customdata}} runs)",
-        )  # fmt: skip
-    return drawn
+def _at(picture: SweepPicture, series: Series) -> list[Any]:
+    """Return the places of a series: names on an axis of names."""
+    if picture.x.named:
+        return [picture.x.ticks[int(p.x)][1] for p in series.points]
+    return [p.x for p in series.points]
 
 
-def _bars(intervals: Sequence[Interval], factor: float) -> dict[str, Any]:
+def _hover(picture: SweepPicture, value: str = "%{y:.4g}") -> str:
+    return f"%{{customdata[1]}}: {value} {picture.y.unit} (%{{customdata[0]}} runs)"
+
+
+def _common(picture: SweepPicture, series: Series) -> dict[str, Any]:
+    """Return what points and bars have in common: places, means, intervals, what a pointer shows."""
+    intervals = [p.interval for p in series.points]
+    return {
+        "x": _at(picture, series),
+        "y": [i.mean for i in intervals],
+        "error_y": {**_errors(intervals), "thickness": 1.2, "width": 4},
+        "name": series.name,
+        "legendgroup": series.name,
+        "customdata": [(p.interval.n, p.level) for p in series.points],
+        "hovertemplate": _hover(picture),
+    }
+
+
+def _points(made: go.Figure, picture: SweepPicture, series: Series) -> None:
+    made.add_scatter(mode="lines+markers", **_common(picture, series))
+
+
+def _bars(made: go.Figure, picture: SweepPicture, series: Series) -> None:
+    made.add_bar(**_common(picture, series))
+
+
+def _boxes(made: go.Figure, picture: SweepPicture, series: Series) -> None:
+    """Draw every run as a dot, the quartiles, and the mean with its interval."""
+    at = _at(picture, series)
+    made.update_layout(boxmode="group", scattermode="group")
+    made.add_box(
+        x=[name for name, p in zip(at, series.points, strict=True) for _ in p.values],
+        y=[v for p in series.points for v in p.values],
+        name=series.name, legendgroup=series.name, boxpoints="all", jitter=0.5, pointpos=-1.6,
+        whiskerwidth=0.4, hovertemplate=f"%{{y:.4g}} {picture.y.unit}",
+    )  # fmt: skip
+    common = _common(picture, series)
+    common["error_y"] |= {"thickness": 2, "width": 8}
+    made.add_scatter(
+        **common | {"name": f"{series.name}: mean"}, mode="markers", showlegend=False, marker={"size": 10},
+    )  # fmt: skip
+
+
+def _errors(intervals: Sequence[Interval]) -> dict[str, Any]:
     """Return the error bars of intervals: what is above and below each mean."""
 
     def part(end: float | None, mean: float | None) -> float | None:
-        return None if end is None or mean is None else abs(end - mean) / factor
+        return None if end is None or mean is None else abs(end - mean)
 
     return {
         "type": "data",
@@ -171,38 +167,6 @@ def _bars(intervals: Sequence[Interval], factor: float) -> dict[str, Any]:
         "array": [part(i.high, i.mean) for i in intervals],
         "arrayminus": [part(i.low, i.mean) for i in intervals],
     }
-
-
-def strips(
-    frame: pl.DataFrame,
-    y: str,
-    series: str,
-    *,
-    level: float = 0.95,
-    bounds: Bounds | None = None,
-) -> go.Figure:
-    """Draw every run as a dot, and the mean with its interval beside them, for each algorithm."""
-    rows = frame.drop_nulls(y)
-    q = quantity(y, rows[y].to_list())
-    drawn = figure("", q.title)
-    names = [str(n) for n in frame[series].unique(maintain_order=True)]
-    drawn.layout.xaxis.update(type="category", categoryorder="array", categoryarray=names)
-    for (key,), part in rows.group_by(series, maintain_order=True):
-        name = str(key)
-        values = (part[y] / q.factor).to_list()
-        drawn.add_box(
-            x=[name] * len(values), y=values, name=name, legendgroup=name, boxpoints="all",
-            jitter=0.5, pointpos=-1.6, whiskerwidth=0.4, hovertemplate=f"%{{y:.4g}} {q.unit}",
-        )  # fmt: skip
-        found = mean_interval(part[y], level, bounds_of(y) if bounds is None else bounds)
-        middle = None if found.mean is None else found.mean / q.factor
-        drawn.add_scatter(
-            x=[name], y=[middle], mode="markers", name=f"{name}: mean", legendgroup=name,
-            showlegend=False, marker={"size": 10},
-            error_y={**_bars([found], q.factor), "thickness": 2, "width": 8},
-            hovertemplate=f"mean %{{y:.4g}} {q.unit} ({found.n} runs)",
-        )  # fmt: skip
-    return drawn
 
 
 def distribution(

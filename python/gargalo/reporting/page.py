@@ -16,9 +16,9 @@ import jinja2
 from markupsafe import Markup
 
 from gargalo import _core
+from gargalo.quantities import measured, number
 from gargalo.reporting.model import VERDICTS, Evidence
 from gargalo.reporting.palette import Palette
-from gargalo.reporting.quantities import measured, number
 from gargalo.reporting.tables import algorithm_column, view
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import polars as pl
 from gargalo import metrics
 from gargalo.pictures import runs as pictures
 from gargalo.pictures.model import MOST_LINES
+from gargalo.quantities import number
 from gargalo.reporting import charts
 from gargalo.reporting.model import FigureBlock, TableBlock
-from gargalo.reporting.quantities import number
 
 if TYPE_CHECKING:
     from gargalo.results import Run

@@ -13,9 +13,9 @@ from gargalo import _core, metrics
 from gargalo.audit import told
 from gargalo.pictures import runs as pictures
 from gargalo.pictures.model import MOST_LINES, look
+from gargalo.quantities import measured, number
 from gargalo.reporting import charts, paths
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
-from gargalo.reporting.quantities import measured, number
 from gargalo.results import Run, load
 from gargalo.summary import window
 

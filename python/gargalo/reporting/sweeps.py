@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from gargalo import _core, audit, metrics
-from gargalo.metrics.declared import bounds_in, bounds_of
+from gargalo.metrics.declared import CEILING, DRAIN, bounds_in, bounds_of
 from gargalo.metrics.intervals import ENOUGH
+from gargalo.pictures.sweeps import axes_of, describe, words
+from gargalo.quantities import measured, number, quantity
 from gargalo.reporting import charts
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
-from gargalo.reporting.quantities import measured, number, quantity, si
 from gargalo.summary import measured_in
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from gargalo.metrics.comparing import Difference
     from gargalo.metrics.intervals import Bounds
+    from gargalo.pictures.sweeps import Axes
     from gargalo.sweeps import Sweep
 
 # In the order of interest; what a function of the user measured goes before them.
@@ -34,27 +36,13 @@ NO_METRIC = (
     "run", "repeat", "seed", "version", "scenario_hash", "warnings", "wall_s", "packets", "events", "flows",
     "peak_flows", "virtual_s", "completed_flows", "bottleneck", "retransmission_rate", "queue_delay_mean_s",
     "queue_delay_p50_s", "queue_delay_p99_s", "completion_p99_s", "measured_from_s", "measured_until_s",
+    CEILING, DRAIN,
 )  # fmt: skip
-ALGORITHM_LABELS = ("congestion", "algorithm", "protocol", "cc")
 BASELINES = ("cubic", "reno", "newreno")
 MOST_MEASURED = 12
 MOST_PANELS = 6
 MOST_COMMANDS = 200
 MOST_ROWS = 5000
-
-
-@dataclass(frozen=True)
-class _Axes:
-    """What each label of a sweep is in the figures."""
-
-    algorithm: str
-    x: str | None
-    panels: tuple[str, ...]
-
-    @property
-    def cell(self) -> list[str]:
-        """All labels but the algorithm."""
-        return [*([self.x] if self.x else []), *self.panels]
 
 
 def report_of_sweep(
@@ -118,12 +106,12 @@ def report_of_runs(
         bounds: The least and the greatest value of metrics, where they are no figures of every run.
 
     """
-    frame, axes = _axes(frame, labels)
+    frame, axes = axes_of(frame, labels)
     chosen = _metrics(frame, labels)
     known = {m: bounds_of(m, bounds) for m in chosen}
-    cells_of = list(dict.fromkeys([axes.algorithm, *labels]))
+    cells_of = list(dict.fromkeys([axes.by, *labels]))
     once = audit.counted(audit.marked(frame, cells_of), cells_of)
-    repeats = frame.group_by([axes.algorithm, *axes.cell]).len()["len"]
+    repeats = frame.group_by([axes.by, *axes.cell]).len()["len"]
     cells = repeats.len()
     least, most = min(repeats.to_list()), max(repeats.to_list())
     summary = _summary(once, axes, known, level)
@@ -140,9 +128,9 @@ def report_of_runs(
         notes.append(f"Rates, ratios and delays are {window}.")
     tables = [
         TableBlock("Cells", f"Mean and {level:.0%} interval (Student's t, within what the figure "
-            "can be) of each cell.", summary.head(MOST_ROWS), algorithm=axes.algorithm),
+            "can be) of each cell.", summary.head(MOST_ROWS), algorithm=axes.by),
         *_comparisons(once, axes, known, level),
-        TableBlock("Runs", "Every run, in the order of the plan.", _runs(frame), algorithm=axes.algorithm),
+        TableBlock("Runs", "Every run, in the order of the plan.", _runs(frame), algorithm=axes.by),
     ]  # fmt: skip
     figures, more = _figures(once, axes, known, level)
     return Report(
@@ -152,34 +140,8 @@ def report_of_runs(
         tables=tables,
         facts=_facts(frame),
         notes=[*notes, *more],
-        algorithms=[str(v) for v in frame[axes.algorithm].unique(maintain_order=True)],
+        algorithms=[str(v) for v in frame[axes.by].unique(maintain_order=True)],
     )
-
-
-def _axes(frame: pl.DataFrame, labels: Sequence[str]) -> tuple[pl.DataFrame, _Axes]:
-    algorithm = _algorithm(frame, labels)
-    if algorithm is None:
-        # Only numeric labels: all runs are one line.
-        frame, algorithm = frame.with_columns(pl.lit("all runs").alias("cell")), "cell"
-    varied = [n for n in labels if n != algorithm and frame[n].n_unique() > 1]
-    numeric = [n for n in varied if all(si(v) is not None for v in frame[n].drop_nulls().unique())]
-    x = next(iter(numeric or varied), None)
-    names = frame.with_columns(pl.col(algorithm).cast(pl.String))
-    return names, _Axes(algorithm, x, tuple(n for n in varied if n != x))
-
-
-def _algorithm(frame: pl.DataFrame, labels: Sequence[str]) -> str | None:
-    for name in labels:
-        if name.rpartition(".")[2] in ALGORITHM_LABELS:
-            return name
-    known = {n for e in _core.congestion() for n in (e["name"], *e.get("aliases", []))}
-    for name in labels:
-        if {str(v) for v in frame[name].unique()} <= known:
-            return name
-    for name in labels:
-        if any(si(v) is None for v in frame[name].drop_nulls().unique()):
-            return name
-    return None
 
 
 def _metrics(frame: pl.DataFrame, labels: Sequence[str]) -> list[str]:
@@ -194,60 +156,34 @@ def _metrics(frame: pl.DataFrame, labels: Sequence[str]) -> list[str]:
 
 
 def _figures(
-    frame: pl.DataFrame, axes: _Axes, chosen: Mapping[str, Bounds], level: float
+    frame: pl.DataFrame, axes: Axes, chosen: Mapping[str, Bounds], level: float
 ) -> tuple[list[FigureBlock], list[str]]:
-    panels: list[tuple[str, pl.DataFrame]] = [("", frame)]
+    blocks: dict[str, list[FigureBlock]] = {}
+    for name in chosen:
+        if not frame[name].drop_nulls().len():
+            continue
+        picture = describe(frame, name, axes, level=level, bounds=chosen)
+        text = "; ".join(picture.notes)
+        for panel in picture.panels:
+            drawn = charts.panel(picture, panel)
+            block = FigureBlock(picture.title, f"{text[:1].upper()}{text[1:]}.", drawn, panel.title)
+            blocks.setdefault(panel.title, []).append(block)
     notes = []
-    if axes.panels:
-        cells = list(frame.group_by(list(axes.panels), maintain_order=True))
-        panels = [
-            (", ".join(f"{_words(n)} {v}" for n, v in zip(axes.panels, key, strict=True)), rows)
-            for key, rows in cells[:MOST_PANELS]
-        ]
-        if len(cells) > MOST_PANELS:
-            notes.append(
-                f"Figures show the first {MOST_PANELS} of {len(cells)} combinations of "
-                f"{', '.join(map(_words, axes.panels))}; tables have all."
-            )
-    blocks = []
-    for group, rows in panels:
-        for name in chosen:
-            if not rows[name].drop_nulls().len():
-                continue
-            words = quantity(name).words
-            if axes.x is None:
-                drawn = charts.strips(rows, name, axes.algorithm, level=level, bounds=chosen[name])
-                text = f"Every run is a dot; beside them the quartiles, and the mean with its {level:.0%} interval."
-            else:
-                drawn = charts.trends(
-                    rows,
-                    axes.x,
-                    name,
-                    axes.algorithm,
-                    level=level,
-                    x_title=_words(axes.x),
-                    bounds=chosen[name],
-                )
-                text = (
-                    f"Mean of the runs of each cell; bars are {level:.0%} intervals (Student's t), "
-                    f"none where there are fewer than {ENOUGH} runs."
-                )
-            title = words[:1].upper() + words[1:]
-            over = f" over {_words(axes.x)}" if axes.x else ""
-            blocks.append(FigureBlock(f"{title}{over}", text, drawn, group))
-    return blocks, notes
-
-
-def _words(label: str) -> str:
-    return label.rpartition(".")[2].replace("_", " ")
+    if len(blocks) > MOST_PANELS:
+        notes.append(
+            f"Figures show the first {MOST_PANELS} of {len(blocks)} combinations of "
+            f"{', '.join(map(words, axes.panels))}; tables have all."
+        )
+    shown = list(blocks.values())[:MOST_PANELS]
+    return [block for group in shown for block in group], notes
 
 
 def _summary(
-    frame: pl.DataFrame, axes: _Axes, chosen: Mapping[str, Bounds], level: float
+    frame: pl.DataFrame, axes: Axes, chosen: Mapping[str, Bounds], level: float
 ) -> pl.DataFrame:
     rows = []
-    for key, part in frame.group_by([axes.algorithm, *axes.cell], maintain_order=True):
-        row: dict[str, Any] = dict(zip([axes.algorithm, *axes.cell], key, strict=True))
+    for key, part in frame.group_by([axes.by, *axes.cell], maintain_order=True):
+        row: dict[str, Any] = dict(zip([axes.by, *axes.cell], key, strict=True))
         row["runs"] = part.height
         for name in chosen:
             found = metrics.mean_interval(part[name], level, bounds_in(name, part, chosen))
@@ -265,10 +201,10 @@ def _runs(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _comparisons(
-    frame: pl.DataFrame, axes: _Axes, chosen: Mapping[str, Bounds], level: float
+    frame: pl.DataFrame, axes: Axes, chosen: Mapping[str, Bounds], level: float
 ) -> Iterator[TableBlock]:
-    names = frame[axes.algorithm].unique(maintain_order=True).to_list()
-    if len(names) < 2 or frame.height <= frame.select([axes.algorithm, *axes.cell]).n_unique():
+    names = frame[axes.by].unique(maintain_order=True).to_list()
+    if len(names) < 2 or frame.height <= frame.select([axes.by, *axes.cell]).n_unique():
         return
     base = next((b for b in BASELINES if b in names), names[0])
     for metric in list(chosen)[:4]:
@@ -289,7 +225,7 @@ def _comparisons(
         column = f"difference_{ending}" if q.unit else "difference"
         table = [
             {
-                axes.algorithm: name,
+                axes.by: name,
                 **cell,
                 column: d.estimate,
                 f"{column}_low": d.low,
@@ -298,7 +234,7 @@ def _comparisons(
                 "effect size": d.effect_size,
                 "runs": min(d.n_a, d.n_b),
                 "paired": d.paired,
-                "verdict": _verdict(d, p, name, base, level),
+                "verdict": _verdict(d, p, metric, level, (name, base)),
             }
             for (cell, name, d), p in zip(rows, adjusted, strict=True)
         ]
@@ -315,22 +251,22 @@ def _comparisons(
         }
         yield TableBlock(
             f"Difference in {q.words} against {base}", text,
-                pl.DataFrame(table, schema_overrides=kinds, infer_schema_length=None), algorithm=axes.algorithm
+                pl.DataFrame(table, schema_overrides=kinds, infer_schema_length=None), algorithm=axes.by
         )  # fmt: skip
 
 
 def _difference(
     part: pl.DataFrame,
     metric: str,
-    axes: _Axes,
+    axes: Axes,
     names: tuple[str, str],
     level: float,
     bounds: Bounds,
 ) -> Difference:
     """Compare two algorithms in a cell; one whose repeats are all the same run is a constant."""
-    sides = [part.filter(pl.col(axes.algorithm) == n) for n in names]
+    sides = [part.filter(pl.col(axes.by) == n) for n in names]
     if not any(s["_constant"].any() for s in sides):
-        return metrics.compare(part, metric, axes.algorithm, *names, level=level, bounds=bounds)
+        return metrics.compare(part, metric, axes.by, *names, level=level, bounds=bounds)
     a, b = (
         float(s[metric][0]) if s["_constant"].any() and s[metric].count() else s[metric]
         for s in sides
@@ -338,14 +274,14 @@ def _difference(
     return metrics.difference(a, b, level=level, bounds=bounds)
 
 
-def _verdict(d: Difference, p: float | None, name: str, base: str, level: float) -> str:
-    if d.test == "none":
-        return f"{name if d.estimate > 0 else base} higher, exact" if d.estimate else "equal"
-    if p is None:
+def _verdict(
+    d: Difference, p: float | None, metric: str, level: float, names: tuple[str, str]
+) -> str:
+    from gargalo.sweeps.compare import verdict
+
+    if p is None and d.test != "none":
         return f"not testable: {d.short_reason or 'too few runs'}"
-    if p >= 1 - level or not d.estimate:
-        return "no difference shown"
-    return f"{name if d.estimate > 0 else base} higher"
+    return verdict(d, p, metric, level, *names)
 
 
 def _facts(frame: pl.DataFrame) -> dict[str, str | int | float]:

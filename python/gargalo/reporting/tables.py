@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo.reporting.quantities import SPACE, number, quantity, spread
+from gargalo.quantities import SPACE, number, quantity, spread
 
 if TYPE_CHECKING:
+    from gargalo.quantities import Quantity
     from gargalo.reporting.model import TableBlock
-    from gargalo.reporting.quantities import Quantity
 
 ALGORITHM_COLUMNS = ("congestion", "algorithm", "protocol")
 RATINGS = {"very good": "++", "good": "+", "regular": "o", "bad": "\u2212"}

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gargalo import _core
+from gargalo.quantities import measured
 from gargalo.reporting.model import VERDICTS
-from gargalo.reporting.quantities import measured
 from gargalo.studies.registry import STUDIES
 from gargalo.studies.running import STORES
 

@@ -1,10 +1,13 @@
-"""What the network of a run could have delivered at most: the bound of its goodput."""
+"""What the network of a run could have delivered at most, and how long its buffer holds packets: bounds of figures."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gargalo.quantities import si
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
 
     Capacities = dict[str, dict[str, float]]
 
+IN_ORDER = ("red", "codel", "pie", "step")
+"""Queues with a `limit` that send packets in the order of their arrival, besides `droptail`."""
 MOST_LINKS = 500
 """With more, none is computed."""
 
@@ -35,6 +40,41 @@ def goodput_ceiling(run: Run) -> float | None:
     for pairs in _apart(run.flows.select("from", "to").unique(maintain_order=True).iter_rows()):
         total += _most(room, {a for a, _ in pairs}, {b for _, b in pairs})
     return total if 0 < total < math.inf else None
+
+
+def drain_time(run: Run) -> float | None:
+    """Return how long a packet can wait at the bottleneck of a run (s): its full buffer, and the packet being sent.
+
+    None: it is not known, since the rate varies, packets are not sent in the order of their arrival, or the buffer has
+    no limit.
+    """
+    name, _, way = str(run.summary.get("bottleneck") or "").rpartition(" ")
+    link = next((x for x in run.setup.links if x.name == name), None)
+    if link is None:
+        return None
+    direction = link.up if way == "up" else link.down
+    rate, mtu = direction.rate.constant_bps, direction.mtu_bytes
+    if not rate or not mtu or direction.outages or direction.more:
+        return None
+    limit = _limit(direction.queue)
+    if limit is None:
+        return None
+    amount, unit = limit
+    packet_s = mtu * 8 / rate
+    held_s = {"s": amount, "packets": amount * packet_s, "byte": amount * 8 / rate}.get(unit)
+    return None if held_s is None else held_s + packet_s
+
+
+def _limit(queue: Any) -> tuple[float, str] | None:
+    """Return the limit of a queue that sends packets in the order of their arrival, and its unit."""
+    if not isinstance(queue, Mapping) or len(queue) != 1:
+        return None
+    ((kind, options),) = queue.items()
+    if kind == "droptail":
+        return si(options)
+    if kind in IN_ORDER and isinstance(options, Mapping):
+        return si(options.get("limit"))
+    return None
 
 
 def _add(room: Capacities, a: str, b: str, capacity: float) -> None:

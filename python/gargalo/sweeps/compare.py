@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo import _core, audit
-from gargalo.metrics.declared import CEILING, STANDARD, USUAL
+from gargalo.metrics.declared import CEILING, DRAIN, STANDARD, USUAL, verdict_of
 from gargalo.results import load
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.result import FACTS, Sweep
@@ -171,7 +171,7 @@ def compare(
         raise SweepError(msg)
     adjusted = holm([d.p_value for _, _, d, _, _ in found])
     return [
-        Row(cell, metric, ma, mb, d, p, _verdict(d, p, level, a.name, b.name))
+        Row(cell, metric, ma, mb, d, p, verdict(d, p, metric, level, a.name, b.name))
         for (cell, metric, d, ma, mb), p in zip(found, adjusted, strict=True)
     ]
 
@@ -186,11 +186,12 @@ def findings(a: Side, b: Side) -> list[audit.Finding]:
 
 
 def _ceilings(side: Side, cell: Mapping[str, Any]) -> pl.DataFrame:
-    """Return what the networks of the runs of a cell can carry; null where it is not known."""
+    """Return what the networks of the runs of a cell can carry and hold; null where it is not known."""
     rows = side.frame.filter(*(pl.col(k).eq_missing(pl.lit(v)) for k, v in cell.items()))
     return rows.select(
-        pl.col(CEILING) if CEILING in rows.columns else pl.lit(None).alias(CEILING)
-    ).cast({CEILING: pl.Float64})
+        (pl.col(c) if c in rows.columns else pl.lit(None).alias(c)).cast(pl.Float64)
+        for c in (CEILING, DRAIN)
+    )
 
 
 def _cells(values: pl.DataFrame, by: Sequence[str]) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
@@ -223,14 +224,15 @@ def _mean(values: pl.Series | float) -> float | None:
     return values if isinstance(values, float) else values.mean()  # type: ignore[return-value]
 
 
-def _verdict(d: Difference, p: float | None, level: float, a: str, b: str) -> str:
+def verdict(d: Difference, p: float | None, metric: str, level: float, a: str, b: str) -> str:
+    """Say what a difference of A less B means, with its p-value adjusted: which side is better, or higher."""
     if d.test == "none":
-        return f"{a if d.estimate > 0 else b} higher, exact" if d.estimate else "equal"
+        return f"{verdict_of(metric, d.estimate, a, b)}, exact" if d.estimate else "equal"
     if p is None:
         return d.short_reason or d.verdict
     if p >= 1 - level or not d.estimate:
         return "no difference shown"
-    return f"{a if d.estimate > 0 else b} higher"
+    return verdict_of(metric, d.estimate, a, b)
 
 
 def _unknown(what: str, value: str, have: Sequence[str], where: str) -> str:

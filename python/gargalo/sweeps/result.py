@@ -11,16 +11,18 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from gargalo import audit
-from gargalo.metrics.declared import CEILING, STANDARD
+from gargalo.metrics.declared import CEILING, DRAIN, STANDARD
 from gargalo.sweeps.errors import StoreError, SweepError, whose
 from gargalo.sweeps.model import label_names
 from gargalo.sweeps.store import RUNS, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from gargalo.metrics.intervals import Bounds
+    from gargalo.pictures.paper import Picture
+    from gargalo.pictures.sweeps import Kind
     from gargalo.sweeps.job import Job
 
 T = TypeVar("T")
@@ -28,9 +30,13 @@ T = TypeVar("T")
 FACTS = (
     "run", "repeat", "seed", "version", "scenario_hash", "results_hash", "warnings", "findings", "wall_s",
         "late_p99_s", "late_max_s",
-    "kernel", "measured_from_s", "measured_until_s", CEILING,
+    "kernel", "measured_from_s", "measured_until_s", CEILING, DRAIN,
 )  # fmt: skip
 """Columns of a run that are neither labels nor figures to compare."""
+
+
+BATCH_ROWS, BATCH_RUNS = 200_000, 1000
+"""Rows and runs of a part of a table that is read part by part."""
 
 
 @dataclass(frozen=True)
@@ -206,11 +212,29 @@ class Sweep:
             )
 
         rows = register_io_source(read, schema=schema)
-        taken = set(schema.names()) - {"run"}
-        keys = self._keys().rename(lambda c: f"sweep.{c}" if c in taken else c)
-        # Kept tables are written before a run's row: only the latter makes it finished.
-        keys = keys.filter(pl.col("run").is_in(sorted(self.store.ids(RUNS))))
+        keys = self._keys_beside(schema.names())
         return keys.lazy().join(rows, on="run", how="inner", maintain_order="left_right")
+
+    def batches(self, name: str, most_rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
+        """Yield a kept table as `table` returns it, in the order of the plan, in parts of whole runs.
+
+        A part has about `most_rows` rows, or those of one run if it has more: the table need not fit into memory.
+
+        Raises:
+            StoreError: The table was not kept.
+
+        """
+        columns = self.table(name).collect_schema()
+        keys = self._keys_beside(self.store.scan(name, self.plan["run"].to_list()).collect_schema())
+        at, size = 0, 1
+        while at < keys.height:
+            part = keys.slice(at, size)
+            rows = self._collect(name, part["run"].to_list())
+            found = part.join(rows, on="run", how="inner", maintain_order="left_right")
+            lacking = [pl.lit(None, columns[c]).alias(c) for c in columns if c not in found.columns]
+            yield found.with_columns(lacking).select(columns.names())
+            at += part.height
+            size = max(1, min(BATCH_RUNS, most_rows * part.height // max(rows.height, 1)))
 
     def summary(
         self,
@@ -260,6 +284,50 @@ class Sweep:
                 raise SweepError(msg)
         return summarise(frame, self.labels, by, chosen, level, {**self.bounds, **(bounds or {})})
 
+    def plot(
+        self,
+        metric: str = "goodput_bps",
+        *,
+        x: str | None = None,
+        by: str | None = None,
+        kind: Kind | None = None,
+        flow: str | Sequence[str] = (),
+        group: str | None = None,
+        where: Mapping[str, str] | None = None,
+        level: float = 0.95,
+        log_y: bool = False,
+        width_in: float = 8.0,
+        height_in: float | None = None,
+    ) -> Picture:
+        """Draw a figure over the axes, as `gargalo plot` does.
+
+        Args:
+            metric: A figure of `frame()`; with `flow` or `group` one of the table of flows, or `share`: what they
+                delivered of the data of all.
+            x: The label along the horizontal axis; by default the first of numbers.
+            by: The label of the colours; by default that of congestion controls.
+            kind: points, bars, box, cdf or heat; by default points over numbers, bars over names.
+            flow: Only flows of this label or number, or of these; their table has to be kept (`keep=["flows"]`).
+            group: A colour for each value of this column of flows: label, congestion, transport, workload, from, to.
+            where: Only runs with these values of labels.
+            level: Of the confidence intervals.
+            log_y: The axis of the figure is logarithmic.
+            width_in: Width in inches.
+            height_in: Height in inches; by default by the number of panels.
+
+        Raises:
+            SweepError: No run is done, or a label, value, figure or flow is unknown.
+            StoreError: The table of flows was not kept.
+            ValueError: An axis is unknown, or has one value in these runs.
+
+        """
+        from gargalo.pictures.panels import draw_panels
+        from gargalo.sweeps.picture import Selection, picture
+
+        flows = (flow,) if isinstance(flow, str) else tuple(flow)
+        chosen = Selection(x, by, kind, flows, group, where, level, log_y)
+        return draw_panels(picture(self, metric, chosen), width_in=width_in, height_in=height_in)
+
     def findings(self) -> list[audit.Finding]:
         """Return what the auditor found in the runs that are done: in each, and in all together."""
         frame = self.frame()
@@ -274,6 +342,13 @@ class Sweep:
     def _keys(self) -> pl.DataFrame:
         return self.plan.select(pl.exclude("^_.*$"))
 
+    def _keys_beside(self, taken: Iterable[str]) -> pl.DataFrame:
+        """Return the keys of the finished runs, to be joined with a table that has these columns."""
+        others = set(taken) - {"run"}
+        keys = self._keys().rename(lambda c: f"sweep.{c}" if c in others else c)
+        # Kept tables are written before a run's row: only the latter makes it finished.
+        return keys.filter(pl.col("run").is_in(sorted(self.store.ids(RUNS))))
+
     def _planned_measures(self) -> list[str]:
         names: list[str] = self.plan["_measure"].unique(maintain_order=True).drop_nulls().to_list()
         return names
@@ -286,11 +361,17 @@ class Sweep:
         known = self._measures()
         return any(n not in known or self._collect(n).is_empty() for n in self._planned_measures())
 
-    def _collect(self, table: str) -> pl.DataFrame:
-        runs = self.plan["run"].to_list()
+    def _collect(self, table: str, some: Sequence[str] | None = None) -> pl.DataFrame:
+        """Return a table of all runs of the plan, or the rows of some of them."""
+        runs = self.plan["run"].to_list() if some is None else list(some)
+
+        def rows() -> pl.DataFrame:
+            found = self.store.scan(table, runs)
+            return (found if some is None else found.filter(pl.col("run").is_in(runs))).collect()
+
         return self._steadily(
             lambda: self.store.read(
-                lambda: self.store.scan(table, runs).collect(),
+                rows,
                 lambda: self.store.files(table, runs),
             )
         )

@@ -8,6 +8,7 @@ import polars as pl
 
 from gargalo.metrics.declared import STANDARD, USUAL
 from gargalo.metrics.intervals import ENOUGH
+from gargalo.quantities import SHARES
 from gargalo.summary import measured_in, percent, rate, span
 from gargalo.terminal.fitting import NONE, Column, show_table
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from gargalo.sweeps.compare import Row
     from gargalo.sweeps.result import Sweep
-
-SHARES = ("utilization", "loss_rate", "retransmission_rate")
 
 
 def amount(metric: str, value: float | None) -> str:

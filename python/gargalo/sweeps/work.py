@@ -24,11 +24,11 @@ import polars as pl
 from gargalo import _core, lab, metrics
 from gargalo.diagnostics import sentence
 from gargalo.metrics._numbers import summed
-from gargalo.metrics.declared import CEILING
+from gargalo.metrics.declared import CEILING, DRAIN
 from gargalo.plugins import discovery, registry
 from gargalo.results import TABLES, Run
 from gargalo.running import needs_kernel
-from gargalo.sweeps.ceiling import goodput_ceiling
+from gargalo.sweeps.ceiling import drain_time, goodput_ceiling
 from gargalo.sweeps.checksum import to_parquet
 from gargalo.sweeps.store import RUNS
 
@@ -238,6 +238,7 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
     """Return the row of a run: facts and all figures of its summary."""
     figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary, **multipath(run)}
     figures[CEILING] = goodput_ceiling(run)
+    figures[DRAIN] = drain_time(run)
     if run.info.get("world") == "lab":
         late = {k: run.info.get(k) for k in LATE}
         figures |= {**late, "kernel": platform.release()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gargalo.evaluation.networks import PACKET_BYTES, rate, seconds
-from gargalo.reporting.quantities import measured
+from gargalo.quantities import measured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -30,6 +30,8 @@ NAMES = {
     "ce_marks": "CE marks",
     "srtt": "smoothed RTT",
 }
+SHARES = ("utilization", "loss_rate", "retransmission_rate", "share")
+"""Figures that are written in percent where there is room for the sign."""
 QUANTITY = re.compile(r"^\s*([0-9.]+(?:[eE][+-]?\d+)?)\s*(\D.*?)?\s*$")
 SPACE = "\u202f"
 
