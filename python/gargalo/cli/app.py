@@ -47,7 +47,7 @@ SECTIONS = {
     },
     "Many runs": {
         "sweep": "sweep:sweep",
-        "compare": "sweep:compare",
+        "compare": "compare:compare",
         "report": "report:report",
         "plot": "plot:plot",
         "study": "study:study",

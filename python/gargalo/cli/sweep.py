@@ -1,10 +1,10 @@
-"""`gargalo sweep` and `gargalo compare`: many runs, and what their differences mean."""
+"""`gargalo sweep`: many runs of a scenario."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.exceptions import Exit
@@ -26,7 +26,6 @@ from gargalo.cli.common import (
     refuse_another,
     repair_option,
     sweep_errors,
-    tell,
     tell_failures,
     tell_sweep,
     to_json,
@@ -232,102 +231,3 @@ def _facts(done: Sweep) -> dict[str, Any]:
         "wall_s": done.wall_s,
         "summary": done.summary().to_dicts(),
     }
-
-
-Test: TypeAlias = Literal["welch", "mann-whitney", "permutation"]
-"""Tests of difference."""
-
-
-@command(
-    examples=[
-        (
-            "gargalo compare sweeps/buffers --by buffer 0.5BDP 8BDP",
-            "Two values of a label of a sweep.",
-        ),
-        (
-            "gargalo compare runs/race-1 runs/race-2 --metric goodput_bps",
-            "Two runs: the difference, and that one run each shows nothing more.",
-        ),
-    ]
-)
-@click.argument(
-    "sides",
-    nargs=-1,
-    required=True,
-    metavar="A B",
-    help="Two stores or results directories; with --by, a store and two values of the label.",
-)
-@click.option("--by", metavar="LABEL", help="Compare two values of this label.")
-@click.option("--sweep", "name", metavar="NAME", help="Of the sweeps in a store.")
-@click.option("--metric", multiple=True, metavar="NAME", help="Figure to compare; may be repeated.")
-@click.option("--level", type=float, default=0.95, metavar="X", help="Of confidence.")
-@click.option(
-    "--test", type=click.Choice(get_args(Test)), default="welch", help="Test of difference."
-)
-@click.option("--unpaired", is_flag=True, help="Do not pair runs of the same seed.")
-@json_option("Print one JSON object.")
-def compare(
-    sides: tuple[str, ...],
-    by: str | None,
-    name: str | None,
-    metric: tuple[str, ...],
-    level: float,
-    test: Test,
-    unpaired: bool,
-    as_json: bool,
-) -> None:
-    """Say for every cell and figure how two sides differ, and whether that is more than chance."""
-    from gargalo.summary import measured_in
-    from gargalo.sweeps import compare as c
-    from gargalo.sweeps.errors import StoreError, SweepError
-
-    if not 0 < level < 1:
-        fail(f"--level {level}: between 0 and 1, like 0.95")
-    try:
-        if by is None:
-            if len(sides) != 2:
-                fail("name two stores or results directories, or one store with --by LABEL A B")
-            a, b = (c.side_of(Path(s), name) for s in sides)
-        else:
-            if len(sides) != 3:
-                fail(f"with --by name a store and two values: gargalo compare STORE --by {by} A B")
-            a, b = c.split(c.side_of(Path(sides[0]), name), by, sides[1], sides[2])
-        rows = c.compare(
-            a,
-            b,
-            metric,
-            level=level,
-            test=test,
-            paired=False if unpaired else None,
-        )
-    except (SweepError, StoreError, FileNotFoundError, _core.RunError) as error:
-        for s in sides if by is None else sides[:1]:
-            refuse_another(Path(s), "store", "run")
-        fail(str(error))
-    findings = c.findings(a, b)
-    tell(findings)
-    windows = [measured_in(side.frame) for side in (a, b)]
-    if as_json:
-        facts = {
-            "a": a.name,
-            "b": b.name,
-            "level": level,
-            "measured": windows,
-            "rows": [r.to_json() for r in rows],
-            "findings": [f.to_json() for f in findings],
-        }
-        print(to_json(facts))
-        return
-    from gargalo.sweeps.show import show_rows
-    from gargalo.terminal.screen import Screen
-
-    only = sorted({*a.labels} ^ {*b.labels})
-    if only:
-        say(f"note: one side alone has {', '.join(only)}: its values are pooled")
-    console = Screen(highlight=False)
-    show_rows(rows, a.name, b.name, level, console)
-    if windows[0] == windows[1] and windows[0] is not None:
-        console.print(f"Rates, ratios and delays are {windows[0]}.")
-    elif windows[0] != windows[1]:
-        told = [f"{side.name}: {w or 'not said'}" for side, w in zip((a, b), windows, strict=True)]
-        say(f"note: the sides are measured differently: {'; '.join(told)}")
