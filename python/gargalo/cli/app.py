@@ -50,6 +50,7 @@ SECTIONS = {
         "compare": "compare:compare",
         "report": "report:report",
         "plot": "plot:plot",
+        "export": "export:export",
         "study": "study:study",
         "evaluate": "evaluate:evaluate",
         "plugin": "plugin:plugin",
