@@ -14,7 +14,7 @@ use gargalo_workload::{Action, App, Datagram};
 use rand_pcg::Pcg64;
 
 use crate::result::{FlowResult, MultipathResult};
-use crate::samples::FlowSample;
+use crate::samples::{FlowSample, Reached};
 use crate::spec::{FlowSpec, TransportSpec};
 use crate::window::{Counts, Edge, Marks, Window};
 
@@ -55,6 +55,8 @@ struct Rare {
     marks: Marks,
     corrupted: bool,
     failure: Option<Cow<'static, str>>,
+    /// The most bytes of data that the receiver is known to have had.
+    received: u64,
 }
 
 /// The service that the transport offers.
@@ -151,6 +153,7 @@ impl Conversation {
                 marks: Marks::default(),
                 corrupted: false,
                 failure: None,
+                received: 0,
             }),
         }
     }
@@ -170,6 +173,21 @@ impl Conversation {
     #[inline]
     pub fn delivered(&self) -> u64 {
         self.delivered
+    }
+
+    /// How much has reached the receiver, whose transport has `buffered` bytes that it has not passed on; `None`: it
+    /// does not report it. What once arrived stays counted, also if a subflow ends before it has passed it on.
+    pub fn reached(&mut self, buffered: Option<u64>) -> Reached {
+        let received = buffered.map(|bytes| {
+            let waiting = self.app.data_within(1 - self.sender, bytes);
+            let most = self.rare.received.max(self.delivered + waiting);
+            self.rare.received = most;
+            Bytes::new(most)
+        });
+        Reached {
+            delivered: Bytes::new(self.delivered),
+            received,
+        }
     }
 
     /// When the whole transfer had arrived.
@@ -210,6 +228,7 @@ impl Conversation {
             pacing_rate: Some(r.rate),
             delivery_rate: r.received,
             delivered: Bytes::new(self.delivered),
+            received: Some(Bytes::new(self.delivered)),
             phase: r.phase,
             out_of_order: None,
         })

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use gargalo_tcp::Endpoint;
 use gargalo_units::{Bytes, Instant, Rate};
 
-use crate::samples::{FlowSample, Gauge};
+use crate::samples::{FlowSample, Gauge, Reached};
 
 /// The internal quantities of a TCP sender's congestion control and of the sender itself; none before the handshake is
 /// complete.
 pub fn gauges(time: Instant, flow: u64, cause: &str, sender: &Endpoint) -> Vec<Gauge> {
-    let sample = FlowSample::of_tcp(time, flow, Bytes::ZERO, sender.snapshot(time));
+    let sample = FlowSample::of_tcp(time, flow, Reached::default(), sender.snapshot(time));
     let mut more = Vec::new();
     sender.gauges(&mut more);
     gauges_of(&sample, cause, &more)

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use gargalo_quic::{Chunk, Event, Notice, Stack, StreamId};
-use gargalo_units::{Bytes as Size, Instant};
+use gargalo_units::Instant;
 
 use crate::content;
 use crate::conversation::Conversation;
 use crate::gauges::{causes, gauges_of};
-use crate::samples::{FlowSample, Gauge};
+use crate::samples::{FlowSample, Gauge, Reached};
 
 /// A QUIC connection at one end of a flow.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl QuicEnd {
         let causes = causes(phase, &mut self.phase, notices);
         let state = state.filter(|_| !causes.is_empty());
         state.map_or_else(Vec::new, |s| {
-            let sample = FlowSample::of_quic(now, flow, Size::ZERO, s);
+            let sample = FlowSample::of_quic(now, flow, Reached::default(), s);
             gauges_of(&sample, &causes, &[])
         })
     }

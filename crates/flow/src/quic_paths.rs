@@ -7,7 +7,7 @@ use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Instant};
 
 use crate::result::SubflowResult;
-use crate::samples::{FlowSample, SubflowSample};
+use crate::samples::{FlowSample, Reached, SubflowSample};
 use crate::window::{Counts, Edge, Marks, Window};
 
 /// The paths of a sender: the measurements that the connection does not keep.
@@ -55,9 +55,9 @@ pub fn sending(
 /// Samples a sender over all paths, and each of the paths.
 pub fn sample(
     all: Vec<SendingPath>,
-    (now, flow, delivered): (Instant, u64, Bytes),
+    (now, flow, reached): (Instant, u64, Reached),
 ) -> (FlowSample, Vec<SubflowSample>) {
-    let mut total = FlowSample::over_paths(now, flow, delivered);
+    let mut total = FlowSample::over_paths(now, flow, reached);
     let open = all.into_iter().filter(|s| s.path.closed.is_none());
     let samples = open.map(|s| {
         let sender = s.path.sender;

@@ -8,6 +8,16 @@ use gargalo_units::{Bytes, Count, Duration, Instant, Rate};
 
 use crate::window::Edge;
 
+/// How much of its data has reached the receiver of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    /// Bytes that the receiver's application has read.
+    pub delivered: Bytes,
+    /// Those, and data that waits at the receiver for earlier data, each byte once; `None`: its stack does not report
+    /// it.
+    pub received: Option<Bytes>,
+}
+
 /// The state of a flow at an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowSample {
@@ -29,6 +39,8 @@ pub struct FlowSample {
     pub delivery_rate: Option<Rate>,
     /// Bytes that the receiver's application has read.
     pub delivered: Bytes,
+    /// [`Reached::received`].
+    pub received: Option<Bytes>,
     /// State of the congestion control in one word.
     pub phase: &'static str,
     /// Bytes in the reordering queue at the receiver of a Multipath TCP connection.
@@ -37,7 +49,7 @@ pub struct FlowSample {
 
 impl FlowSample {
     /// Creates the sample of a connection over several paths, before any path is added.
-    pub fn over_paths(time: Instant, flow: u64, delivered: Bytes) -> Self {
+    pub fn over_paths(time: Instant, flow: u64, reached: Reached) -> Self {
         Self {
             time,
             flow,
@@ -47,7 +59,8 @@ impl FlowSample {
             srtt: None,
             pacing_rate: None,
             delivery_rate: None,
-            delivered,
+            delivered: reached.delivered,
+            received: reached.received,
             phase: "",
             out_of_order: None,
         }
@@ -79,7 +92,7 @@ macro_rules! single_path {
     ($($name:ident($snapshot:ty) $transport:literal;)*) => {
         impl FlowSample { $(
             #[doc = concat!("Creates the sample of a ", $transport, " sender with one path.")]
-            pub fn $name(time: Instant, flow: u64, delivered: Bytes, s: $snapshot) -> Self {
+            pub fn $name(time: Instant, flow: u64, reached: Reached, s: $snapshot) -> Self {
                 Self {
                     time,
                     flow,
@@ -89,7 +102,8 @@ macro_rules! single_path {
                     srtt: s.srtt,
                     pacing_rate: s.pacing_rate,
                     delivery_rate: s.delivery_rate,
-                    delivered,
+                    delivered: reached.delivered,
+                    received: reached.received,
                     phase: s.phase,
                     out_of_order: None,
                 }

@@ -122,6 +122,17 @@ impl Received {
         true
     }
 
+    /// The parts of the connection's stream that a range of the subflow's stream is mapped to.
+    pub(crate) fn of_range(&self, from: u64, to: u64) -> impl Iterator<Item = (i64, i64)> + '_ {
+        let first = self.0.partition_point(|m| m.end() <= from);
+        let mappings = self.0.range(first..).take_while(move |m| m.subflow < to);
+        mappings.map(move |m| {
+            let (from, to) = (from.max(m.subflow), to.min(m.end()));
+            let at = |position: u64| m.data.saturating_add((position - m.subflow) as i64);
+            (at(from), at(to))
+        })
+    }
+
     /// The mapping of the byte at `subflow`; earlier mappings are removed.
     #[inline]
     pub(crate) fn at(&mut self, subflow: u64) -> Option<Mapping> {
@@ -171,6 +182,18 @@ mod tests {
     }
     fn all(r: &Received) -> Vec<(u64, i64, u32)> {
         r.0.iter().map(|m| (m.subflow, m.data, m.len)).collect()
+    }
+
+    #[test]
+    fn a_range_is_mapped_in_parts() {
+        let mut r = Received::default();
+        for m in [map(0, 100, 10), map(10, 500, 10), map(30, 0, 5)] {
+            r.insert(m, 10);
+        }
+        let of = |from, to| r.of_range(from, to).collect::<Vec<_>>();
+        assert_eq!(of(5, 12), [(105, 110), (500, 502)]);
+        assert_eq!(of(20, 30), []);
+        assert_eq!(of(15, 99), [(505, 510), (0, 5)]);
     }
 
     #[test]

@@ -70,6 +70,26 @@ impl Receive {
         self.waiting.len()
     }
 
+    /// Bytes received and not read, each counted once, with the ranges in `more`, which subflows hold and may have in
+    /// common with each other and with what is stored here.
+    pub(crate) fn buffered(&self, more: impl Iterator<Item = (i64, i64)>) -> u64 {
+        let next = self.next as i64;
+        let limit = self.fin.unwrap_or(u64::MAX).min(self.edge) as i64;
+        let inside = |(from, to): (i64, i64)| (from.max(next), to.min(limit));
+        let stored = self
+            .waiting
+            .ranges()
+            .map(|(from, to)| (from as i64, to as i64));
+        let mut ahead: Vec<_> = stored.chain(more.map(inside)).collect();
+        ahead.sort_unstable();
+        let (mut end, mut bytes) = (next, 0);
+        for (from, to) in ahead {
+            bytes += (to - from.max(end)).max(0) as u64;
+            end = end.max(to);
+        }
+        self.unread() + bytes
+    }
+
     /// Moves the edge as far as the buffer allows and returns the window from [`Self::next`] on.
     #[inline]
     pub(crate) fn window(&mut self) -> u64 {
@@ -239,6 +259,27 @@ mod tests {
         assert!(r.take(0, real("hello world")).useless);
         assert_eq!(text(&mut r), "hello world");
         assert_eq!(r.duplicates, 1 + 1 + 2 + 11);
+    }
+
+    #[test]
+    fn what_is_held_in_several_places_counts_once() {
+        let mut r = Receive::new(100, 10);
+        r.take(0, real("hello"));
+        r.take(8, real("89a"));
+        // Two subflows hold the same and more; one has what was read, or lies beyond the window.
+        let held = [
+            (-3, 2),
+            (6, 9),
+            (6, 8),
+            (20, 30),
+            (25, 35),
+            (95, 120),
+            (4, 4),
+        ];
+        assert_eq!(r.buffered(std::iter::empty()), 5 + 3);
+        assert_eq!(r.buffered(held.into_iter()), 5 + 5 + 15 + 5);
+        assert_eq!(text(&mut r), "hello");
+        assert_eq!(r.buffered(held.into_iter()), 5 + 15 + 5);
     }
 
     #[test]

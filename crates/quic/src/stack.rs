@@ -54,6 +54,11 @@ pub trait Stack: Debug + Send {
     fn migrate(&mut self, now: Instant, local: SocketAddr);
     /// Counters since the start of the connection.
     fn stats(&mut self) -> Stats;
+    /// Bytes of stream data that have arrived, each counted once, and that [`Stack::poll_read`] has not returned;
+    /// `None`: the implementation does not report it.
+    fn buffered(&mut self) -> Option<u64> {
+        None
+    }
     /// The state of the first path's sender.
     fn snapshot(&mut self) -> Snapshot;
     /// The round-trip sample of the first path's latest acknowledgement, once.

@@ -116,7 +116,7 @@ fn shown(bytes: Bytes) -> String {
 }
 
 /// Bytes of a row as the engine keeps it, and in its table with names of ordinary length.
-const FLOW_ROW: u64 = size_of::<gargalo_flow::FlowSample>() as u64 + 10 * 9 + 24;
+const FLOW_ROW: u64 = size_of::<gargalo_flow::FlowSample>() as u64 + 11 * 9 + 24;
 const SUBFLOW_ROW: u64 = size_of::<gargalo_flow::SubflowSample>() as u64 + 9 * 9 + 2 * 20;
 const GAUGE_ROW: u64 = size_of::<gargalo_flow::Gauge>() as u64 + 3 * 9 + 3 * 20;
 /// Number of gauges of a sender that every congestion control has.

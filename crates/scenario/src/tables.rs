@@ -138,6 +138,7 @@ fn samples_of(
             pacing_rate: s.pacing_rate,
             delivery_rate: s.delivery_rate,
             delivered: s.delivered,
+            received: s.received,
             phase: s.phase,
             out_of_order: s.out_of_order,
         });

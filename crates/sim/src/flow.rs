@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use gargalo_flow::{Conversation, FlowSample, FlowSpec, MisbehavingReceiver};
+use gargalo_flow::{Conversation, FlowSample, FlowSpec, MisbehavingReceiver, Reached};
 use gargalo_tcp::{self as tcp, State};
-use gargalo_units::{Bytes, Ecn, Instant, SenderCounters};
+use gargalo_units::{Ecn, Instant, SenderCounters};
 
 use crate::mptcp::MptcpSide;
 use crate::net::Net;
@@ -236,15 +236,27 @@ impl Flow {
         self.talk.due().min(self.stop).min(self.migrate)
     }
 
+    /// How much of its data has reached the receiver.
+    pub(crate) fn reached(&mut self) -> Reached {
+        let receiver = &mut self.sides[1 - self.talk.sender()];
+        let buffered = match &mut receiver.end {
+            Some(End::Tcp(tcp)) => Some(tcp.buffered()),
+            Some(End::Mptcp(mptcp)) => Some(mptcp.connection.buffered()),
+            Some(End::Quic(quic)) => quic.end.endpoint.buffered(),
+            None => Some(0),
+        };
+        self.talk.reached(buffered)
+    }
+
     /// Samples its sender, if it has one.
     pub(crate) fn sample(&mut self, now: Instant) -> Option<FlowSample> {
+        let (id, reached) = (self.id, self.reached());
         let side = &mut self.sides[self.talk.sender()];
-        let (id, delivered) = (self.id, Bytes::new(self.talk.delivered()));
         match &mut side.end {
-            Some(End::Tcp(tcp)) => Some(FlowSample::of_tcp(now, id, delivered, tcp.snapshot(now))),
+            Some(End::Tcp(tcp)) => Some(FlowSample::of_tcp(now, id, reached, tcp.snapshot(now))),
             Some(End::Quic(quic)) => {
                 let s = quic.end.endpoint.snapshot();
-                Some(FlowSample::of_quic(now, id, delivered, s))
+                Some(FlowSample::of_quic(now, id, reached, s))
             }
             Some(End::Mptcp(_)) => None,
             None => self.talk.sample(now, self.id),

@@ -29,16 +29,16 @@ fn paths(flow: &mut Flow) -> Option<Vec<SendingPath>> {
 
 /// Samples the sender over all paths, and each path; the samples of paths go to the recorder. `None`: it has only one.
 pub(crate) fn sample(flow: &mut Flow, now: Instant, recorder: &mut Recorder) -> Option<FlowSample> {
-    let delivered = Bytes::new(flow.talk.delivered());
+    let reached = flow.reached();
     if let Some(all) = paths(flow) {
-        let (total, samples) = sample_of(all, (now, flow.id, delivered));
+        let (total, samples) = sample_of(all, (now, flow.id, reached));
         samples.into_iter().for_each(|s| recorder.subflow(s));
         return Some(total);
     }
     let (sender, id) = (flow.talk.sender(), flow.id);
     let out_of_order = flow.sides[1 - sender].mptcp()?.connection.out_of_order();
     let side = flow.sides[sender].mptcp()?;
-    let mut total = FlowSample::over_paths(now, id, delivered);
+    let mut total = FlowSample::over_paths(now, id, reached);
     total.out_of_order = Some(Bytes::new(out_of_order));
     for s in side.connection.subflows(now) {
         let Some((link, _)) = side.links_of(s.addresses) else {

@@ -279,6 +279,10 @@ tables! {
         delivery_rate: Option<Rate> => "delivery_rate_bps" ["bit/s"],
         /// Data delivered to the receiving application since the start.
         delivered: Bytes => "delivered_bytes" ["byte"],
+        /// Application data that has reached the receiver since the start, each byte once: that delivered, and that
+        /// which waits for earlier data. Missing if the receiver's stack does not report it: the kernel's and
+        /// foreign ones.
+        received: Option<Bytes> => "received_bytes" ["byte"],
         /// Phase of the congestion control: slow-start, congestion-avoidance, probe-bw, …
         phase: &'a str => "phase" [""],
         /// MPTCP: out-of-order data at the receiver; missing for other transports.

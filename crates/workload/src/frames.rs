@@ -77,6 +77,28 @@ impl Frames {
         true
     }
 
+    /// The content in the next `bytes` bytes of the stream, which have been sent.
+    pub(super) fn content_within(&self, bytes: u64) -> u64 {
+        let (mut left, mut content) = (bytes, 0);
+        let mut take = |frame: &Frame| {
+            let part = left.saturating_sub(frame.header).min(frame.content);
+            content += part;
+            left = left.saturating_sub(frame.header + frame.content);
+            left > 0
+        };
+        if self.settled.iter().all(&mut take) {
+            // They are settled when they arrive; until then a copy says what they will be.
+            let mut later = Self {
+                most: self.most,
+                turns: self.turns.clone(),
+                settled: VecDeque::new(),
+                end: 0,
+            };
+            while later.settle() && later.settled.pop_front().is_some_and(|f| take(&f)) {}
+        }
+        content
+    }
+
     /// Processes received bytes of the stream: reports for each object with content in them whether it is complete
     /// now, and returns the number of content bytes.
     pub(super) fn take(&mut self, bytes: u64, mut arrived: impl FnMut(usize, bool)) -> u64 {
@@ -140,6 +162,24 @@ mod tests {
         assert_eq!(take(&mut frames, 1), (1, vec!["7".to_owned()]));
         assert_eq!(take(&mut frames, 18), (9, vec!["7".to_owned()]));
         assert_eq!(take(&mut frames, 5), (5, vec!["7!".to_owned()]));
+    }
+
+    #[test]
+    fn content_is_told_before_it_is_taken() {
+        for settled in [0, 150, 500] {
+            let mut frames = Frames::new(100);
+            let bytes = frames.add(0, [(0, 250), (1, 100), (2, 101)].into_iter());
+            frames.add(settled, std::iter::empty());
+            for taken in [0, 50, 109, 130] {
+                let told: Vec<_> = (0..=bytes).map(|n| frames.content_within(n)).collect();
+                assert_eq!(told[0], 0);
+                let (content, _) = take(&mut frames, taken);
+                let rest = |n: u64| told[(taken + n).min(bytes) as usize] - content;
+                for n in 0..=bytes - taken {
+                    assert_eq!(frames.content_within(n), rest(n), "{settled} {taken} {n}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -355,6 +355,16 @@ impl App {
         }
     }
 
+    /// How many of the next `bytes` of the stream at `side`, which have arrived there and were not delivered, are data
+    /// of the workload (without headers of frames and records).
+    pub fn data_within(&self, side: usize, bytes: u64) -> u64 {
+        match self {
+            Self::Request(r) if side == 0 => r.data_within(bytes),
+            Self::Tls(t) => t.data_within(side, bytes),
+            _ => bytes,
+        }
+    }
+
     /// A request workload, for transports with streams.
     #[inline]
     pub fn as_request(&mut self) -> Option<&mut RequestApp> {

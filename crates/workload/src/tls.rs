@@ -193,6 +193,12 @@ impl TlsApp {
         (data, action.and(self.protect(side, next)))
     }
 
+    /// As [`App::data_within`], of the records behind those decrypted.
+    pub(super) fn data_within(&self, side: usize, bytes: u64) -> u64 {
+        let data = self.streams[1 - side].data_within(bytes);
+        self.app.data_within(side, data)
+    }
+
     fn flight(&mut self, side: usize, bytes: Bytes) -> Action {
         Action {
             write: self.streams[side].flight(bytes.get()),
@@ -315,6 +321,23 @@ impl Stream {
         opened
     }
 
+    /// The amount of data in the next `bytes` bytes of the stream, after those received: of a record that is not
+    /// complete what exceeds its overhead.
+    fn data_within(&self, bytes: u64) -> u64 {
+        let mut left = self.arrived.saturating_add(bytes);
+        let mut data = 0_u64;
+        for units in &self.units {
+            let whole = (left / units.size).min(units.count);
+            let each = units.data.unwrap_or(0);
+            data = data.saturating_add(whole.saturating_mul(each));
+            left -= whole * units.size;
+            if whole < units.count {
+                return data.saturating_add(left.saturating_sub(RECORD_OVERHEAD).min(each));
+            }
+        }
+        data
+    }
+
     /// The amount of data in records that begin before a position of the stream, which is at or before the first
     /// byte not decrypted.
     fn data_until(&self, position: u64) -> u64 {
@@ -408,6 +431,21 @@ mod tests {
             3 * 16_384
         );
         assert_eq!(app.total(), None);
+    }
+
+    #[test]
+    fn data_of_a_part_of_a_record_is_what_exceeds_its_overhead() {
+        let mut stream = Stream::new(100);
+        assert_eq!(stream.flight(50), 50);
+        assert_eq!(stream.write(250), 250 + 3 * 22);
+        let told = |s: &Stream, n: [u64; 5]| n.map(|n| s.data_within(n));
+        assert_eq!(told(&stream, [0, 50, 72, 73, 172]), [0, 0, 0, 1, 100]);
+        assert_eq!(
+            told(&stream, [195, 294, 326, 366, 9999]),
+            [101, 200, 210, 250, 250]
+        );
+        stream.take(50 + 122 + 30); // eight bytes of the second record's data wait
+        assert_eq!(told(&stream, [0, 1, 92, 93, 120]), [8, 9, 100, 100, 106]);
     }
 
     #[test]

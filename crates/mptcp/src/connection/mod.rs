@@ -330,6 +330,21 @@ impl Connection {
         self.send.unsent()
     }
 
+    /// Bytes received and not read, each counted once: ready to be read, behind a hole of the connection's stream, or
+    /// behind one of a subflow's. Data on which several subflows agree is one.
+    pub fn buffered(&self) -> u64 {
+        if self.mode != Mode::Multipath {
+            let plain = self.subflows.iter().map(|s| s.endpoint.buffered());
+            return self.receive.buffered(std::iter::empty()) + plain.sum::<u64>();
+        }
+        let of = |s: &'_ Subflow| {
+            let ranges = s.endpoint.buffered_ranges();
+            let mapped = ranges.flat_map(|(from, to)| s.input.received.of_range(from, to));
+            mapped.collect::<Vec<_>>()
+        };
+        self.receive.buffered(self.subflows.iter().flat_map(of))
+    }
+
     /// Bytes received out of order.
     pub fn out_of_order(&self) -> u64 {
         self.receive.out_of_order()

@@ -416,6 +416,10 @@ impl Stack for Endpoint {
         }
     }
 
+    fn buffered(&mut self) -> Option<u64> {
+        Some(self.streams.buffered())
+    }
+
     fn snapshot(&mut self) -> Snapshot {
         self.observers.report.first_path().snapshot()
     }

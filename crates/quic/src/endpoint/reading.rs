@@ -26,6 +26,8 @@ pub(super) struct Reading {
     unordered: BTreeMap<noq_proto::StreamId, Order>,
     credit: Credit,
     meter: Arc<Meter>,
+    /// Bytes that the application has read.
+    taken: u64,
 }
 
 /// The connection's flow control for data that noq counts as read before it is.
@@ -103,7 +105,14 @@ impl Reading {
             };
             self.drain(connection, id)?;
         }
-        Ok(self.ready.pop_front())
+        let chunk = self.ready.pop_front();
+        self.taken += chunk.as_ref().map_or(0, |c| c.data.len() as u64);
+        Ok(chunk)
+    }
+
+    /// Bytes that have arrived, each counted once, and that the application has not read.
+    pub(super) fn buffered(&self) -> u64 {
+        self.meter.total().received_bytes.saturating_sub(self.taken)
     }
 
     /// Reads everything that has arrived on a stream.

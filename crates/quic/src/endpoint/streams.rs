@@ -199,6 +199,11 @@ impl Streams {
         })
     }
 
+    /// Bytes that have arrived and that the application has not read.
+    pub(super) fn buffered(&self) -> u64 {
+        self.reading.buffered()
+    }
+
     /// Whether everything written was acknowledged; a stream that is not finished never counts as acknowledged.
     pub(super) fn all_acknowledged(&self) -> bool {
         self.unfinished.is_empty() && self.waiting.is_empty()

@@ -284,6 +284,11 @@ impl Endpoint {
         self.receiver.unread()
     }
 
+    /// Bytes received and not read, each counted once: ready to be read, or behind a hole.
+    pub fn buffered(&self) -> u64 {
+        self.receiver.buffered()
+    }
+
     /// Bytes written and not acknowledged yet.
     #[inline]
     pub fn unacknowledged(&self) -> u64 {

@@ -35,6 +35,12 @@ impl Endpoint {
         self.receiver.share_window(bytes);
     }
 
+    /// The ranges of the peer's stream received and not read, from the first byte after its SYN: sorted and
+    /// disjoint; empty ranges among them.
+    pub fn buffered_ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.receiver.buffered_ranges()
+    }
+
     /// Hands the send window to an upper layer, which writes no more than it was granted, or (`false`) back to this
     /// endpoint.
     pub fn leave_send_window(&mut self, to_layer_above: bool) {

@@ -238,9 +238,14 @@ impl Assembler {
         self.ranges.back().map_or(0, |r| r.1)
     }
 
+    /// The stored ranges, start and end, sorted: disjoint, and none touches the next.
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.ranges.iter().copied()
+    }
+
     #[cfg(test)]
     fn all(&self) -> Vec<(u64, u64)> {
-        self.ranges.iter().copied().collect()
+        self.ranges().collect()
     }
 }
 

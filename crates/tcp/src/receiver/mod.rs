@@ -133,6 +133,17 @@ impl Receiver {
         self.next - self.read - u64::from(self.is_finished())
     }
 
+    /// Bytes received and not read, in order or behind a hole.
+    pub(crate) fn buffered(&self) -> u64 {
+        self.unread() + self.assembler.len()
+    }
+
+    /// The ranges received and not read, as offsets: sorted and disjoint.
+    pub(crate) fn buffered_ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let unread = (self.read, self.read + self.unread());
+        std::iter::once(unread).chain(self.assembler.ranges())
+    }
+
     /// The most bytes read in a round trip; zero without automatic tuning.
     pub(crate) fn space(&self) -> u64 {
         self.autotune.as_ref().map_or(0, |a| a.space())

@@ -26,6 +26,19 @@ fn every_second_segment_is_acknowledged() {
 }
 
 #[test]
+fn what_waits_in_the_receiver_counts_once() {
+    let mut l = lone();
+    l.data(0, 1000);
+    l.data(2000, 3000);
+    l.data(2500, 3500);
+    assert_eq!((l.end.readable(), l.end.buffered()), (1000, 2500));
+    assert_eq!(l.read_all(), 1000);
+    assert_eq!(l.end.buffered(), 1500);
+    l.data(1000, 2000);
+    assert_eq!((l.end.readable(), l.end.buffered()), (2500, 2500));
+}
+
+#[test]
 fn a_single_segment_is_acknowledged_by_the_timer() {
     let mut l = Lone::new(Config {
         delayed_ack: DelayedAck {

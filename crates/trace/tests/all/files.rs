@@ -30,6 +30,7 @@ fn samples() -> Table<FlowSamples> {
             pacing_rate: None,
             delivery_rate: Some(Rate::from_mbps(12)),
             delivered: Bytes::new(i * 1448),
+            received: None,
             out_of_order: None,
             phase: if i < 500 {
                 "slow-start"

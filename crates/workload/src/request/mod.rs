@@ -407,6 +407,14 @@ impl RequestApp {
         }
     }
 
+    /// How many of the next `bytes` of the stream belong to objects.
+    pub(super) fn data_within(&self, bytes: u64) -> u64 {
+        match &self.incoming {
+            Incoming::Framed(frames) => frames.content_within(bytes),
+            Incoming::InOrder(..) | Incoming::Streams(_) => bytes,
+        }
+    }
+
     /// When objects were requested and received; `None` if times are not recorded.
     pub(super) fn result(&self) -> Option<RequestResult> {
         self.log.result()

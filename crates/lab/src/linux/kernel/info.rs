@@ -3,7 +3,7 @@
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use gargalo_flow::FlowSample;
+use gargalo_flow::{FlowSample, Reached};
 use gargalo_units::{Bytes, Duration, Instant, Rate, SenderCounters};
 use nix::libc;
 
@@ -101,7 +101,7 @@ impl TcpInfo {
     }
 
     /// Builds a row of the flow samples.
-    pub(crate) fn sample(&self, time: Instant, flow: u64, delivered: Bytes) -> FlowSample {
+    pub(crate) fn sample(&self, time: Instant, flow: u64, reached: Reached) -> FlowSample {
         let i = &self.0;
         let packets = |n: u32| Bytes::new(u64::from(n) * u64::from(i.tcpi_snd_mss));
         let rate = |bytes_per_s: u64| {
@@ -120,7 +120,8 @@ impl TcpInfo {
             srtt: self.srtt(),
             pacing_rate: rate(i.tcpi_pacing_rate),
             delivery_rate: rate(i.tcpi_delivery_rate),
-            delivered,
+            delivered: reached.delivered,
+            received: reached.received,
             phase: phase(i.tcpi_ca_state),
             out_of_order: None,
         }

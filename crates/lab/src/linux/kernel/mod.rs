@@ -236,8 +236,8 @@ impl KernelTraffic {
             if let Some(srtt) = all.iter().filter_map(TcpInfo::srtt).min() {
                 flow.round_trip(srtt);
             }
-            let delivered = flow.delivered();
-            let row = |i: &TcpInfo| i.sample(now, flow.spec.id, delivered);
+            let reached = flow.reached();
+            let row = |i: &TcpInfo| i.sample(now, flow.spec.id, reached);
             if let Some(sample) = all.iter().map(row).reduce(sum) {
                 self.recorder.sample(sample);
             }

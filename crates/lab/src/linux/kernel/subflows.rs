@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-use gargalo_flow::{Edge, Marks, SubflowResult, SubflowSample};
+use gargalo_flow::{Edge, Marks, Reached, SubflowResult, SubflowSample};
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Instant};
 
@@ -132,7 +132,7 @@ impl Subflows {
     ) -> impl Iterator<Item = SubflowSample> {
         self.open().map(move |(id, subflow)| {
             let i = &subflow.info;
-            let s = i.sample(time, flow, Bytes::ZERO);
+            let s = i.sample(time, flow, Reached::default());
             SubflowSample {
                 time,
                 flow,

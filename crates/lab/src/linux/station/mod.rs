@@ -403,6 +403,9 @@ impl Station {
                 continue;
             }
             if d.end.side != flow.sender() {
+                if sample && let Some(endpoint) = self.host.endpoint(id) {
+                    flow.buffered(Some(endpoint.buffered()));
+                }
                 continue;
             }
             let Some(endpoint) = self.host.endpoint_mut(id) else {
@@ -419,9 +422,9 @@ impl Station {
             if sample {
                 let s = endpoint.snapshot(now);
                 if !s.cwnd.is_zero() {
-                    let (id, delivered) = (flow.spec.id, flow.delivered());
+                    let (id, reached) = (flow.spec.id, flow.reached());
                     self.recorder
-                        .sample(FlowSample::of_tcp(now, id, delivered, s));
+                        .sample(FlowSample::of_tcp(now, id, reached, s));
                 }
             }
         }

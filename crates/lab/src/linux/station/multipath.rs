@@ -75,6 +75,9 @@ impl Track {
             }
         }
         if !sends {
+            if sample {
+                flow.buffered(Some(connection.buffered()));
+            }
             return;
         }
         while let Some((id, rtt)) = connection.take_rtt_sample() {
@@ -98,7 +101,7 @@ impl Track {
         }
         if sample && !flow.is_over() {
             let all: Vec<SubflowSnapshot> = connection.subflows(now).collect();
-            let mut total = FlowSample::over_paths(now, number, flow.delivered());
+            let mut total = FlowSample::over_paths(now, number, flow.reached());
             for s in &all {
                 let link = recorder.links_of(s.addresses.local, s.addresses.remote).0;
                 let sample = SubflowSample::of_mptcp(now, number, link, s);

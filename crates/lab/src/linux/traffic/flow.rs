@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gargalo_flow::{
     Conversation, Edge, Ending, FlowResult, FlowSample, FlowSpec, MptcpSpec, MultipathResult,
-    QuicSpec, SubflowResult, TcpSpec, TransportSpec, Window, content,
+    QuicSpec, Reached, SubflowResult, TcpSpec, TransportSpec, Window, content,
 };
 use gargalo_units::{Bytes, Duration, Ecn, Instant, SenderCounters};
 use gargalo_workload::Datagram;
@@ -62,6 +62,8 @@ struct State {
     /// Number of ends that have closed.
     closed: u8,
     received_datagrams: u64,
+    /// Data that has reached the receiver, as its stack last reported; `None`: it does not.
+    received: Option<Bytes>,
     counters: SenderCounters,
     reports: Vec<MultipathReport>,
     /// What has arrived on each path of QUIC, and the results of the paths.
@@ -122,6 +124,7 @@ impl Flow {
             ended: None,
             closed: 0,
             received_datagrams: 0,
+            received: None,
             counters: SenderCounters::default(),
             reports: Vec::new(),
             arrived: BTreeMap::new(),
@@ -261,6 +264,22 @@ impl Flow {
     pub fn is_ending(&self) -> bool {
         let state = self.state();
         state.ended.is_some() || state.sides.iter().all(|s| s.is_shut)
+    }
+
+    /// Records how many bytes the receiver's stack has not passed on to the application, if it reports it.
+    pub fn buffered(&self, bytes: Option<u64>) {
+        let mut state = self.state();
+        state.received = state.talk.reached(bytes).received;
+    }
+
+    /// How much has reached the receiver; what waits there as it was last [reported](Self::buffered).
+    pub fn reached(&self) -> Reached {
+        let state = self.state();
+        let delivered = Bytes::new(state.talk.delivered());
+        Reached {
+            delivered,
+            received: state.received.map(|r| r.max(delivered)),
+        }
     }
 
     /// Bytes that the receiver's application has read.

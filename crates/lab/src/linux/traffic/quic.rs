@@ -156,6 +156,7 @@ impl Quic {
     pub fn sample(&mut self, now: Instant, flow: &Flow, recorder: &Recorder) {
         let Some(end) = &mut self.end else { return };
         if self.side != flow.sender() {
+            flow.buffered(end.endpoint.buffered());
             if flow.paths.len() > 1 {
                 flow.arrived(arrived(&mut *end.endpoint));
             }
@@ -165,7 +166,7 @@ impl Quic {
             return;
         }
         if flow.paths.len() > 1 {
-            let about = (now, flow.spec.id, flow.delivered());
+            let about = (now, flow.spec.id, flow.reached());
             let (total, samples) = sample(self.sending(flow, recorder), about);
             samples.into_iter().for_each(|s| recorder.subflow(s));
             recorder.sample(total);
@@ -173,8 +174,8 @@ impl Quic {
         }
         let s = end.endpoint.snapshot();
         if s.cwnd != Bytes::ZERO {
-            let (id, delivered) = (flow.spec.id, flow.delivered());
-            let sample = FlowSample::of_quic(now, id, delivered, s);
+            let (id, reached) = (flow.spec.id, flow.reached());
+            let sample = FlowSample::of_quic(now, id, reached, s);
             if recorder.tables.gauges && flow.spec.rows {
                 recorder.look(gauges_of(&sample, "sample", &[]));
             }

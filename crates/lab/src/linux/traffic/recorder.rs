@@ -170,6 +170,7 @@ mod tests {
             pacing_rate: None,
             delivery_rate: None,
             delivered: Bytes::ZERO,
+            received: None,
             phase: "",
             out_of_order: None,
         }
