@@ -12,6 +12,7 @@ from conftest import ROOT
 from gargalo import reporting
 from gargalo.names import flow_names
 from gargalo.pictures import runs
+from gargalo.pictures.paper import draw
 from gargalo.pictures.runs import nice
 
 STEADY = """\
@@ -74,7 +75,7 @@ def test_goodput_has_whole_bins_only(steady):
         assert ends[-1] > 3.27 - width
         # The same figures from the samples, which lie on the edges of the bins from 0.6 s on.
         mine = samples.filter(pl.col("flow") == flow)
-        at = dict(zip(mine["time_s"].round(6), mine["delivered_bytes"], strict=True))
+        at = dict(zip(mine["time_s"].round(6), mine["received_bytes"], strict=True))
         for middle, rate in list(zip(line.x, line.y, strict=True))[1:-1]:
             bits = 8 * (at[round(middle + width / 2, 6)] - at[round(middle - width / 2, 6)])
             assert rate == pytest.approx(bits / width / 1e6)
@@ -89,7 +90,8 @@ def test_bins_begin_with_the_measured_window():
     assert np.any(np.isclose(chart.lines[0].x - 0.1, 1.05))
     assert chart.window == (1.05, 3.0)
     assert "grey is the measured window, 1.05 s to 3 s" in chart.remarks
-    assert run.plot.goodput().axes[0].get_title(loc="left").endswith("1.05 s to 3 s")
+    (notes,) = run.plot.goodput().axes[0].texts
+    assert notes.get_text().endswith("1.05 s to 3 s")
     (figure, *_) = reporting.report_of_run(run).figures
     assert "grey is the measured window" in figure.caption
 
@@ -143,15 +145,27 @@ def test_a_flow_looks_the_same_in_files_and_on_pages(steady):
             n: c for n, c in on_page.items() if n not in capacity
         }
         assert set(on_paper) == set(on_page)
-        assert len({on_paper[n] for n in set(on_paper) - capacity}) == len(on_paper) - len(capacity)
+        seen = {(t.line.color, t.line.dash) for t in figures[title].data if t.name not in capacity}
+        assert len(seen) == len(on_paper) - len(capacity)
 
 
-def test_legends_are_beside_the_data(steady):
-    for figure in (steady.plot.goodput(), steady.plot.queue()):
+@pytest.mark.parametrize("width_in", [3.5, 8.0])
+def test_legends_and_titles_are_beside_the_data_and_begin_where_the_axes_do(steady, width_in):
+    for chart in (runs.goodput(steady), runs.queue(steady)):
+        figure = draw(chart, width_in=width_in)
         figure.savefig(io.BytesIO(), format="png")
-        axes = figure.axes[0].get_tightbbox()
-        (legend,) = figure.legends
-        assert legend.get_window_extent().y1 <= axes.y0 + 1
+        (axes,) = figure.axes
+        data = axes.get_window_extent()
+        legend = axes.get_legend().get_window_extent()
+        assert legend.y1 <= axes.xaxis.get_tightbbox().y0 + 1
+        (notes,) = axes.texts
+        (title,) = [x for x in axes.get_children() if getattr(x, "get_text", str)() == chart.title]
+        for text in (legend, notes.get_window_extent(), title.get_window_extent()):
+            # The frame of a legend, which is not drawn, has a margin.
+            assert text.x0 == pytest.approx(data.x0, abs=2)
+            assert text.x1 <= figure.bbox.x1
+        assert data.y1 <= notes.get_window_extent().y0
+        assert notes.get_window_extent().y1 <= title.get_window_extent().y0 + 1
 
 
 def test_links_that_carried_nothing_are_left_out(steady):

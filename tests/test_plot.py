@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from conftest import ROOT, TINY
 from gargalo.cli.app import app
 from gargalo.pictures import metrics
-from gargalo.pictures.model import COLOURS
+from gargalo.pictures.looks import DASHES, colour_of
 
 THREE = ("cubic", "reno", "bbr")
 
@@ -47,18 +47,22 @@ def test_runs_are_overlaid(made):
     assert shown["title"] == "Smoothed round-trip time"
     names = [line["name"] for line in shown["lines"]]
     assert names == [f"{run}: {flow}" for run in THREE for flow in ("upload", "file")]
-    # A flow has the colour of its run's own pictures, each run a dash.
-    assert [line["colour"] for line in shown["lines"]] == [COLOURS[0], COLOURS[1]] * 3
+    # A flow has the colour of its congestion control; upload is CUBIC in all runs.
+    controls = [c for run in THREE for c in ("cubic", run)]
+    assert [line["colour"] for line in shown["lines"]] == [colour_of(c) for c in controls]
     assert len({(line["colour"], line["dash"]) for line in shown["lines"]}) == 6
     # The values are those of the table.
     samples = package.load(made / "bbr").flow_samples.filter(pl.col("flow") == 0).sort("time_s")
     line = next(x for x in shown["lines"] if x["name"] == "bbr: upload")
     assert line["time_s"] == samples["time_s"].to_list()
     assert line["values"] == pytest.approx((samples["srtt_s"] * 1e3).to_list())
-    # One line of each run: each has a colour.
+    # One line of each run, all of one control: each has a dash.
     alone = data(*three, "--metric", "cwnd", "--flow", "upload")["lines"]
-    assert [line["colour"] for line in alone] == list(COLOURS[:3])
-    assert {line["dash"] for line in alone} == {"solid"}
+    assert {line["colour"] for line in alone} == {colour_of("cubic")}
+    assert [line["dash"] for line in alone] == list(DASHES[:3])
+    others = data(*three, "--metric", "cwnd", "--flow", "file")["lines"]
+    assert [line["colour"] for line in others] == [colour_of(c) for c in THREE]
+    assert {line["dash"] for line in others} == {"solid"}
     by_number = data(*three, "--metric", "cwnd", "--flow", 0)["lines"]
     assert by_number == alone
 
@@ -72,7 +76,7 @@ def test_goodput_of_several_runs_has_one_width_of_bins_and_one_capacity(made):
     assert wide["lines"][0]["time_s"] == pytest.approx([0.25, 0.75, 1.25, 1.75, 2.25, 2.75])
 
 
-@pytest.mark.parametrize("metric", ["goodput", *metrics.METRICS, *metrics.COUNTS])
+@pytest.mark.parametrize("metric", [*metrics.RATES, *metrics.METRICS, *metrics.COUNTS])
 def test_every_metric_can_be_drawn(made, metric):
     if metric.startswith("subflow") or metric == "out-of-order":
         assert data(made / "paths", "--metric", metric)["lines"]

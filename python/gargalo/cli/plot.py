@@ -132,7 +132,7 @@ PAPER_IN = 7.5
     "--bin",
     "bin_",
     metavar="TIME",
-    help="Width of the bins of goodput. Default: by the length of the run.",
+    help="Width of the bins of rates. Default: by the length of the run.",
 )
 @click.option(
     "--plain",
@@ -377,7 +377,7 @@ def read(
                 f"{x['name']} {x['direction']}" for run in made for x in run.links
             )
             fail(f"--link {', '.join(links)}: there is no such link; links: {', '.join(every)}")
-        if metric == "goodput" and bin_s is None:
+        if metric in metrics.RATES and bin_s is None:
             bin_s = max(runs.bin_width(r, c) for r, c in zip(made, chosen, strict=True))
         charts = []
         for name, run, flow, way in zip(names, made, chosen, ways, strict=True):

@@ -26,14 +26,18 @@ def delivered_at(
     times_s: Sequence[float] | NDArray[np.float64],
     *,
     flows: pl.DataFrame | None = None,
+    column: str = "delivered_bytes",
 ) -> dict[int, NDArray[np.float64]]:
     """Data each flow had delivered at given instants (byte), linear between samples.
 
     Before its first sample a flow rises from zero within one sampling interval, after its last it
-    rests. With the table `flows` its exact start, end and total replace these guesses.
+    rests. With the table `flows` its exact start, end and total replace these guesses. With another
+    `column` it is the data counted there, and where that is missing the data delivered.
     """
     at = np.asarray(times_s, dtype=np.float64)
-    samples = flow_samples.select("flow", "time_s", "delivered_bytes").sort("flow", "time_s")
+    known = [c for c in (column, "delivered_bytes") if c in flow_samples.columns]
+    samples = flow_samples.select("flow", "time_s", pl.coalesce(known).alias("had"))
+    samples = samples.sort("flow", "time_s")
     steps = samples.select(pl.col("time_s").diff().over("flow").median()).item()
     ends: dict[int, tuple[float, float, float]] = {}
     if flows is not None:
@@ -42,13 +46,15 @@ def delivered_at(
     curves: dict[int, NDArray[np.float64]] = {}
     for (flow,), rows in samples.group_by("flow", maintain_order=True):
         t = rows["time_s"].to_numpy()
-        d = rows["delivered_bytes"].cast(pl.Float64).to_numpy()
+        d = rows["had"].cast(pl.Float64).to_numpy()
         number = int(str(flow))
         if number in ends:
             start, end, total = ends[number]
             inside = (t > start) & (t < end)
             t = np.concatenate(([start], t[inside], [end]))
-            d = np.concatenate(([0.0], d[inside], [float(total)]))
+            # A flow that is stopped may have received more than it delivered.
+            last = max([float(total), *d[inside][-1:]])
+            d = np.concatenate(([0.0], d[inside], [last]))
         elif d[0] > 0:
             begin = max(0.0, float(t[0]) - float(steps if steps is not None else t[0]))
             t, d = np.concatenate(([begin], t)), np.concatenate(([0.0], d))
@@ -63,11 +69,14 @@ def throughput_bins(
     start_s: float = 0.0,
     end_s: float | None = None,
     flows: pl.DataFrame | None = None,
+    column: str = "delivered_bytes",
 ) -> pl.DataFrame:
     """Rate of delivery of each flow in consecutive bins of time.
 
     Formula: xₖ = 8 · (D(t₀ + (k+1)·b) - D(t₀ + k·b)) / b, D being data delivered to the
-    application, linear between samples. Every flow has every bin; a last, partial bin is left out.
+    application, in order, linear between samples; with `column="received_bytes"` data that has
+    reached the receiver, in order or not, so that a filled hole does not count at once. Every flow
+    has every bin; a last, partial bin is left out.
     Unit: bit/s. Returns columns `flow`, `time_s` (beginning of the bin), `throughput_bps`. Give
     `flows` as well to take exact starts and ends of flows into account.
     Source: RFC 5166 section 2.2.2 (rates over several time scales); 1 s bins as usual in the field.
@@ -84,7 +93,7 @@ def throughput_bins(
     last = flow_samples.select(pl.col("time_s").max()).item() if end_s is None else end_s
     count = max(int(np.floor((last - start_s) / bin_s + SLACK)), 0)
     edges = start_s + bin_s * np.arange(count + 1, dtype=np.float64)
-    curves = delivered_at(flow_samples, edges, flows=flows)
+    curves = delivered_at(flow_samples, edges, flows=flows, column=column)
     parts = [
         pl.DataFrame(
             {

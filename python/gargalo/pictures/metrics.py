@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from gargalo.pictures import runs
-from gargalo.pictures.model import COLOURS, DASHES, MOST_LINES, Chart, Line, look
+from gargalo.pictures.looks import Looks
+from gargalo.pictures.model import MOST_LINES, Chart, Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,6 +68,8 @@ METRICS = {
     ),
 }  # fmt: skip
 """Quantities that are a column of samples."""
+RATES = {"goodput": runs.goodput, "in-order-delivery": runs.delivery}
+"""Rates in bins."""
 COUNTS = {
     "losses": ("loss", "Packets declared lost since the start", "lost", "packets"),
     "recoveries": ("recovery", "Recoveries since the start", "recoveries", ""),
@@ -87,7 +90,8 @@ def names_of(made: Iterable[Run]) -> list[str]:
     for run in made:
         if not run.gauges.is_empty():
             gauges.update(dict.fromkeys(run.gauges["name"].unique(maintain_order=True)))
-    return ["goodput", *METRICS, *COUNTS, *(GAUGE + str(name) for name in gauges)]
+    first, *rates = RATES
+    return [first, *METRICS, *rates, *COUNTS, *(GAUGE + str(name) for name in gauges)]
 
 
 def picture(
@@ -105,14 +109,14 @@ def picture(
         metric: One of `names_of`.
         flows: Numbers of the flows to show; by default all.
         links: Names and directions of the links to show; by default those with a queue or drops.
-        bin_s: Width of the bins of goodput.
+        bin_s: Width of the bins of rates.
 
     Raises:
         UnknownMetricError: The run has no such metric.
 
     """
-    if metric == "goodput":
-        return runs.goodput(run, bin_s, flows)
+    if metric in RATES:
+        return RATES[metric](run, bin_s, flows)
     if metric in COUNTS:
         return _counted(run, metric, flows)
     if metric.startswith(GAUGE):
@@ -131,7 +135,7 @@ def picture(
 def _counted(run: Run, metric: str, flows: Sequence[int] | None) -> Chart:
     """Count events of each flow since the start: steps at the instants of the events."""
     kind, title, words, unit = COUNTS[metric]
-    names, places = run.names, runs.place_of(run)
+    names, looks = run.names, runs.looks_of(run, flows)
     lines = []
     events = run.events
     if not events.is_empty():
@@ -142,8 +146,7 @@ def _counted(run: Run, metric: str, flows: Sequence[int] | None) -> Chart:
         counted = mine["amount"].cum_sum().cast(pl.Float64).to_numpy()
         x = np.concatenate(([start], mine["time_s"].to_numpy(), [end]))
         y = np.concatenate(([0.0], counted, [counted[-1] if counted.size else 0.0]))
-        colour, dash = look(places[flow])
-        lines.append(Line(names[flow], x, y, colour, dash, step=True))
+        lines.append(looks[flow].line(names[flow], x, y, step=True))
     return Chart(
         title, words, unit, tuple(lines), notes=runs.left_out(run, flows), window=runs.measured_window(run)
     )  # fmt: skip
@@ -171,14 +174,13 @@ def _gauge(run: Run, name: str, flows: Sequence[int] | None) -> Chart:
     }
     unit, scale = known.get(ending, ("", 1.0))
     words = (stem if unit else name).replace("_", " ")
-    names, places = run.names, runs.place_of(run)
+    names, looks = run.names, runs.looks_of(run, flows)
     lines = []
     for flow in runs.shown_flows(run, flows):
         rows = gauges.filter(pl.col("flow") == flow, pl.col("name") == name)
         values = rows["value"].fill_null(float("nan")).to_numpy() * scale
         if values.size and not np.isnan(values).all():
-            colour, dash = look(places[flow])
-            lines.append(Line(names[flow], rows["time_s"].to_numpy(), values, colour, dash))
+            lines.append(looks[flow].line(names[flow], rows["time_s"].to_numpy(), values))
     title = f"{words[:1].upper()}{words[1:]}"
     return Chart(title, words, unit, tuple(lines), notes=runs.left_out(run, flows))
 
@@ -186,8 +188,7 @@ def _gauge(run: Run, name: str, flows: Sequence[int] | None) -> Chart:
 def overlay(charts: Sequence[tuple[str, Chart]]) -> Chart:
     """Put the pictures of one metric of several runs into one.
 
-    Where each run has one line, each run has a colour. Otherwise a flow has the colour that it has in the pictures
-    of its run, and each run a dash.
+    A line keeps the colour of its congestion control or path; lines of one colour differ in their dashes.
 
     Args:
         charts: Name and picture of each run.
@@ -196,17 +197,11 @@ def overlay(charts: Sequence[tuple[str, Chart]]) -> Chart:
     if len(charts) == 1:
         return charts[0][1]
     first = charts[0][1]
-    single = all(len(chart.lines) <= 1 for _, chart in charts)
-    few = len(charts) <= len(DASHES) and all(len(c.lines) <= len(COLOURS) for _, c in charts)
+    looks = Looks()
     lines: list[Line] = []
-    for place, (name, chart) in enumerate(charts):
+    for name, chart in charts:
         for line in chart.lines:
-            if single:
-                colour, dash = look(place)
-            elif few:
-                colour, dash = line.colour, DASHES[place]
-            else:
-                colour, dash = look(len(lines))
+            colour, dash = looks.next(line.of)
             lines.append(replace(line, name=f"{name}: {line.name}", colour=colour, dash=dash))
     notes = _merged([(name, chart.notes) for name, chart in charts])
     if len(lines) > MOST_LINES:

@@ -9,18 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Okabe and Ito's colours, which colour-blind readers can distinguish; yellow is not visible on white and black
-# on a dark page, so a grey that both show stands for them.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-REFERENCE = "#777777"
-"""Colour of what lines are compared with."""
 MOST_LINES = 24
-
-
-def look(index: int) -> tuple[str, str]:
-    """Return colour and dash of a line: solid until the colours are used up."""
-    return COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
 
 
 @dataclass(frozen=True)
@@ -34,6 +23,8 @@ class Line:
     dash: str = "solid"
     step: bool = False
     """Values hold until the next."""
+    of: str = ""
+    """The algorithm, path or link that its colour belongs to; what lines are compared with has none."""
 
 
 @dataclass(frozen=True)

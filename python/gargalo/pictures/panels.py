@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from gargalo.pictures import paper
-from gargalo.pictures.model import COLOURS
+from gargalo.pictures.looks import series_colour
 from gargalo.pictures.paper import Picture
 from gargalo.quantities import number
 
@@ -157,10 +157,11 @@ def _horizontal(axes: Axes, scale: Scale, room_in: float, font_pt: float) -> Non
         axes.set_xlim(-0.5, len(scale.ticks) - 0.5)
 
 
-def _look(place: int) -> tuple[str, Any, str]:
+def _look(series: Series) -> tuple[str, Any, str]:
     """Return colour, dash and marker of a series."""
-    dash = list(paper.DASHES)[place % len(paper.DASHES)]
-    return COLOURS[place % len(COLOURS)], paper.DASHES[dash], paper.MARKERS[dash]
+    dash = list(paper.DASHES)[series.place % len(paper.DASHES)]
+    colour = series_colour(series.name, series.place, len(paper.DASHES))
+    return colour, paper.DASHES[dash], paper.MARKERS[dash]
 
 
 def _errors(series: Series) -> tuple[list[float], list[float]]:
@@ -189,7 +190,7 @@ def _beside(picture: SweepPicture, series: Series, where: tuple[int, int], width
 def _points(
     axes: Axes, picture: SweepPicture, series: Series, where: tuple[int, int], font_pt: float
 ) -> Any:
-    colour, dash, marker = _look(series.place)
+    colour, dash, marker = _look(series)
     line = "none" if picture.x.named else dash
     return axes.errorbar(
         _beside(picture, series, where, 0.6 / where[1]), _means(series), _errors(series),
@@ -201,7 +202,7 @@ def _points(
 def _bars(
     axes: Axes, picture: SweepPicture, series: Series, where: tuple[int, int], font_pt: float
 ) -> Any:
-    colour = _look(series.place)[0]
+    colour = _look(series)[0]
     width = 0.8 / (where[1] if picture.x.title else 1)
     return axes.bar(
         _beside(picture, series, where, width), _means(series), 0.92 * width, yerr=_errors(series),
@@ -214,7 +215,7 @@ def _bars(
 def _boxes(
     axes: Axes, picture: SweepPicture, series: Series, where: tuple[int, int], font_pt: float
 ) -> Any:
-    colour, _, marker = _look(series.place)
+    colour, _, marker = _look(series)
     width = 0.8 / (where[1] if picture.x.title else 1)
     places = _beside(picture, series, where, width)
     found = axes.boxplot(
@@ -237,7 +238,7 @@ def _boxes(
 def _curve(
     axes: Axes, _picture: SweepPicture, series: Series, _where: tuple[int, int], font_pt: float
 ) -> Any:
-    colour, dash, _ = _look(series.place)
+    colour, dash, _ = _look(series)
     values = np.sort([v for p in series.points for v in p.values])
     shares = np.arange(values.size + 1) / max(values.size, 1)
     (line,) = axes.step(

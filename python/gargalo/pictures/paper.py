@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,10 @@ LEAST_IN = 2.3
 """Height of a narrow picture without room for the legend."""
 DPI = 130
 FONT_PT = 10.0
+MARGIN = 6.0
+"""Width of what is beside the axes over the size of the font, about."""
+GAP = 4.0
+"""Points between what is written above the axes."""
 LETTER = 0.56
 """Width of a letter over the size of the font, about."""
 STYLE: Any = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.hashsalt": "gargalo"}
@@ -56,7 +61,7 @@ def draw(
     height_in: float | None = None,
     font_pt: float = FONT_PT,
 ) -> Picture:
-    """Draw a picture; the legend is below the data.
+    """Draw a picture; the legend is below the data. Title, notes and legend begin where the axes do.
 
     Args:
         chart: What to draw.
@@ -68,18 +73,21 @@ def draw(
     small = 0.85 * font_pt
     with rc_context({**STYLE, "font.size": font_pt}):
         names = [line.name for line in (*chart.lines, *chart.references)]
-        columns, entries = legend_columns(names, width_in, small), len(names)
+        room = max(width_in - MARGIN * font_pt / 72, width_in / 2)
+        columns, entries = legend_columns(names, room, small), len(names)
         rows = -(-entries // columns)
-        notes = wrapped("; ".join(chart.remarks), width_in, small)
+        notes = wrapped("; ".join(chart.remarks), room, small)
+        title = wrapped(chart.title, room, 1.2 * font_pt)
         if height_in is None:
             base = max(width_in * HEIGHT_IN / WIDTH_IN, LEAST_IN)
             height_in = base + 1.45 * small / 72 * (max(rows - 1, 0) + max(notes.count("\n"), 0))
         figure = Picture(figsize=(width_in, height_in), layout="constrained")
         axes = figure.add_subplot()
-        if chart.title:
-            figure.suptitle(chart.title, x=0.01, ha="left", fontsize=1.2 * font_pt)
         if notes:
-            axes.set_title(notes, loc="left", fontsize=small, color="#555555")
+            _above(axes, notes, GAP, fontsize=small, color="#555555")
+        lines = notes.count("\n") + 1 if notes else 0
+        pad = 1.5 * GAP + 1.35 * small * lines
+        axes.set_title(title, loc="left", fontsize=1.2 * font_pt, pad=pad)
         axes.set_xlabel("time (s)")
         axes.set_ylabel(chart.y_title)
         axes.grid(alpha=0.25)
@@ -89,11 +97,24 @@ def draw(
             axes.xaxis.set_major_locator(MaxNLocator(6))
         _lines(axes, chart, font_pt)
         if entries:
-            legend(figure, *axes.get_legend_handles_labels(), columns, small)
+            # Below the title of the horizontal axis: ticks, their labels, the title.
+            below = 11.5 + 1.2 * small + 1.2 * font_pt
+            down = ScaledTranslation(0, -below / 72, figure.dpi_scale_trans)
+            axes.legend(
+                loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=axes.transAxes + down, ncols=columns,
+                frameon=False, fontsize=small, columnspacing=1.4, handlelength=2.2, borderaxespad=0, borderpad=0.2,
+            )  # fmt: skip
         else:
             text = "nothing was sampled in this run"
             axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
     return figure
+
+
+def _above(axes: Axes, text: str, points: float, **style: Any) -> None:
+    """Write text above the axes, from their left edge on."""
+    axes.annotate(
+        text, (0, 1), (0, points), "axes fraction", "offset points", ha="left", va="bottom", **style
+    )
 
 
 def legend(
@@ -104,7 +125,7 @@ def legend(
     small: float,
     title: str = "",
 ) -> None:
-    """Put the legend below the data."""
+    """Put the legend of several axes below them."""
     figure.legend(
         handles, labels, loc="outside lower left", ncols=columns, frameon=False, fontsize=small,
         columnspacing=1.4, handlelength=2.2, borderaxespad=0.2, borderpad=0.2,
@@ -119,11 +140,11 @@ def legend_columns(names: Sequence[str], width_in: float, small: float) -> int:
     return max(1, min(int(room), len(names), 6))
 
 
-def wrapped(text: str, width_in: float, small: float) -> str:
+def wrapped(text: str, width_in: float, size_pt: float) -> str:
     """Return a text in lines of the width of the picture."""
     import textwrap
 
-    letters = int(72 * (width_in - 0.8) / (small * 0.5))
+    letters = int(72 * width_in / (size_pt * 0.5))
     return "\n".join(textwrap.wrap(text, max(letters, 20)))
 
 

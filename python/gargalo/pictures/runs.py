@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +12,16 @@ import polars as pl
 
 from gargalo.metrics import path_bins, throughput_bins
 from gargalo.names import with_path
-from gargalo.pictures.model import MOST_LINES, REFERENCE, Chart, Line, look
+from gargalo.pictures.looks import DASHES, REFERENCE, Looks, distinct
+from gargalo.pictures.model import MOST_LINES, Chart, Line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from gargalo.results import Run
+    from gargalo.scenarios.setup import Span
 
 BINS = 100
 """A picture of the whole run has about this many bins at most."""
@@ -36,9 +39,36 @@ def shown_flows(run: Run, chosen: Sequence[int] | None = None) -> list[int]:
     return list(run.flows["id"] if chosen is None else chosen)[:MOST_LINES]
 
 
-def place_of(run: Run) -> dict[int, int]:
-    """Return where each flow is in the table: it gives the colour."""
-    return {int(f): i for i, f in enumerate(run.flows["id"])}
+@dataclass(frozen=True)
+class Look:
+    """How the lines of a flow, path or link look."""
+
+    of: str
+    """What the colour belongs to."""
+    colour: str
+    dash: str = "solid"
+
+    def line(
+        self, name: str, x: NDArray[np.float64], y: NDArray[np.float64], *, step: bool = False
+    ) -> Line:
+        """Return a line that looks like this."""
+        return Line(name, x, y, self.colour, self.dash, step, self.of)
+
+
+def looks_of(run: Run, chosen: Sequence[int] | None = None) -> dict[int, Look]:
+    """Return how each shown flow looks, in all pictures of the run: the colour is that of its congestion control.
+
+    A flow without one has that of its transport.
+    """
+    looks, found = Looks(), {}
+    missing = set(shown_flows(run, chosen))
+    for flow, congestion, transport in run.flows.select("id", "congestion", "transport").rows():
+        if not missing:
+            break
+        of = congestion or transport
+        found[int(flow)] = Look(of, *looks.next(of))
+        missing.discard(flow)
+    return found
 
 
 def left_out(run: Run, chosen: Sequence[int] | None = None) -> tuple[str, ...]:
@@ -64,12 +94,11 @@ def sampled(
     chosen: Sequence[int] | None = None,
 ) -> Chart:
     """Draw a column of the samples of each flow; a missing value is a gap."""
-    lines = []
+    lines, looks = [], looks_of(run, chosen)
     for flow, name, rows in _flows(run, chosen):
         values = rows[column].cast(pl.Float64) * scale
         if values.null_count() < len(values):
-            colour, dash = look(place_of(run)[flow])
-            lines.append(Line(name, _numbers(rows["time_s"]), _numbers(values), colour, dash))
+            lines.append(looks[flow].line(name, _numbers(rows["time_s"]), _numbers(values)))
     notes = left_out(run, chosen)
     return Chart(title, words, unit, tuple(lines), notes=notes, window=measured_window(run))
 
@@ -133,27 +162,60 @@ def origin(run: Run, width: float) -> float:
 
 
 def goodput(run: Run, bin_s: float | None = None, chosen: Sequence[int] | None = None) -> Chart:
-    """Draw the goodput of each flow in whole bins, and the capacity of the bottleneck."""
+    """Draw the goodput of each flow in whole bins, and the capacity of the bottleneck.
+
+    Data counts when it reaches the receiver, in order or not; where its stack does not report that, when it is
+    delivered.
+    """
+    chart = _rates(run, "received_bytes", "Goodput", "goodput", bin_s, chosen)
+    samples = run.flow_samples
+    if not chart.lines or "received_bytes" not in samples.columns:
+        return chart
+    rows = samples.group_by("flow").agg(pl.col("received_bytes").is_null().all().alias("missing"))
+    missing = set(rows.filter("missing")["flow"])
+    names = [run.names[f] for f in shown_flows(run, chosen) if f in missing]
+    if not names:
+        return chart
+    told = f"of {_first(names)} data counts when it is delivered in order: its receiver's stack reports no more"
+    return replace(chart, notes=(*chart.notes, told))
+
+
+def delivery(run: Run, bin_s: float | None = None, chosen: Sequence[int] | None = None) -> Chart:
+    """Draw the in-order delivery of each flow in whole bins: data that waited for earlier data counts at once."""
+    return _rates(run, "delivered_bytes", "In-order delivery", "delivered", bin_s, chosen)
+
+
+def _first(names: Sequence[str]) -> str:
+    """Return a few names."""
+    return f"{', '.join(names[:3])}{' …' if len(names) > 3 else ''}"
+
+
+def _rates(
+    run: Run, column: str, title: str, words: str, bin_s: float | None, chosen: Sequence[int] | None
+) -> Chart:
+    """Draw how fast a column of the samples of each flow grows, in whole bins, and the capacity of the bottleneck."""
     width = bin_s or bin_width(run, chosen)
     start = origin(run, width)
     seen = run.flow_samples
     if not seen.is_empty():
         seen = seen.filter(pl.col("flow").is_in(shown_flows(run, chosen)))
-    bins = throughput_bins(seen, width, start_s=max(start, 0.0), end_s=_end(run), flows=run.flows)
-    lines, short = [], 0
-    sampled_flows = {f for f, _, _ in _flows(run, chosen)}
+    bins = throughput_bins(
+        seen, width, start_s=max(start, 0.0), end_s=_end(run), flows=run.flows, column=column
+    )
+    lines, short, looks = [], 0, looks_of(run, chosen)
+    sampled_flows = set()
     for flow, name, _ in _flows(run, chosen):
+        sampled_flows.add(flow)
         begins, rates = whole_bins(run, flow, width, bins)
         if not begins.size:
             short += 1
             continue
-        colour, dash = look(place_of(run)[flow])
-        lines.append(Line(name, begins + width / 2, rates / 1e6, colour, dash))
+        lines.append(looks[flow].line(name, begins + width / 2, rates / 1e6))
     notes = [f"in bins of {width:g} s", *left_out(run, chosen)]
     if short:
         notes.append(f"{short} shorter than a bin {'is' if short == 1 else 'are'} left out")
     if without := [run.names[f] for f in shown_flows(run, chosen) if f not in sampled_flows]:
-        notes.append(f"without samples: {', '.join(without[:3])}{' …' if len(without) > 3 else ''}")
+        notes.append(f"without samples: {_first(without)}")
     most = max((float(line.y.max()) for line in lines), default=0.0)
     references, told = capacity(run, width, most * 1e6)
     if lines:
@@ -163,10 +225,8 @@ def goodput(run: Run, bin_s: float | None = None, chosen: Sequence[int] | None =
     notes += told
     if (run.summary.get("background") or {}).get("groups"):
         notes.append("background traffic is not drawn")
-    if any(most > np.nanmax(line.y) for line in references):
-        notes.append("delivery is in order: data that waited for earlier data counts at once")
     return Chart(
-        "Goodput", "goodput", "Mbit/s", tuple(lines), references, tuple(notes), window=measured_window(run)
+        title, words, "Mbit/s", tuple(lines), references, tuple(notes), window=measured_window(run)
     )  # fmt: skip
 
 
@@ -187,30 +247,50 @@ def clipped(line: Line, first: float, last: float) -> Line:
 def capacity(
     run: Run, width: float, greatest_bps: float
 ) -> tuple[tuple[Line, ...], tuple[str, ...]]:
-    """Return the capacity of the bottleneck as a line, or in words where it would dwarf all others.
+    """Return the capacity of the bottleneck over time as a line, or in words where it would dwarf all others.
 
-    With several paths it is the sum of the tightest link of each at the ends of the flow.
+    With several paths it is the sum of the tightest link of each at the ends of the flow. In an outage it is zero.
     """
     if not run.flows.is_empty() and not run.subflows.is_empty():
-        names, rate = _paths_capacity(run)
-        found = None if rate is None else (np.array([0.0, _end(run)]), np.array([rate, rate]))
-        name = " + ".join(names)
+        names = _tightest(run)
     else:
-        name = str(run.summary.get("bottleneck") or "")
-        found = _link_capacity(run, name, width)
-    if not name or found is None:
+        names = [str(run.summary.get("bottleneck") or "")]
+    found = _sum_of_steps([_link_capacity(run, name, width) for name in names])
+    if found is None:
         return (), ()
     at, rates = found
     known = rates[np.isfinite(rates)]
-    if not known.size:
+    if not (known > 0).any():
         return (), ()
+    name = " + ".join(names)
     constant = known.min() == known.max()
     worth = f": {_rate(known[0])}" if constant else ""
-    if known.min() > TALLEST * greatest_bps:
-        least = "" if constant else f": at least {_rate(known.min())}"
-        return (), (f"capacity of {name}{worth}{least}, beyond the picture",)
+    least = known[known > 0].min()
+    if least > TALLEST * greatest_bps:
+        told = worth or f": at least {_rate(least)}"
+        if not known.min():
+            told += " but in outages"
+        return (), (f"capacity of {name}{told}, beyond the picture",)
     line = Line(f"capacity of {name}{worth}", at, rates / 1e6, REFERENCE, "dash", step=True)
     return (line,), ("the capacity is with headers",)
+
+
+def _sum_of_steps(
+    parts: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]] | None],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Add functions that hold their values until the next instant; None if one is not known."""
+    known = [p for p in parts if p is not None]
+    if not known or len(known) < len(parts):
+        return None
+    at = np.unique(np.concatenate([x for x, _ in known]))
+    return at, np.sum([_held(x, y, at) for x, y in known], axis=0)
+
+
+def _held(
+    x: NDArray[np.float64], y: NDArray[np.float64], at: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the values of a function of steps at instants."""
+    return y[np.clip(np.searchsorted(x, at, side="right") - 1, 0, y.size - 1)]
 
 
 def _rate(bps: float) -> str:
@@ -220,28 +300,28 @@ def _rate(bps: float) -> str:
     return f"{bps:.4g} bit/s"
 
 
-def _paths_capacity(run: Run) -> tuple[list[str], float | None]:
-    """Return the tightest link of each path at the ends of the flows, and the sum of their capacities."""
+def _tightest(run: Run) -> list[str]:
+    """Return the tightest link direction of each path at the ends of the flows; none if one is not known."""
     links = {link.name: link for link in run.setup.links}
     hosts = dict(zip(run.flows["id"], run.flows.select("from", "to").rows(), strict=True))
     facts = {(link["name"], link["direction"]): link.get("capacity_bps") for link in run.links}
-    tightest: dict[str, float] = {}
+    tightest: dict[str, None] = {}
     for flow, first, last in run.subflows.select("flow", "link", "peer_link").iter_rows():
         ends = []
         sender, receiver = hosts.get(flow, ("", ""))
         for name, out in ((first, True), (last, False)):
             link = links.get(name)
             if link is None:
-                return [], None
+                return []
             leaves = link.from_ == sender if out else link.to == receiver
-            rate = facts.get((name, "up" if leaves else "down"))
+            direction = "up" if leaves else "down"
+            rate = facts.get((name, direction))
             if rate:
-                ends.append((float(rate), f"{name} {'up' if leaves else 'down'}"))
+                ends.append((float(rate), f"{name} {direction}"))
         if not ends:
-            return [], None
-        rate, name = min(ends)
-        tightest[name] = rate
-    return list(tightest), sum(tightest.values())
+            return []
+        tightest[min(ends)[1]] = None
+    return list(tightest)
 
 
 def _link_capacity(
@@ -249,23 +329,38 @@ def _link_capacity(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return instants and the capacity from each on (bit/s) of a link direction; not a number where it is not known."""
     link, _, direction = name.rpartition(" ")
-    end = _end(run)
     made = next((x for x in run.setup.links if x.name == link), None)
-    if made is not None:
-        rate = (made.up if direction == "up" else made.down).rate
-        if rate.constant_bps is not None:
-            return np.array([0.0, end]), np.full(2, float(rate.constant_bps))
-        steps = [s for s in rate.steps if s.time_s < end]
-        if steps:
-            at = [*(s.time_s for s in steps), end]
-            return np.array(at), np.array([*(s.rate_bps for s in steps), steps[-1].rate_bps], float)
-    samples = run.link_samples
-    if samples.is_empty():
-        return None
-    rows = samples.filter(pl.col("link") == link, pl.col("direction") == direction).sort("time_s")
-    if rows.height < 2 or rows["utilization"].null_count() == rows.height:
-        return None
-    return _offered(rows, width, end)
+    side = None if made is None else (made.up if direction == "up" else made.down)
+    end = _end(run)
+    steps = [] if side is None else [s for s in side.rate.steps if s.time_s < end]
+    if side is not None and side.rate.constant_bps is not None:
+        found = np.array([0.0, end]), np.full(2, float(side.rate.constant_bps))
+    elif steps:
+        at = [*(s.time_s for s in steps), end]
+        found = np.array(at), np.array([*(s.rate_bps for s in steps), steps[-1].rate_bps], float)
+    else:
+        rows = run.link_samples
+        if not rows.is_empty():
+            rows = rows.filter(pl.col("link") == link, pl.col("direction") == direction)
+        if rows.height < 2 or rows["utilization"].null_count() == rows.height:
+            return None
+        found = _offered(rows.sort("time_s"), width, end)
+    return found if side is None else _without(found, side.outages)
+
+
+def _without(
+    steps: tuple[NDArray[np.float64], NDArray[np.float64]], outages: Sequence[Span]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a capacity that is zero in outages."""
+    if not outages:
+        return steps
+    x, y = steps
+    edges = np.array([t for span in outages for t in span])
+    at = np.unique(np.concatenate((x, edges[(edges > x[0]) & (edges < x[-1])])))
+    values = _held(x, y, at).copy()
+    for start, end in outages:
+        values[(at >= start) & (at < end)] = 0.0
+    return at, values
 
 
 def _offered(
@@ -311,6 +406,12 @@ def busy_links(run: Run) -> list[tuple[str, str]]:
     return list(kept.select("link", "direction").iter_rows())
 
 
+def _looks_of_links(links: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Look]:
+    """Return how directions of links look: both directions of one have its colour."""
+    looks = Looks()
+    return {x: Look(x[0], *looks.next(x[0])) for x in dict.fromkeys(links)}
+
+
 def linked(
     run: Run,
     column: str,
@@ -323,16 +424,17 @@ def linked(
 ) -> Chart:
     """Draw a column of the samples of the links that have a queue or a drop."""
     samples, busy = run.link_samples, busy_links(run)
-    order = {link: i for i, link in enumerate(busy)}
+    looks = _looks_of_links([*busy, *(chosen or ())])
     lines = []
-    for i, (link, direction) in enumerate(busy[:MOST_LINKS] if chosen is None else chosen):
+    for link, direction in busy[:MOST_LINKS] if chosen is None else chosen:
         rows = samples.filter(pl.col("link") == link, pl.col("direction") == direction)
         rows = rows.sort("time_s")
         values = rows[column].cast(pl.Float64) * scale
         if values.null_count() < len(values):
-            colour, dash = look(order.get((link, direction), len(busy) + i))
             name = f"{link} {direction}"
-            lines.append(Line(name, _numbers(rows["time_s"]), _numbers(values), colour, dash))
+            lines.append(
+                looks[link, direction].line(name, _numbers(rows["time_s"]), _numbers(values))
+            )
     notes: list[str] = []
     if chosen is None and not samples.is_empty():
         every = samples.select("link", "direction").n_unique()
@@ -351,10 +453,10 @@ def queue(run: Run) -> Chart:
 # --- several paths
 
 
-def path_places(run: Run) -> dict[str, int]:
-    """Return where each path comes among those of the run: it gives the colour."""
-    paths = with_path(run.subflows)["path"].unique(maintain_order=True)
-    return {str(path): i for i, path in enumerate(paths)}
+def looks_of_paths(run: Run) -> dict[str, Look]:
+    """Return how each path of the run looks; those that share a colour have shades of it."""
+    paths = with_path(run.subflows)["path"].unique(maintain_order=True).to_list()
+    return {p: Look(p, colour) for p, colour in zip(paths, distinct(paths), strict=True)}
 
 
 def paths(run: Run, bin_s: float | None = None, flow: int | None = None) -> Chart:
@@ -377,12 +479,12 @@ def paths(run: Run, bin_s: float | None = None, flow: int | None = None) -> Char
             .sort("time_s")
         )
         at = wide["time_s"].to_numpy() if wide.height else np.array([])
-        places = path_places(run)
-        for path in [c for c in places if c in wide.columns]:
+        looks = looks_of_paths(run)
+        for path in [c for c in looks if c in wide.columns]:
             rates = wide[path].fill_null(0.0).to_numpy() / 1e6
             # The last bin has a width, too.
             x, y = np.append(at, at[-1:] + width), np.append(rates, rates[-1:])
-            lines.append(Line(path, x, y, look(places[path])[0], step=True))
+            lines.append(looks[path].line(path, x, y, step=True))
     notes = (f"in bins of {width:g} s",)
     return Chart(
         "Delivered by path", "rate", "Mbit/s", tuple(lines), (), notes, stacked=True, window=measured_window(run)
@@ -413,19 +515,19 @@ def subflow_sampled(
     samples = run.subflow_samples
     notes: tuple[str, ...] = ()
     if not samples.is_empty():
-        named, places = subflow_names(run), path_places(run)
+        named, looks = subflow_names(run), looks_of_paths(run)
         if chosen is not None:
             named = named.filter(pl.col("flow").is_in(list(chosen)))
-        used: dict[str, int] = {}
+        used: Counter[str] = Counter()
         for s in named.head(MOST_LINES).iter_rows(named=True):
             own = (pl.col("flow") == s["flow"]) & (pl.col("subflow") == s["subflow"])
             rows = samples.filter(own).sort("time_s")
             values = rows[column].cast(pl.Float64) * scale
-            colour = look(places[s["path"]])[0]
             # A dash for each subflow of a path, in the order that lines have.
-            dash = look(7 * used.setdefault(s["path"], 0))[1]
+            dash = DASHES[used[s["path"]] % len(DASHES)]
             used[s["path"]] += 1
-            lines.append(Line(s["name"], _numbers(rows["time_s"]), _numbers(values), colour, dash))
+            look = replace(looks[s["path"]], dash=dash)
+            lines.append(look.line(s["name"], _numbers(rows["time_s"]), _numbers(values)))
         if named.height > MOST_LINES:
             notes = (f"the first {MOST_LINES} of {named.height} subflows",)
     return Chart(title, words, unit, tuple(lines), notes=notes, window=measured_window(run))

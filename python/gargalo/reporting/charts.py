@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from gargalo.pictures.model import DASHES
+from gargalo.pictures.looks import DASHES
 from gargalo.pictures.thinning import thin
 from gargalo.quantities import quantity
 from gargalo.reporting.model import FigureBlock

@@ -143,6 +143,6 @@ class Report:
     notes: Sequence[str] = ()
     """Warnings and limits a reader should know."""
     algorithms: Sequence[str] = ()
-    """In the order of their colours; by default all that figures and tables name, sorted."""
-    lines: bool = False
-    """The algorithms are lines over time, such as the flows of a run: solid until the colours are used up."""
+    """In the order of their dashes and markers; by default all that figures and tables name, sorted."""
+    belongs: Mapping[str, str] = field(default_factory=dict)
+    """The congestion control of each name in `algorithms` that is a line over time, such as a flow of a run."""

@@ -76,7 +76,7 @@ def replace(path: str | Path, text: str) -> Path:
 def html(report: Report) -> str:
     """Return the page as text."""
     figures = [plain_figure(f.figure) for f in report.figures]
-    palette = Palette(report.algorithms or _algorithms(report, figures), lines=report.lines)
+    palette = Palette(report.algorithms or _algorithms(report, figures), belongs=report.belongs)
     drawn = [
         styled(data, block, palette) for block, data in zip(report.figures, figures, strict=True)
     ]

@@ -1,17 +1,22 @@
-"""One colour, dash and marker for each algorithm, the same in every figure."""
+"""One colour for each algorithm, the same on every page; one dash and marker, the same in every figure of a page."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gargalo.pictures.model import DASHES, look
+from gargalo.pictures.looks import DASHES, Looks, series_colour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
 PATTERNS = ("", "/", "\\", "x", "-", "|", "+", ".")
+
+
+PERIOD = math.lcm(len(DASHES), len(MARKERS))
+"""Dashes and markers repeat together after so many names."""
 
 
 @dataclass(frozen=True)
@@ -25,36 +30,43 @@ class Style:
 
 
 class Palette:
-    """Styles by name; the lists have lengths without a common period, so styles repeat late.
+    """Styles by name.
+
+    The colour is that of the algorithm, path or stack (`gargalo.pictures.looks`), whatever else is drawn; dash,
+    marker and pattern tell apart those that share one.
 
     Args:
-        names: In the order of their colours.
-        lines: The names are of lines over time, such as flows: they are solid until the colours are used up.
+        names: In the order of their dashes, markers and patterns.
+        belongs: The algorithm of each name, where the names are of lines over time, such as flows: those of one
+            algorithm differ as in pictures.
 
     """
 
-    def __init__(self, names: Iterable[str], *, lines: bool = False) -> None:
-        self._lines = lines
+    def __init__(self, names: Iterable[str], *, belongs: Mapping[str, str] | None = None) -> None:
         self.names: Sequence[str] = list(dict.fromkeys(names))
-        self._index = {name: i for i, name in enumerate(self.names)}
+        if belongs:
+            looks = Looks()
+            of = [looks.next(belongs.get(name, name)) for name in self.names]
+        else:
+            of = [
+                (series_colour(n, i, PERIOD), DASHES[i % len(DASHES)])
+                for i, n in enumerate(self.names)
+            ]
+        self._styles = {
+            name: Style(colour, dash, MARKERS[i % len(MARKERS)], PATTERNS[i % len(PATTERNS)])
+            for i, (name, (colour, dash)) in enumerate(zip(self.names, of, strict=True))
+        }
 
     def __contains__(self, name: object) -> bool:
-        return name in self._index
+        return name in self._styles
 
     def __getitem__(self, name: str) -> Style:
-        i = self._index[name]
-        colour, dash = look(i)
-        return Style(
-            colour,
-            dash if self._lines else DASHES[i % len(DASHES)],
-            MARKERS[i % len(MARKERS)],
-            PATTERNS[i % len(PATTERNS)],
-        )
+        return self._styles[name]
 
     def algorithm(self, trace: dict[str, Any]) -> str | None:
         """Return the algorithm a trace belongs to."""
         for key in ("legendgroup", "name"):
-            if trace.get(key) in self._index:
+            if trace.get(key) in self._styles:
                 return str(trace[key])
         return None
 

@@ -12,7 +12,8 @@ import polars as pl
 from gargalo import _core, metrics
 from gargalo.audit import told
 from gargalo.pictures import runs as pictures
-from gargalo.pictures.model import MOST_LINES, look
+from gargalo.pictures.looks import Looks
+from gargalo.pictures.model import MOST_LINES
 from gargalo.quantities import measured, number
 from gargalo.reporting import charts, paths
 from gargalo.reporting.model import FigureBlock, Report, TableBlock
@@ -58,7 +59,7 @@ def report_of_run(
         highlights=_highlights(run),
         notes=[*map(told, run.findings), *run.warnings, *_notes(run, named), *about],
         algorithms=named["name"].head(MOST_LINES).to_list(),
-        lines=True,
+        belongs={run.names[flow]: look.of for flow, look in pictures.looks_of(run).items()},
     )
 
 
@@ -99,7 +100,7 @@ def _named(run: Run) -> pl.DataFrame:
 def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
     blocks: list[FigureBlock] = []
     for chart, text in (
-        (pictures.goodput(run), "Data delivered to the receiver, each byte once"),
+        (pictures.goodput(run), "Data that reached the receiver, each byte once"),
         (
             pictures.sampled(
                 run, "congestion_window_bytes", "Congestion window", "congestion window", "kB", 1e-3
@@ -121,10 +122,10 @@ def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
         drawn = charts.distribution(
             done, "completion_s", "kind", log_x=max(times) > 30 * min(times)
         )
-        # Controls are not flows: they have our colours in their own order.
-        for i, trace in enumerate(drawn.data):
+        looks = Looks()
+        for trace in drawn.data:
             trace.legendgroup = None
-            trace.line.color, trace.line.dash = look(i)
+            trace.line.color, trace.line.dash = looks.next(trace.name)
         text = (
             f"Time from the start of a flow to its last byte, of {number(done.height)} flows that "
             f"completed ({number(named.height - done.height)} did not)."

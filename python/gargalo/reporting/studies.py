@@ -75,7 +75,7 @@ def _save(report: Report, root: Path) -> None:
         "highlights": dict(report.highlights),
         "notes": list(report.notes),
         "algorithms": list(report.algorithms),
-        "lines": report.lines,
+        "belongs": dict(report.belongs),
     }
     path = root / "report.json"
     path.write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -158,6 +158,6 @@ def _report(root: Path, found: Mapping[str, Any]) -> Report:
         "algorithms",
     )
     # Reports of older versions do not say it.
-    lines = bool(found.get("lines"))
+    belongs = found.get("belongs", {})
     given = {n: found[n] for n in names}
-    return Report(claims=claims, figures=figures, tables=tables, lines=lines, **given)
+    return Report(claims=claims, figures=figures, tables=tables, belongs=belongs, **given)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 
 from gargalo.judging import cell_means
+from gargalo.pictures.looks import colour_of, distinct
 from gargalo.reporting.model import FigureBlock, TableBlock
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from gargalo.studies.model import Context
 
 
-__all__ = ["Figures", "bar", "cell_tables", "error_bars", "known", "line", "names_of"]
+__all__ = [
+    "Figures", "bar", "cell_tables", "colour_of", "distinct", "error_bars", "known", "line", "names_of",
+]  # fmt: skip
 
 
 class Figures(list[FigureBlock]):

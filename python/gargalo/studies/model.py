@@ -142,7 +142,7 @@ class Study:
     figures: Callable[[Context], list[FigureBlock]]
     tables: Callable[[Context], list[TableBlock]]
     algorithms: Sequence[str] = ()
-    """In the order of their colours."""
+    """In the order of their dashes and markers."""
     prepare: Callable[[Profile, Path], Profile] | None = None
     """Makes in a directory the files that runs read; returns the profile that says where they are."""
     at_once: int = 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 import polars as pl
 from gargalo.reporting import TableBlock
-from gargalo.studies.drawing import Figures, cell_tables
+from gargalo.studies.drawing import Figures, cell_tables, colour_of
 
 from gargalo_studies.fidelity.cells import COMPARED, PLACE, SHARES, table
 from gargalo_studies.fidelity.experiments import EXPERIMENTS
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gargalo_studies.fidelity.scenarios import Stack
 
-COLOURS = {"reno": "#D55E00", "cubic": "#0072B2", "bbr": "#009E73"}
+DRAWN = ("reno", "cubic", "bbr")
 METRICS = ("rate_bps", "completion_s", "share", "window", "retransmitted_packets", "timeouts")
 
 
@@ -36,7 +36,7 @@ def drawn(context: Context, over: Stack, under: Stack) -> go.Figure:
     rows = rows.filter(~pl.col("experiment").is_in(SHARES)).with_columns(
         (pl.col("experiment") + ": " + pl.col("place")).alias("where")
     )
-    for control, colour in COLOURS.items():
+    for control in DRAWN:
         mine = rows.filter(pl.col("control") == control)
         if mine.height:
             figure.add_trace(
@@ -45,7 +45,7 @@ def drawn(context: Context, over: Stack, under: Stack) -> go.Figure:
                     y=mine["where"].to_list(),
                     mode="markers",
                     name=control,
-                    marker={"color": colour},
+                    marker={"color": colour_of(control)},
                 )
             )
     for x in (0.9, 0.95, 1.0, 1.05, 1.1):

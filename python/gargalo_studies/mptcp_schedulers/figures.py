@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
-from gargalo.studies.drawing import Figures, bar, cell_tables, line
+from gargalo.studies.drawing import Figures, bar, cell_tables, colour_of, distinct, line
 
 from gargalo_studies.mptcp_schedulers import experiments as ex
 from gargalo_studies.mptcp_schedulers import scenarios as sc
@@ -21,7 +21,7 @@ from gargalo_studies.mptcp_schedulers.cells import (
 from gargalo_studies.mptcp_schedulers.measure import PATHS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gargalo.metrics import Interval
     from gargalo.reporting import FigureBlock, TableBlock
@@ -30,26 +30,21 @@ if TYPE_CHECKING:
 
     from gargalo_studies.mptcp_schedulers.cells import Cell
 
-COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-    "#999999",
-    "#F0E442",
-    "#661100",
-)
+NAMES = {short: name for name, short in sc.SHORT.items()}
+"""Schedulers by what figures call them."""
 GOODPUT = "goodput (Mbit/s)"
+
+
+def colours_of(names: Iterable[str]) -> list[str]:
+    """Return the colours of what figures name after a scheduler or a congestion control."""
+    return distinct(NAMES.get(name.split(",")[0], name) for name in names)
 
 
 def over_loss(context: Context, cells: dict[str, dict[str, str]]) -> go.Figure:
     """Draw E1's goodput against loss, a line for each sender."""
     figure = go.Figure()
     percent = [100 * x for x in ex.LOSSES]
-    for (name, cell), colour in zip(cells.items(), COLOURS, strict=False):
+    for (name, cell), colour in zip(cells.items(), colours_of(cells), strict=True):
         found = [goodput(context, "congested", loss=x, **cell) for x in ex.LOSSES]
         if any(i.mean is not None for i in found):
             figure.add_trace(line(percent, found, name, 1e-6, line={"color": colour}))
@@ -72,7 +67,7 @@ def controls_over_loss(context: Context) -> go.Figure:
 def bars(xs: Sequence[str], series: dict[str, list[Interval]]) -> go.Figure:
     """Draw groups of bars with intervals."""
     figure = go.Figure()
-    for (name, found), colour in zip(series.items(), COLOURS, strict=False):
+    for (name, found), colour in zip(series.items(), colours_of(series), strict=True):
         if any(i.mean is not None for i in found):
             figure.add_trace(bar(xs, found, name, 1e-6, marker={"color": colour}))
     figure.update_layout(barmode="group", yaxis_title=GOODPUT)
@@ -107,7 +102,7 @@ def by_scheduler(context: Context, congestion: str, mesh: str) -> go.Figure:
 def boxes(context: Context, series: dict[str, list[Cell]]) -> go.Figure:
     """Draw the spread of goodputs over the runs of each sender's cells."""
     figure = go.Figure()
-    for (name, cells), colour in zip(series.items(), COLOURS, strict=False):
+    for (name, cells), colour in zip(series.items(), colours_of(series), strict=True):
         runs = [1e-6 * x for cell in cells for x in rates(context, cell).values()]
         if runs:
             figure.add_trace(go.Box(y=runs, name=name, marker={"color": colour}, boxpoints=False))
@@ -147,7 +142,9 @@ def by_path(context: Context, experiment: str, places: Sequence[Labels], schedul
             rate = mean_of(context, "rate_bps", experiment, **cell)
             ys.append(None if share is None or rate is None else 1e-6 * share * rate)
         if any(y is not None for y in ys):
-            figure.add_trace(go.Bar(x=xs, y=ys, name=f"path{i}", marker={"color": COLOURS[i]}))
+            figure.add_trace(
+                go.Bar(x=xs, y=ys, name=f"path{i}", marker={"color": colour_of(f"path{i}")})
+            )
     figure.update_layout(barmode="stack", yaxis_title=GOODPUT)
     return figure
 
@@ -158,7 +155,8 @@ def course(context: Context, metric: str, place: Labels, *, scale: float = 1.0) 
     rows = context.experiment("traces", **place)
     pattern = re.compile(rf"{re.escape(metric)}\.(\d\d)$")
     seconds = sorted(int(m[1]) for c in rows.columns if (m := pattern.match(c)))
-    for row, colour in zip(rows.iter_rows(named=True), COLOURS, strict=False):
+    shown = rows.rows(named=True)
+    for row, colour in zip(shown, colours_of(name_of(row) for row in shown), strict=True):
         ys = [row[f"{metric}.{n:02}"] for n in seconds]
         if any(y is not None for y in ys):
             mesh = "" if row["mesh"] == sc.FULL else ", single mesh"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 import polars as pl
 from gargalo.studies import positive
-from gargalo.studies.drawing import Figures, bar, known, line
+from gargalo.studies.drawing import Figures, bar, colour_of, known, line
 
 from gargalo_studies.nsquic import experiments as ex
 from gargalo_studies.nsquic.gains import beside, factor_cells, gain, levels, ratio, share
@@ -37,8 +37,8 @@ AXES: dict[str, tuple[str, float, bool]] = {
 """Title, factor and whether the axis is logarithmic."""
 NO_LOSS = 1e-5
 """Where no loss stands on a logarithmic axis."""
-LINES = ((CUBIC, CUBIC, "#0072B2", "solid"), ("cubic with TLS", TLS, "#009E73", "dot"))
-"""Comparisons of QUIC with CUBIC: name, the TCP, colour, dash."""
+LINES = ((CUBIC, CUBIC, "solid"), ("cubic with TLS", TLS, "dot"))
+"""Comparisons of QUIC with CUBIC: name, the TCP, dash."""
 
 
 def place(factor: str, levels_: Sequence[float]) -> list[float]:
@@ -79,11 +79,11 @@ def times(rows: pl.DataFrame, factor: str, names: Sequence[str]) -> go.Figure:
 def gains(context: Context, experiment: str, factor: str) -> go.Figure:
     """Draw the advantage of QUIC over CUBIC against a factor."""
     figure = go.Figure()
-    for name, over, colour, dash in LINES:
+    for name, over, dash in LINES:
         xs = levels(context.experiment(experiment), factor)
         found = [gain(context, experiment, factor, x, over=over) for x in xs]
         if any(i.mean is not None for i in found):
-            style = {"color": colour, "dash": dash}
+            style = {"color": colour_of(name), "dash": dash}
             figure.add_trace(line(*known(place(factor, xs), found), name, line=style))
     if figure.data:
         figure.add_hline(y=1, line={"width": 1, "dash": "dot"})

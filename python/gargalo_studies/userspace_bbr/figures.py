@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 import polars as pl
 from gargalo.reporting import TableBlock
-from gargalo.studies.drawing import Figures, bar, cell_tables, known, line
+from gargalo.studies.drawing import Figures, bar, cell_tables, colour_of, known, line
 
 from gargalo_studies.userspace_bbr import experiments as ex
 from gargalo_studies.userspace_bbr import published
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gargalo.reporting import FigureBlock
     from gargalo.studies import Context
 
-COLOURS = {"reno": "#D55E00", "cubic": "#0072B2", "bbr": "#009E73", "bbr3": "#CC79A7"}
 NO_LOSS = 2e-5
 """Where no loss stands on a logarithmic axis."""
 
@@ -35,7 +34,7 @@ def look(sender: Sender) -> dict[str, dict[str, str]]:
     if not sender.sack:
         dash = "dashdot"
     symbol = "circle" if sender.stack == KERNEL else "square" if sender.world == "lab" else "x"
-    colour = COLOURS[sender.congestion]
+    colour = colour_of(sender.congestion)
     return {"line": {"color": colour, "dash": dash}, "marker": {"color": colour, "symbol": symbol}}
 
 
