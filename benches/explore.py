@@ -14,10 +14,10 @@ import statistics
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 
 from explore_server import served
-from reports import browser
+from screenshots import browser
 from selenium.webdriver.support.wait import WebDriverWait
 
 LONGEST_S = 60

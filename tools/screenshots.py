@@ -26,6 +26,7 @@ from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from explore_server import served
 from rich.console import Console
 from rich.text import Text
 
@@ -73,6 +74,8 @@ TERMINALS = {
         "gargalo evaluate gentle.py --only bufferbloat --only versus-reno --output before",
     ),
 }
+EXPLORER = "explore"
+"""The page of the explorer with its first example, the time at the first loss."""
 CRITERIA = ("bufferbloat", "loss-caused", "self-fairness", "versus-reno", "versus-cubic", "aqm",
             "varying-delay", "reordering", "path-change")  # fmt: skip
 PAGES = {
@@ -222,10 +225,16 @@ def show(driver: Chrome, page: Path, width: int, height: int, *, drawn: bool) ->
     """Open a page on a screen; with `drawn` wait until it says that its figures are drawn."""
     resize(driver, width, height)
     driver.get(page.resolve().as_uri())
+    if drawn:
+        wait(driver, "document.documentElement.dataset.ready === 'yes'", str(page))
+
+
+def wait(driver: Chrome, condition: str, what: str) -> None:
+    """Wait until a page is drawn."""
     end = time.monotonic() + 60
-    while drawn and driver.execute_script("return document.documentElement.dataset.ready") != "yes":
+    while not driver.execute_script(f"return {condition}"):
         if time.monotonic() > end:
-            raise SystemExit(f"{page} is not drawn after a minute")
+            raise SystemExit(f"{what} is not drawn after a minute")
         time.sleep(0.1)
 
 
@@ -254,11 +263,32 @@ def make(page: Page, folder: Path) -> Path:
     return folder / page.file
 
 
+def explore(picture: Path) -> None:
+    """Photograph the explorer."""
+    with served() as link:
+        driver = browser()
+        try:
+            for width in SCREENS:
+                resize(driver, width, 900)
+                driver.get(link)
+                wait(driver, "document.body.dataset.runs === '1'", "the explorer")
+                if beyond := overflow(driver):
+                    raise SystemExit(f"{EXPLORER} at {width}: {beyond}")
+            driver.execute_script(
+                "document.querySelector('#story [data-time]:not([data-time=\"0\"])').click();"
+                "scrollTo(0, 0)"
+            )
+            photograph(driver, picture)
+        finally:
+            driver.quit()
+
+
 def main() -> None:
     """Take them."""
+    known = [*TERMINALS, *PAGES, EXPLORER]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help=f"{', '.join([*TERMINALS, *PAGES])}; default: all")
-    names = parser.parse_args().names or [*TERMINALS, *PAGES]
+    parser.add_argument("names", nargs="*", help=f"{', '.join(known)}; default: all")
+    names = parser.parse_args().names or known
     for name in names:
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
@@ -284,8 +314,11 @@ def main() -> None:
                     photograph(driver, picture)
                 finally:
                     driver.quit()
+            elif name == EXPLORER:
+                picture = IMAGES / f"{name}.png"
+                explore(picture)
             else:
-                raise SystemExit(f"no picture {name}; there are {', '.join([*TERMINALS, *PAGES])}")
+                raise SystemExit(f"no picture {name}; there are {', '.join(known)}")
             print(picture.relative_to(ROOT))
 
 
