@@ -211,7 +211,7 @@ def test_compare(gargalo, tmp_path):
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["rows"]
     assert row["mean_b"] > 1e6 > row["mean_a"]
-    assert row["verdict"] == "redundant higher"
+    assert row["verdict"] == "lowest-latency better"
 
 
 def write_sweep(directory: Path) -> str:
@@ -224,7 +224,7 @@ def write_sweep(directory: Path) -> str:
 
 def test_plots(hand_over, tmp_path):
     areas = hand_over.plot.paths()
-    labels = [t.get_text() for t in areas.legends[0].get_texts()]
+    labels = [t.get_text() for t in areas.axes[0].get_legend().get_texts()]
     assert labels == ["wifi / cable", "lte / backhaul"]
     assert 28 < areas.axes[0].get_ylim()[1] < 45
     windows = hand_over.plot.subflow_window().axes[0]
