@@ -103,7 +103,14 @@ def test_the_first_difference_is_where_two_runs_part():
     assert difference(a, gargalo.run(TEXT, set=record)) is None
 
 
-# --- the server
+# --- the command and the server
+
+
+def test_a_file_that_is_not_there_is_one_sentence(gargalo, tmp_path):
+    done = gargalo("explore", tmp_path / "none.toml", "--no-open")
+    assert done.returncode == 2
+    assert "none.toml: cannot be read: No such file" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.fixture(scope="module")

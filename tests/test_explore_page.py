@@ -181,8 +181,10 @@ def test_the_cursor_tells_values_and_the_story_leads_to_its_instants(page):
 
 def test_a_part_of_the_run_is_zoomed_into_and_left(page):
     over = page.find("[data-metric=rtt] .u-over")
-    shown = "const s = document.querySelectorAll('.u-axis'); return arguments[0]"
-    assert page.do(shown, 1) == 1
+    plots, panels = (
+        page.do(f"return document.querySelectorAll('{s}').length") for s in (".u-over", ".panel")
+    )
+    assert plots == panels > 2
     before = page.do("return document.querySelector('[data-metric=queue] canvas').toDataURL()")
     ActionChains(page.driver).move_to_element(over).click_and_hold().move_by_offset(
         80, 0

@@ -59,9 +59,7 @@ def parts(directory: Path, table: str, rows: int = 200_000) -> Iterator[pl.DataF
         for at in range(0, max(count, 1), rows):
             yield scan.slice(at, rows).collect()
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as e:
-        why = " ".join(str(e).split())
-        msg = f"{file} is damaged, and a table cannot be read from it: {why}; run it again"
-        raise _core.RunError(msg) from None
+        raise results.damaged(file, e) from None
 
 
 def tables_of_sweep(sweep: Sweep) -> Tables:

@@ -305,9 +305,12 @@ def parquet(file: Path) -> pl.DataFrame:
     try:
         reading.check(file, MOST_TABLE)
         return pl.read_parquet(file)
-    except OSError as e:
-        why = reading.reason(e)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as e:
-        why = " ".join(str(e).split())
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as e:
+        raise damaged(file, e) from None
+
+
+def damaged(file: Path, error: BaseException) -> _core.RunError:
+    """Return the error for a table that cannot be read."""
+    why = reading.reason(error) if isinstance(error, OSError) else " ".join(str(error).split())
     msg = f"{file} is damaged, and a table cannot be read from it: {why}; run it again"
-    raise _core.RunError(msg)
+    return _core.RunError(msg)

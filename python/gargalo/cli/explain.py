@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from gargalo.explaining import Story
     from gargalo.results import Run
 
-RECORDED = ("flows", "links", "events", "gauges")
-"""What a scenario that is run for its story records, unless --set says otherwise."""
-
 
 @command(
     examples=[
@@ -106,6 +103,7 @@ def simulated(
 ) -> Run:
     """Run a scenario in memory, with all records that the story needs."""
     from gargalo.cli.run import checked, class_failed
+    from gargalo.explaining.model import RECORDED
     from gargalo.running import run
 
     settings: dict[str, Any] = dict(change(c) for c in changes)
@@ -117,9 +115,7 @@ def simulated(
         fail(
             f"{scenario} has no results of a run; give a directory that `gargalo run` wrote, or a scenario"
         )
-    recorded = {f"record.{name}": True for name in RECORDED}
-    # Files such as captures are of no use here.
-    settings = {**recorded, "record.captures": [], "record.qlog": False, **settings}
+    settings = {**RECORDED, **settings}
     checked(scenario, settings if seed is None else {**settings, "seed": seed})
     try:
         return run(scenario, seed=seed, set=settings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gargalo import _core
 from gargalo.cli import bundled
 from gargalo.cli.common import (
     PATH,
@@ -16,6 +17,7 @@ from gargalo.cli.common import (
     given,
     load_plugin,
     plugin_option,
+    refuse,
     refuse_another,
 )
 from gargalo.cli.help import command
@@ -93,12 +95,14 @@ def explore(what: Path | None, port: int, open_: bool, plugin: tuple[Path, ...])
 def scenario(what: Path) -> Preset:
     """Return the scenario of a file or a run."""
     from gargalo.exploring.server import Preset
+    from gargalo.running import read
 
     if (what / "run.json").is_file():
         what = what / "scenario.toml"
     text = given(what)
     refuse_another(text, "scenario")
-    from gargalo.running import read
-
-    content, path = read(text)
+    try:
+        content, path = read(text)
+    except _core.ScenarioError as e:
+        refuse(e)
     return Preset(OWN, str(what), content, path or what)

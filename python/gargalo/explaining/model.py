@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+# Files such as captures are of no use to what tells of a run in memory.
+RECORDED: Mapping[str, Any] = {
+    **{f"record.{name}": True for name in ("flows", "links", "events", "gauges")},
+    "record.captures": [],
+    "record.qlog": False,
+}
+"""What is set in a scenario that is run for its story."""
+
 
 @dataclass(frozen=True)
 class Sentence:

@@ -12,7 +12,7 @@ import json
 import secrets
 import socket
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ need("pages that explore", "starlette", "tomlkit", "uvicorn")
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
     PlainTextResponse,
@@ -32,6 +33,7 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from gargalo import _core
+from gargalo.explaining.model import RECORDED
 from gargalo.exploring.difference import difference
 from gargalo.exploring.frozen import asset, library, of_parts
 from gargalo.exploring.text import Edit, edited, plain
@@ -40,8 +42,6 @@ from gargalo.running import Text, run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-
-    from starlette.requests import Request
 
     from gargalo.results import Run
     from gargalo.running import Progress
@@ -69,16 +69,6 @@ ASSETS = {
     "uPlot.min.css": "text/css",
     "viewer.js": "text/javascript",
 }
-RECORDED = {
-    "record.flows": True,
-    "record.links": True,
-    "record.events": True,
-    "record.gauges": True,
-}
-"""What the page needs of a run; the results are the same whatever is recorded."""
-NOT_RECORDED = {"record.captures": [], "record.qlog": False}
-"""Files, which a run in memory does not have."""
-REPORT_EVERY_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -143,9 +133,7 @@ class Asked:
 
     def run(self, progress: Callable[[Progress], object] | None = None) -> Run:
         """Run the scenario."""
-        return run(
-            Text(self.text, self.beside), set={**RECORDED, **NOT_RECORDED}, progress=progress
-        )
+        return run(Text(self.text, self.beside), set=RECORDED, progress=progress)
 
 
 def answer(asked: Asked, stop: threading.Event, tell: Callable[[dict[str, Any]], None]) -> None:
@@ -173,7 +161,7 @@ def answer(asked: Asked, stop: threading.Event, tell: Callable[[dict[str, Any]],
         return not stop.is_set()
 
     try:
-        done = Asked(changed, (), asked.beside, asked.panels).run(progress)
+        done = replace(asked, text=changed).run(progress)
         if stop.is_set():
             return
         for part in parts(done, asked.panels):
@@ -318,8 +306,6 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        from starlette.requests import Request
-
         why = self.wrong(Request(scope))
 
         async def with_headers(message: Any) -> None:

@@ -7,11 +7,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from gargalo.audit import told
 from gargalo.explaining import explain
-from gargalo.pictures.metrics import GAUGE, names_of, picture
+from gargalo.pictures.metrics import names_of, picture
+from gargalo.pictures.runs import numbers
 from gargalo.pictures.thinning import thin
 from gargalo.summary import FLOWS, flow_table
 
@@ -26,13 +26,8 @@ if TYPE_CHECKING:
 FIRST = ("goodput", "rtt", "queue", "cwnd", "losses")
 """The panels of a page that has not been asked for others, if there is something to draw in them."""
 OF_PATHS = ("subflow-cwnd", "subflow-rtt")
-AT_LINKS = {
-    "queue_packets": "packets",
-    "queue_delay_s": "s",
-    "utilization": "",
-    "dropped_packets": "packets",
-}
-"""Columns of the links' samples that the drawn network shows at an instant, with their units."""
+AT_LINKS = ("queue_packets", "queue_delay_s", "utilization", "dropped_packets")
+"""Columns of the links' samples that the drawn network shows at an instant."""
 MOST_ROWS = 50
 
 
@@ -86,11 +81,9 @@ def _about(run: Run) -> dict[str, Any]:
         "duration_s": float(run.info.get("virtual_s") or 0.0),
         "results_hash": run.info.get("results_hash"),
         "packets": run.info.get("packets"),
-        "wall_s": run.info.get("wall_s"),
         "version": run.info.get("version"),
         "text": run.source.get("text", ""),
         "metrics": names_of([run]),
-        "gauges": GAUGE,
         "figures": {
             "columns": [c.name for c in columns or FLOWS],
             "rows": [list(r) for r in lines],
@@ -109,11 +102,8 @@ def _network(run: Run) -> dict[str, Any]:
             "link", "direction", as_dict=True, maintain_order=True
         ).items():
             if rows["sent_bytes"].max() or rows["dropped_packets"].max():
-                at = _numbers(rows["time_s"])
-                lines = {
-                    column: {"unit": unit, **_points(at, _numbers(rows[column]))}
-                    for column, unit in AT_LINKS.items()
-                }
+                at = numbers(rows["time_s"])
+                lines = {column: _points(at, numbers(rows[column])) for column in AT_LINKS}
                 directions.append({"link": link, "direction": direction, "samples": lines})
     return {
         "nodes": [{"name": n.name, "host": n.host} for n in run.setup.nodes],
@@ -154,11 +144,6 @@ def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> dict[str, Any]:
 
 def _packed(values: NDArray[np.float64]) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode("ascii")
-
-
-def _numbers(values: pl.Series) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    return found
 
 
 def _story(run: Run) -> list[dict[str, Any]]:

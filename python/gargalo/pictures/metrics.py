@@ -178,7 +178,7 @@ def _gauge(run: Run, name: str, flows: Sequence[int] | None) -> Chart:
     lines = []
     for flow in runs.shown_flows(run, flows):
         rows = gauges.filter(pl.col("flow") == flow, pl.col("name") == name)
-        values = rows["value"].fill_null(float("nan")).to_numpy() * scale
+        values = runs.numbers(rows["value"]) * scale
         if values.size and not np.isnan(values).all():
             lines.append(looks[flow].line(names[flow], rows["time_s"].to_numpy(), values))
     title = f"{words[:1].upper()}{words[1:]}"

@@ -98,12 +98,13 @@ def sampled(
     for flow, name, rows in _flows(run, chosen):
         values = rows[column].cast(pl.Float64) * scale
         if values.null_count() < len(values):
-            lines.append(looks[flow].line(name, _numbers(rows["time_s"]), _numbers(values)))
+            lines.append(looks[flow].line(name, numbers(rows["time_s"]), numbers(values)))
     notes = left_out(run, chosen)
     return Chart(title, words, unit, tuple(lines), notes=notes, window=measured_window(run))
 
 
-def _numbers(values: pl.Series) -> NDArray[np.float64]:
+def numbers(values: pl.Series) -> NDArray[np.float64]:
+    """Return a column as numbers; what is missing is not a number."""
     found: NDArray[np.float64] = values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     return found
 
@@ -433,7 +434,7 @@ def linked(
         if values.null_count() < len(values):
             name = f"{link} {direction}"
             lines.append(
-                looks[link, direction].line(name, _numbers(rows["time_s"]), _numbers(values))
+                looks[link, direction].line(name, numbers(rows["time_s"]), numbers(values))
             )
     notes: list[str] = []
     if chosen is None and not samples.is_empty():
@@ -527,7 +528,7 @@ def subflow_sampled(
             dash = DASHES[used[s["path"]] % len(DASHES)]
             used[s["path"]] += 1
             look = replace(looks[s["path"]], dash=dash)
-            lines.append(look.line(s["name"], _numbers(rows["time_s"]), _numbers(values)))
+            lines.append(look.line(s["name"], numbers(rows["time_s"]), numbers(values)))
         if named.height > MOST_LINES:
             notes = (f"the first {MOST_LINES} of {named.height} subflows",)
     return Chart(title, words, unit, tuple(lines), notes=notes, window=measured_window(run))

@@ -5,15 +5,7 @@ const Form = (() => {
   const SPAN = 10;           // A slider goes from a tenth of a value to ten times it.
   const STEPS = 200;
 
-  const el = (tag, attributes = {}, ...children) => {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-      else if (value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
-    }
-    made.append(...children.filter((c) => c !== null && c !== undefined));
-    return made;
-  };
+  const { el } = Viewer;
   // Of a button within a summary, which would fold what it heads.
   const press = (act) => (event) => {
     event.preventDefault();
@@ -288,5 +280,5 @@ const Form = (() => {
     }
   }
 
-  return { create: (schema, holder, edit) => new Made(schema, holder, edit), el };
+  return { create: (schema, holder, edit) => new Made(schema, holder, edit) };
 })();
