@@ -27,7 +27,10 @@ def served(*words: str) -> Iterator[str]:
         yield process.stdout.readline().strip()
     finally:
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=30)
+        try:
+            _, told = process.communicate(timeout=30)
+        finally:
+            process.kill()
     if process.returncode or told:
         msg = f"gargalo explore ended with {process.returncode} and said: {told}"
         raise RuntimeError(msg)

@@ -30,12 +30,12 @@
 
   // Parts of an answer, as they come.
   const parts = async function* (response) {
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    const reader = response.body.getReader(), decoder = new TextDecoder();
     let rest = "";
     for (;;) {
       const { value, done } = await reader.read();
       if (done) break;
-      const pieces = (rest + value).split("\n");
+      const pieces = (rest + decoder.decode(value, { stream: true })).split("\n");
       rest = pieces.pop();
       for (const piece of pieces) yield JSON.parse(piece);
     }
