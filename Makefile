@@ -275,8 +275,9 @@ fmt: dev ## format the code
 COMPILE := uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet
 lock: ## renew the locks of Python packages (needs uv)
 	echo "maturin>=1.9.4,<2" | $(COMPILE) pyproject.toml - --extra all --upgrade -o requirements.lock
+	@# Without what the other lock installs; what that has for Windows alone, this one may need everywhere.
 	$(COMPILE) pyproject.toml --extra dev --constraints requirements.lock -o requirements-dev.lock \
-		$$(sed -nE 's/^([a-z0-9-]+)==.*/--no-emit-package \1/p' requirements.lock)
+		$$(sed -nE '/== '(win32|nt)'/!s/^([a-z0-9-]+)==.*/--no-emit-package \1/p' requirements.lock)
 	sed -i '/^$$/,$$d' requirements-dev.lock # A list of what was left out.
 	echo ziglang | $(COMPILE) - --upgrade -o requirements-release.lock
 	echo cosmic-ray | $(COMPILE) - --upgrade -o requirements-mutants.lock

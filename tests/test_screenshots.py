@@ -15,6 +15,9 @@ import pytest
 import screenshots
 from conftest import LONG, ROOT
 from reports import browser, browser_missing
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
 from test_docs import lines
 
 if TYPE_CHECKING:
@@ -102,6 +105,24 @@ def test_no_page_of_the_documentation_is_wider_than_a_screen(site, chromium):
     assert wide == {}
     chromium.get("data:text/html,<body style='margin:0'><p style='width:3000px'>wide")
     assert "P. ends at 3000" in screenshots.overflow(chromium), "the check finds what is wide"
+
+
+@of_site
+@needs_browser
+def test_the_front_page_has_a_run_to_play_with(site, chromium):
+    screenshots.show(chromium, site / "index.html", 1280, 900, drawn=False)
+    frame = chromium.find_element(By.CSS_SELECTOR, "iframe.run")
+    chromium.execute_script("arguments[0].scrollIntoView({ behavior: 'instant' })", frame)
+    chromium.switch_to.frame(frame)
+    try:
+        drawn = "return document.querySelectorAll('.panel canvas').length"
+        WebDriverWait(chromium, 30, 0.05).until(lambda d: d.execute_script(drawn) > 2)
+        over = chromium.find_element(By.CSS_SELECTOR, "[data-metric=goodput] .u-over")
+        ActionChains(chromium).move_to_element(over).perform()
+        told = chromium.find_element(By.CSS_SELECTOR, "[data-metric=rtt] .legend").text
+        assert re.search(r"cubic.*\d ms", told, re.DOTALL)
+    finally:
+        chromium.switch_to.default_content()
 
 
 MATRIX = """return (table => {
