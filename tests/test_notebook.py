@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -213,12 +214,40 @@ def test_ipython_shows_one_picture(run):
     assert set(formatters.DisplayFormatter().format(run)[0]) == {"text/plain", "text/html"}
 
 
-def test_completion_sees_every_name():
-    names = dir(gargalo)
-    assert set(gargalo.__all__) <= set(names)
-    assert {"sweeps", "studies", "evaluation", "metrics", "reporting", "scenario_types"} <= set(
-        names
+def shown_in_a_cell(code: str) -> str:
+    """Return what IPython shows of the error of a cell."""
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    done = shell.run_cell(code, silent=True)
+    assert done.error_in_exec is not None
+    return "\n".join(shell._format_exception_for_storage(done.error_in_exec)["traceback"])
+
+
+def test_a_wrong_scenario_is_one_line_in_a_cell(tmp_path, monkeypatch):
+    (tmp_path / "slip.toml").write_text(TINY.replace('"500ms"', "5"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    shown = shown_in_a_cell("import gargalo; gargalo.run('slip.toml')")
+    assert re.fullmatch(r"ScenarioError: slip\.toml:18:9: .* has no unit.*", shown), shown
+    both = TINY.replace('"500ms"', "5").replace('"3s"', "3")
+    assert "(and 1 more)" in shown_in_a_cell(f"import gargalo; gargalo.run({both!r})")
+
+
+def test_the_error_of_a_class_of_ones_own_keeps_its_traceback():
+    race = TINY.replace('"cubic"', '"broken"')
+    shown = shown_in_a_cell(
+        "import gargalo\n"
+        "class Broken(gargalo.WindowBased):\n"
+        "    def on_ack(self, *args): raise LookupError('no such thing')\n"
+        "gargalo.register('broken', Broken)\n"
+        f"gargalo.run({race!r})"
     )
+    assert "LookupError" in shown
+    assert "Broken.on_ack" in re.sub(r"\x1b\[[0-9;]*m", "", shown)
+
+
+def test_completion_shows_public_names_only():
+    names = dir(gargalo)
+    assert set(names) == {*gargalo.__all__, *gargalo._MODULES}
+    assert {"sweeps", "studies", "evaluation", "metrics", "reporting"} <= set(names)
     assert all(getattr(gargalo, name) is not None for name in names if not name.startswith("_"))
     with pytest.raises(AttributeError, match="no attribute 'sweps'"):
         _ = gargalo.sweps

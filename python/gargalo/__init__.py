@@ -57,6 +57,7 @@ from gargalo.scenarios.worlds import Capability, capabilities
 if TYPE_CHECKING:
     from gargalo import evaluation as evaluation
     from gargalo import explaining as explaining
+    from gargalo import exploring as exploring
     from gargalo import metrics as metrics
     from gargalo import reporting as reporting
     from gargalo import scenario_types as scenario_types
@@ -124,6 +125,7 @@ __all__ = [
 _MODULES = (
     "evaluation",
     "explaining",
+    "exploring",
     "metrics",
     "reporting",
     "scenario_types",
@@ -145,4 +147,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES} - {"TYPE_CHECKING", "Any"})
+    return sorted({*__all__, *_MODULES})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gargalo._core import Diagnostic, ScenarioError
+from gargalo._core import Diagnostic, RunError, ScenarioError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,3 +31,16 @@ def sentence(error: BaseException) -> str:
         return " ".join(str(error).split())
     more = f" (and {len(others)} more)" if others else ""
     return " ".join(first.sentence().split()) + more
+
+
+def rendered(error: BaseException) -> list[str]:
+    """Return what a cell of a notebook shows of an error: one line, with the place in the scenario."""
+    found = getattr(error, "diagnostics", ())
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    told = str(found[0] if found else error)
+    return [f"{type(error).__name__}: {' '.join(told.split())}{more}"]
+
+
+# IPython's way to show an exception.
+for _kind in (ScenarioError, RunError):
+    _kind._render_traceback_ = rendered  # type: ignore[union-attr]
