@@ -20,6 +20,7 @@ import matplotlib as mpl
 import polars as pl
 from gargalo import _core
 from gargalo._generate import has_pictures
+from gargalo.pictures.looks import colour_of
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -42,7 +43,7 @@ STYLE = {
     "grid.linewidth": 0.6,
     "figure.constrained_layout.use": True,
 }
-WINDOW, QUEUE, REFERENCE = "#0b5394", "#b45f06", "#777777"
+QUEUE, REFERENCE = "#444444", "#777777"
 
 
 def scenario(name: str, **link: Any) -> gargalo.Scenario:
@@ -71,7 +72,9 @@ def draw_time(name: str) -> None:
     """Draw window and queueing delay against time."""
     flow, link = samples(gargalo.run(scenario(name)))
     figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(7, 3.6), height_ratios=[2, 1])
-    above.plot(flow["time_s"], flow["congestion_window_bytes"] / MSS, color=WINDOW, linewidth=1.0)
+    above.plot(
+        flow["time_s"], flow["congestion_window_bytes"] / MSS, color=colour_of(name), linewidth=1.0
+    )
     above.set_ylabel("window (segments)")
     above.set_ylim(bottom=0)
     # 100 Mbit/s for 50 ms in packets of 1500 bytes.
@@ -105,7 +108,9 @@ def draw_loss(name: str) -> None:
         linewidth=1.0,
         label="1.2/√p",
     )
-    axes.loglog(rates, means, color=WINDOW, marker="o", markersize=4, linewidth=1.2, label=name)
+    axes.loglog(
+        rates, means, color=colour_of(name), marker="o", markersize=4, linewidth=1.2, label=name
+    )
     axes.axhline(833.3, color="#bbbbbb", linewidth=0.8, linestyle=":")
     axes.annotate(
         "link and buffer full", (rates[-1], 833.3), va="bottom", color=REFERENCE, fontsize=8
