@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -202,7 +203,6 @@ def broken(place: Path, deed: str) -> Path:
         ("state->cwnd_bytes = NAN", "broken: on_ack() set cwnd_bytes to NaN"),
         ("state->pacing_rate_bps = -5", "broken: on_ack() set pacing_rate_bps to -5"),
         ('state->error = "lost count"', "broken: on_ack(): lost count"),
-        (LOOP, "broken: on_ack() has computed for 1 s and not returned: a loop"),
     ],
 )
 def test_a_failure_names_the_plug_in_and_ends_its_run_alone(tmp_path: Path, deed: str, told: str):
@@ -213,6 +213,38 @@ def test_a_failure_names_the_plug_in_and_ends_its_run_alone(tmp_path: Path, deed
     assert str(raised.value).startswith(f"{library}: {told}")
     assert not (tmp_path / "out").exists()
     assert gargalo.run(scenario("cubic")).flows.height == 1
+
+
+IN_A_LOOP = """
+import json
+import sys
+import gargalo
+library, broken, sound = json.loads(sys.argv[1])
+gargalo.load_plugin(library)
+try:
+    gargalo.run(broken)
+except gargalo.RunError as error:
+    print(error)
+print(gargalo.run(sound).flows.height)
+"""
+
+
+def test_a_loop_ends_its_run_alone(tmp_path: Path):
+    """In a process that ends: the thread of the loop computes until then."""
+    library = broken(tmp_path, LOOP)
+    given = json.dumps([str(library), scenario("cubic", "broken"), scenario("cubic")])
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_LOOP, given],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    said, height = done.stdout.splitlines()
+    assert said.startswith(
+        f"{library}: broken: on_ack() has computed for 1 s and not returned: a loop"
+    )
+    assert height == "1"
 
 
 def test_an_interrupted_run_with_a_plug_in_keeps_what_it_has(tmp_path: Path, built: Path):
