@@ -457,16 +457,21 @@ impl Conversation {
         Some(Outgoing { bytes, number, ecn })
     }
 
-    /// Records the arrival of a datagram.
+    /// Records the arrival of a datagram; returns whether an end now has datagrams to send.
     #[inline]
-    pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
+    pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram) -> bool {
         if datagram.side == 1 {
             self.ce_marks += u64::from(datagram.marked);
             self.delivered += datagram.bytes;
             self.first_byte.get_or_insert(now);
             self.rtt.record(now.saturating_since(datagram.sent_at));
         }
-        self.app.on_datagram(now, datagram);
+        let action = self.app.on_datagram(now, datagram);
+        if action == Action::default() {
+            return false;
+        }
+        self.act(datagram.side, action);
+        true
     }
 
     /// Datagrams that the sender has sent.

@@ -188,7 +188,7 @@ impl Group {
                 p.bitrate = p.bitrate + v.mean_bitrate;
                 p.switches += v.switches;
             }
-            Some(AppResult::Request(_) | AppResult::Media(_)) | None => {}
+            Some(AppResult::Request(_) | AppResult::Media(_) | AppResult::Ping(_)) | None => {}
         }
     }
 }

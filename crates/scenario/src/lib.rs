@@ -45,6 +45,7 @@ mod multipath;
 mod name;
 mod objects;
 mod options;
+mod pings;
 mod printable;
 pub mod quantity;
 mod reference;

@@ -5,6 +5,7 @@ use std::time;
 
 use gargalo_flow::Progress;
 use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_workload::{Echo, Workload};
 use serde_json::Value as Json;
 
 use crate::resolved::{Scenario, Transport};
@@ -15,27 +16,34 @@ const LOOK_EVERY: time::Duration = time::Duration::from_millis(20);
 /// Rows that a run will certainly record, and their size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Samples of flows and links.
+    /// Samples of flows and links, and echo requests of pings.
     pub rows: u64,
     /// Bytes during the run and after conversion to tables.
     pub bytes: u64,
+    /// Of these, the bytes of pings.
+    pub pings: u64,
 }
 
 impl Estimate {
-    /// Estimates samples only, and only while a flow certainly sends: unlimited flows and arrivals. The records of
-    /// limited transfers depend on the network.
+    /// Estimates samples and echo requests only, and only while a flow certainly sends: unlimited flows and arrivals. The
+    /// records of limited transfers depend on the network.
     pub fn of(scenario: &Scenario) -> Self {
         let record = &scenario.record;
         let end = Instant::ZERO + scenario.duration;
         let interval = record.interval.as_nanos().max(1);
         let mut last = Instant::ZERO;
         let (mut flow_rows, mut subflow_rows, mut gauge_rows) = (0_u64, 0_u64, 0_u64);
+        let mut ping_rows = 0_u64;
         for f in &scenario.flows {
             let until = f.stop.unwrap_or(Instant::MAX).min(end);
             if f.arrivals.is_some() {
                 last = last.max(until);
             } else if f.workload.is_endless() {
                 last = last.max(until);
+                if let (true, Workload::Ping(ping)) = (f.rows, &f.workload) {
+                    let requests = ping.requests(until.saturating_since(f.start));
+                    ping_rows = ping_rows.saturating_add(requests);
+                }
                 if f.rows && f.transport != Transport::Udp {
                     let samples = until.saturating_since(f.start).as_nanos() / interval;
                     flow_rows = flow_rows.saturating_add(samples);
@@ -59,8 +67,12 @@ impl Estimate {
             (record.flows, subflow_rows, SUBFLOW_ROW),
             (record.flows, gauge_rows, GAUGE_ROW),
             (record.links, link_rows, LINK_ROW),
+            (true, ping_rows, PING_ROW),
         ];
-        let mut sum = Self::default();
+        let mut sum = Self {
+            pings: ping_rows.saturating_mul(PING_ROW),
+            ..Self::default()
+        };
         for (_, rows, each) in all.into_iter().filter(|(wanted, ..)| *wanted) {
             sum.rows = sum.rows.saturating_add(rows);
             sum.bytes = sum.bytes.saturating_add(rows.saturating_mul(each));
@@ -83,19 +95,13 @@ impl Estimate {
             limit,
             interval: scenario.record.interval,
             enough: scenario.record.interval.mul_f64(factor.ceil()),
+            is_of_pings: self.pings > self.bytes / 2,
         })
     }
 }
 
 /// The records will not fit into memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "record.interval = \"{interval}\" would record at least {rows} rows, {} in memory, and the limit is {}: write \
-     record.interval = \"{enough}\" or more, record.flows = false, record.links = false or record.gauges = false, or \
-     raise the limit (--memory-limit, memory_limit)",
-    shown(*bytes),
-    shown(*limit)
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuch {
     /// Number of samples.
     pub rows: u64,
@@ -107,6 +113,39 @@ pub struct TooMuch {
     pub interval: Duration,
     /// Sampling interval that would fit.
     pub enough: Duration,
+    /// Most of it are the requests of pings.
+    pub is_of_pings: bool,
+}
+
+impl std::error::Error for TooMuch {}
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            rows,
+            interval,
+            enough,
+            ..
+        } = self;
+        let cause = match self.is_of_pings {
+            true => "workload.ping".to_owned(),
+            false => format!("record.interval = \"{interval}\""),
+        };
+        let remedy = match self.is_of_pings {
+            true => "give the pings a longer `interval` or a `count`, or their flow record = \"summary\"".to_owned(),
+            false => format!(
+                "write record.interval = \"{enough}\" or more, record.flows = false, record.links = false or \
+                 record.gauges = false"
+            ),
+        };
+        write!(
+            f,
+            "{cause} would record at least {rows} rows, {} in memory, and the limit is {}: {remedy}, or raise the limit \
+             (--memory-limit, memory_limit)",
+            shown(self.bytes),
+            shown(self.limit)
+        )
+    }
 }
 
 /// Formats a size with three digits.
@@ -121,6 +160,8 @@ const SUBFLOW_ROW: u64 = size_of::<gargalo_flow::SubflowSample>() as u64 + 9 * 9
 const GAUGE_ROW: u64 = size_of::<gargalo_flow::Gauge>() as u64 + 3 * 9 + 3 * 20;
 /// Number of gauges of a sender that every congestion control has.
 const SENDER_GAUGES: u64 = 5;
+/// Twice while the flow's result is made, and with the number of its answer.
+const PING_ROW: u64 = 2 * size_of::<Echo>() as u64 + 4 + 7 * 9;
 const LINK_ROW: u64 = size_of::<gargalo_flow::LinkSample>() as u64 + 8 * 9 + 2 * 20;
 
 /// Watches the memory of a run.

@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 
 use crate::background;
 use crate::objects::{self, Completion};
+use crate::pings::RoundTrips;
 use crate::resolved::{Scenario, Transport};
 
 /// A share of packets; null if it is not known, or nothing was sent.
@@ -58,16 +59,21 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     }
     warnings.extend(background::warnings(scenario, out));
     let mut summary = summary(out);
-    let requests = |f: &FlowResult| matches!(f.application, Some(AppResult::Request(_)));
-    if let Some(map) = summary.as_object_mut()
-        && out.flows.iter().any(requests)
-    {
-        map.extend(Completion::of(out.flows.iter().flat_map(objects::of)).json());
-    }
-    if let (Some(map), background) = (summary.as_object_mut(), background::json(scenario, out))
-        && !background.is_null()
-    {
-        map.insert("background".to_owned(), background);
+    let any = |is: fn(&AppResult) -> bool| {
+        let mut results = out.flows.iter().filter_map(|f| f.application.as_ref());
+        results.any(is)
+    };
+    if let Some(map) = summary.as_object_mut() {
+        if any(|r| matches!(r, AppResult::Request(_))) {
+            map.extend(Completion::of(out.flows.iter().flat_map(objects::of)).json());
+        }
+        if any(|r| matches!(r, AppResult::Ping(_))) {
+            map.extend(RoundTrips::of(out, &out.flows).json());
+        }
+        let background = background::json(scenario, out);
+        if !background.is_null() {
+            map.insert("background".to_owned(), background);
+        }
     }
     // Flows that have rows are in the list already.
     let without_rows = scenario.flows.iter().filter(|f| !f.rows);

@@ -12,6 +12,7 @@ use gargalo_workload::AppResult;
 use crate::multipath;
 use crate::objects::{self, Completion};
 use crate::options::RunError;
+use crate::pings::{self, RoundTrips};
 use crate::resolved::{Flow, Scenario};
 
 /// Builds the tables of an outcome.
@@ -29,6 +30,7 @@ pub(crate) fn tables(
         rows.next()?;
         let mut row = flow_row(scenario, spec.get(&f.template).copied(), &out, f);
         objects::push(f, &mut tables.objects);
+        pings::push(f, &mut tables.pings);
         multipath::push(scenario, &out, f, &mut row, &mut tables.subflows);
         tables.flows.push(&row);
     }
@@ -77,13 +79,13 @@ fn flow_row<'a>(
         _ => row.set_rtt(&f.rtt),
     }
     if let Some(result) = &f.application {
-        add_application(result, &mut row);
+        add_application(result, (out, f), &mut row);
     }
     row
 }
 
 /// Adds the application's results of a flow.
-fn add_application(result: &AppResult, row: &mut FlowRow<'_>) {
+fn add_application(result: &AppResult, (out, f): (&Outcome, &FlowResult), row: &mut FlowRow<'_>) {
     match result {
         AppResult::Media(m) => {
             row.jitter = Some(m.jitter);
@@ -108,6 +110,7 @@ fn add_application(result: &AppResult, row: &mut FlowRow<'_>) {
             row.bitrate = Some(v.mean_bitrate);
             row.bitrate_switches = Some(v.switches);
         }
+        AppResult::Ping(_) => RoundTrips::of(out, [f]).fill(row),
         AppResult::Request(r) => {
             let took = Completion::of(r.objects.iter());
             row.completed_objects = Some(took.count);

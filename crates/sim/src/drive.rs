@@ -95,7 +95,9 @@ impl World {
                     sent_at: datagram.sent_at,
                     marked: ecn == Ecn::Ce,
                 };
-                flow.talk.on_datagram(self.now, &arrived);
+                if flow.talk.on_datagram(self.now, &arrived) {
+                    self.send_datagrams(body.flow);
+                }
             }
         }
     }

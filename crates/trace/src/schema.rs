@@ -177,8 +177,8 @@ tables! {
         counters: SenderCounters => each [sent_packets, retransmitted_packets, lost_packets, timeouts, spurious_losses],
         /// Packets received with a Congestion Experienced mark, at either end; in the lab only data packets.
         ce_marks: u64 => "ce_marks" ["packet"],
-        /// Smallest round-trip time that the sender measured in the measured window; missing over UDP. The kernel's
-        /// stack: minimum of its sampled smoothed round-trip time.
+        /// Smallest round-trip time that the sender measured in the measured window; missing over UDP, but for a ping.
+        /// The kernel's stack: minimum of its sampled smoothed round-trip time.
         rtt_min: Option<Duration> => "rtt_min_s" ["s"],
         /// Mean of the round-trip samples.
         rtt_mean: Option<Duration> => "rtt_mean_s" ["s"],
@@ -206,7 +206,8 @@ tables! {
         verified: Option<bool> => "verified" [""],
         /// Why the flow failed; missing if it did not.
         failure: Option<&'a str> => "failure" [""],
-        /// Voice and media: share of the packets that did not arrive, or arrived too late.
+        /// Voice and media: share of the packets that did not arrive, or arrived too late. Ping: share of the requests
+        /// whose timeout has passed that have no answer.
         loss: Option<f64> => "loss" ["1"],
         /// Voice: packets that arrived too late to be played.
         late_packets: Option<u64> => "late_packets" ["packet"],
@@ -358,6 +359,24 @@ tables! {
         completed: Option<Instant> => "completed_s" ["s"],
         /// From the request to its last byte; missing if that did not arrive.
         completion: Option<Duration> => "completion_s" ["s"],
+    }
+
+    /// An echo request of a ping, and its answer.
+    Pings("pings"): PingRow {
+        /// Number of the flow.
+        flow: u64 => "flow" [""],
+        /// Sequence number of the request in its flow, from 0.
+        sequence: u64 => "sequence" [""],
+        /// When the request was sent.
+        sent: Instant => "sent_s" ["s"],
+        /// From the request to its first answer; missing if there was none.
+        round_trip: Option<Duration> => "rtt_s" ["s"],
+        /// One-way delay of the request; missing if it did not arrive.
+        forward: Option<Duration> => "forward_delay_s" ["s"],
+        /// One-way delay of the answer; missing if none arrived.
+        back: Option<Duration> => "return_delay_s" ["s"],
+        /// Whether it had no answer within the timeout and none later; missing if the flow ended before that was known.
+        lost: Option<bool> => "lost" [""],
     }
 
     /// A subflow of a Multipath TCP flow, or a path of a multipath QUIC one, seen by the sender of the data.

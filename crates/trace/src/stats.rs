@@ -28,10 +28,19 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
     }
+    finite(libm::sqrt(squares(values)? / (values.len() - 1) as f64))
+}
+
+/// Population standard deviation (n in the denominator): what `ping` prints as mdev.
+pub fn population_deviation(values: &[f64]) -> Option<f64> {
+    finite(libm::sqrt(squares(values)? / values.len() as f64))
+}
+
+/// Sum of the squares of the differences from the mean.
+fn squares(values: &[f64]) -> Option<f64> {
     // Two passes: no cancellation for values far from zero.
     let m = mean(values)?;
-    let squares: f64 = values.iter().map(|x| (x - m) * (x - m)).sum();
-    finite(libm::sqrt(squares / (values.len() - 1) as f64))
+    Some(values.iter().map(|x| (x - m) * (x - m)).sum())
 }
 
 /// Coefficient of variation: standard deviation over mean. Of a throughput sampled over time it is
@@ -83,6 +92,9 @@ mod tests {
         assert_eq!(mean(&v), Some(5.0));
         assert!((standard_deviation(&v).unwrap() - 2.138_089_935).abs() < 1e-9);
         assert!((coefficient_of_variation(&v).unwrap() - 0.427_617_987).abs() < 1e-9);
+        assert_eq!(population_deviation(&v), Some(2.0));
+        assert_eq!(population_deviation(&[1.0]), Some(0.0));
+        assert_eq!(population_deviation(&[]), None);
         assert_eq!(standard_deviation(&[1.0]), None);
         assert_eq!(coefficient_of_variation(&[-1.0, 1.0]), None);
     }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::schema::{
-    Events, FlowSamples, Flows, Gauges, LinkSamples, Objects, SubflowSamples, Subflows,
+    Events, FlowSamples, Flows, Gauges, LinkSamples, Objects, Pings, SubflowSamples, Subflows,
 };
 use crate::table::{Columns, Table};
 use crate::{Error, RunDir};
@@ -23,6 +23,8 @@ pub struct Tables {
     pub gauges: Table<Gauges>,
     /// A row per requested object.
     pub objects: Table<Objects>,
+    /// A row per echo request.
+    pub pings: Table<Pings>,
     /// A row per subflow of a Multipath TCP flow or path of a multipath QUIC one.
     pub subflows: Table<Subflows>,
     /// A row per subflow and sampling instant.
@@ -31,7 +33,7 @@ pub struct Tables {
 
 impl Tables {
     /// All of them, in the order of the reference.
-    pub fn all(&self) -> [&Columns; 8] {
+    pub fn all(&self) -> [&Columns; 9] {
         [
             &self.flows,
             &self.flow_samples,
@@ -39,6 +41,7 @@ impl Tables {
             &self.events,
             &self.gauges,
             &self.objects,
+            &self.pings,
             &self.subflows,
             &self.subflow_samples,
         ]

@@ -16,6 +16,7 @@ pub mod media;
 pub mod mix;
 pub mod nada;
 mod objects;
+mod ping;
 pub mod plan;
 pub mod quantity;
 pub mod random;
@@ -38,6 +39,8 @@ use ftp::Ftp;
 use media::{Media, MediaApp, MediaResult};
 use mix::Mix;
 pub use objects::{ObjectResult, RequestResult};
+use ping::PingApp;
+pub use ping::{Echo, Ping, PingResult};
 pub use request::{Order, Request, RequestApp};
 pub use ticks::{Cbr, CbrRate, OnOff, Period, TickApp, exponential};
 use tls::{Tls, TlsApp};
@@ -67,6 +70,8 @@ kinds! {
             "media" => Media(Media);
             /// One direction of a call.
             "voice" => Voice(Voice);
+            /// Echo requests: round trips over time.
+            "ping" => Ping(Ping);
             /// Adaptive streaming: a video in segments, whose rate the player chooses.
             "video" => Video(Video);
         }
@@ -96,7 +101,7 @@ impl Workload {
         match self {
             Self::Bulk(_) | Self::Request(_) | Self::Video(_) => Carrier::Stream,
             Self::Web(_) | Self::Ftp(_) | Self::Mix(_) => Carrier::Stream,
-            Self::Media(_) | Self::Voice(_) => Carrier::Datagrams,
+            Self::Media(_) | Self::Voice(_) | Self::Ping(_) => Carrier::Datagrams,
             Self::Cbr(_) | Self::OnOff(_) => Carrier::Either,
         }
     }
@@ -111,7 +116,8 @@ impl Workload {
         match self {
             Self::Bulk(bulk) => bulk.bytes.is_none(),
             Self::Video(video) => video.length.is_none(),
-            Self::Cbr(_) | Self::OnOff(_) | Self::Media(_) | Self::Voice(_) => true,
+            Self::Cbr(_) | Self::OnOff(_) => true,
+            Self::Media(_) | Self::Voice(_) | Self::Ping(_) => true,
             Self::Request(_) | Self::Web(_) | Self::Ftp(_) | Self::Mix(_) => false,
         }
     }
@@ -183,6 +189,8 @@ pub enum AppResult {
     Media(MediaResult),
     /// Of a [`Voice`] workload: the quality of the call.
     Voice(VoiceResult),
+    /// Of a [`Ping`] workload: what became of each request.
+    Ping(PingResult),
     /// Of a [`Video`] workload: startup time, stalls and rates.
     Video(VideoResult),
 }
@@ -211,9 +219,10 @@ pub trait Application: Debug + Send {
         let _ = (now, side, sent);
         (bytes, Action::default())
     }
-    /// A datagram arrived.
-    fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
+    /// A datagram arrived: what is sent now, `write` by `from` and `reply` by `to`.
+    fn on_datagram(&mut self, now: Instant, datagram: &Datagram) -> Action {
         let _ = (now, datagram);
+        Action::default()
     }
     /// The ECN codepoint of its datagrams.
     fn ecn(&self) -> Ecn {
@@ -263,6 +272,7 @@ impl App {
             }
             Workload::Media(spec) => Self::other(MediaApp::new(spec)),
             Workload::Voice(spec) => Self::other(VoiceApp::new(spec)),
+            Workload::Ping(spec) => Self::other(PingApp::new(spec, has_rows)),
             Workload::Video(spec) => Self::other(VideoApp::new(spec)),
             // A source creates flows and sends nothing itself.
             Workload::Web(_) | Workload::Ftp(_) | Workload::Mix(_) => Self::Bulk { total: Some(0) },
@@ -374,11 +384,12 @@ impl App {
         }
     }
 
-    /// A datagram arrived.
+    /// A datagram arrived: what is sent now, `write` by `from` and `reply` by `to`.
     #[inline]
-    pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
-        if let Self::Other(app) = self {
-            app.on_datagram(now, datagram);
+    pub fn on_datagram(&mut self, now: Instant, datagram: &Datagram) -> Action {
+        match self {
+            Self::Other(app) => app.on_datagram(now, datagram),
+            _ => Action::default(),
         }
     }
 
@@ -453,6 +464,7 @@ mod tests {
             r#"{ "mix": { "load": "50%", "shares": { "web": 1 }, "web": { "persistent": true } } }"#,
             r#"{ "media": { "max_rate": "2Mbit/s", "ecn": true } }"#,
             r#"{ "voice": { "codec": "g729", "playout": "60ms" } }"#,
+            r#"{ "ping": { "interval": "20ms", "count": 7 } }"#,
             r#"{ "video": { "selection": "buffer", "segment": "2s" } }"#,
         ] {
             let workload = read(text);

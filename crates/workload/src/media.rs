@@ -104,8 +104,9 @@ impl Application for MediaApp {
     fn on_timer(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         self.tick(now, rng)
     }
-    fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
+    fn on_datagram(&mut self, now: Instant, datagram: &Datagram) -> Action {
         self.received(now, datagram);
+        Action::default()
     }
     fn ecn(&self) -> Ecn {
         if self.is_ecn_capable() {

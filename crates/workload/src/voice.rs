@@ -124,8 +124,9 @@ impl Application for VoiceApp {
     fn on_timer(&mut self, now: Instant, rng: &mut Pcg64) -> Action {
         self.tick(now, rng)
     }
-    fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
+    fn on_datagram(&mut self, now: Instant, datagram: &Datagram) -> Action {
         self.received(now, datagram.sent_at);
+        Action::default()
     }
     fn result(&self, _now: Instant, lost: u64) -> Option<AppResult> {
         Some(AppResult::Voice(self.figures(lost)))

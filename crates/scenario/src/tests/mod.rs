@@ -8,6 +8,7 @@ mod kernel;
 mod memory;
 mod mptcp;
 mod parking_lot;
+mod pings;
 mod places;
 mod quic;
 mod repeats;

@@ -58,7 +58,7 @@ const QUEUES: [&str; 8] = [
     "queue = \"dualpi2\"",
     "queue = { step = { mark_above = \"10 packets\" } }",
 ];
-const FLOWS: [&str; 13] = [
+const FLOWS: [&str; 14] = [
     "transport.tcp = { congestion = \"cubic\" }",
     "transport.tcp = { congestion = \"bbr\" }",
     "transport.tcp = { congestion = \"prague\", ecn = \"accurate\" }",
@@ -71,6 +71,7 @@ const FLOWS: [&str; 13] = [
     "transport.mptcp = { congestion = \"olia\", scheduler = \"redundant\" }",
     "transport.udp = {}\nworkload.cbr = { rate = \"4Mbit/s\" }",
     "transport.udp = {}\nworkload.media = {}",
+    "transport.udp = {}\nworkload.ping = { interval = \"7ms\" }",
     "transport.tcp = { congestion = \"cubic\" }\nworkload.bulk = { bytes = \"20kB\" }\narrivals = { rate = \"40/s\" }",
 ];
 

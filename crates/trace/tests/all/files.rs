@@ -181,6 +181,7 @@ fn every_table_is_in_the_reference() {
         "events",
         "gauges",
         "objects",
+        "pings",
         "subflows",
         "subflow_samples",
     ];
