@@ -197,6 +197,34 @@ def test_calls_and_video_have_their_figures(stack: str) -> None:
 
 @needs_namespaces
 @pytest.mark.parametrize("stack", ["kernel", "gargalo"])
+def test_pings_are_answered_at_once(stack: str) -> None:
+    text = scenario('transport.udp = {}\nworkload.ping = { interval = "20ms", count = 60 }')
+    changes = {
+        "lab.stack": stack,
+        "topology.simple.link.down": {"delay": "30ms", "loss": "20%"},
+    }
+    run = gargalo.run(text, set=changes, world="lab")
+    pings = run.pings
+    assert pings["sequence"].to_list() == list(range(60))
+    assert pings["lost"].null_count() == 0
+    # Every request arrives, and an answer does or is lost.
+    assert pings["forward_delay_s"].null_count() == 0
+    answered = pings.drop_nulls("rtt_s")
+    assert run.summary["pings_answered"] == answered.height
+    assert run.summary["pings_answered"] + run.summary["pings_lost"] == 60
+    assert 0 < run.summary["pings_lost"] < 40
+    assert pings.filter("lost")["rtt_s"].null_count() == run.summary["pings_lost"]
+    # Not below the delays of the links; the median is no later than a busy machine makes it.
+    assert answered["forward_delay_s"].min() >= 0.010
+    assert answered["return_delay_s"].min() >= 0.030
+    assert answered["rtt_s"].median() < 0.2
+    total = answered["forward_delay_s"] + answered["return_delay_s"]
+    assert (total - answered["rtt_s"]).abs().max() < 1e-9
+    assert (run.pings["sent_s"].diff().drop_nulls() > 0).all()
+
+
+@needs_namespaces
+@pytest.mark.parametrize("stack", ["kernel", "gargalo"])
 def test_background_comes_and_goes(stack: str) -> None:
     text = scenario(
         "transport.tcp = {}\nworkload.mix = { link = 'link', load = '40%', direction = 'up' }",

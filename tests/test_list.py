@@ -68,6 +68,7 @@ KNOWN = {
         "events",
         "gauges",
         "objects",
+        "pings",
         "subflows",
         "subflow_samples",
     },

@@ -40,6 +40,14 @@ class Plots:
         """Queueing delay of the link directions with a queue or drops (ms)."""
         return draw(runs.queue(self._run))
 
+    def ping(self) -> Picture:
+        """Round-trip time of each echo request of pings (ms)."""
+        return draw(runs.round_trips(self._run))
+
+    def one_way_delay(self) -> Picture:
+        """One-way delays of the echo requests of pings and of their answers (ms)."""
+        return draw(runs.one_way_delays(self._run))
+
     def paths(self, *, bin_s: float | None = None) -> Picture:
         """Data that several paths deliver over time (Mbit/s), stacked, of all flows."""
         return draw(runs.paths(self._run, bin_s))
@@ -60,6 +68,8 @@ class Plots:
         names = ["congestion_window", "goodput", "rtt", "queue"]
         if not self._run.subflows.is_empty():
             names += ["paths", "out_of_order", "subflow_window"]
+        if not self._run.pings.is_empty():
+            names += ["ping", "one_way_delay"]
         for name in names:
             figure: Picture = getattr(self, name)()
             for suffix in formats:

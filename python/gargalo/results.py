@@ -131,6 +131,11 @@ class Run:
         return self._table("objects")
 
     @cached_property
+    def pings(self) -> pl.DataFrame:
+        """A row per echo request of a ping: when it was sent, its round trip, one-way delays, whether it was lost."""
+        return self._table("pings")
+
+    @cached_property
     def subflows(self) -> pl.DataFrame:
         """A row per subflow of Multipath TCP or path of multipath QUIC: its path, what it carried, round-trip times."""
         return self._table("subflows")

@@ -796,6 +796,20 @@ class Pie:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ping:
+    """Echo requests over UDP: `from` sends one each interval, `to` answers each at once with as many bytes."""
+
+    count: int | None = None
+    """Number of requests. Default: they go on until the flow stops."""
+    interval: str | None = None
+    """Time between two requests."""
+    size: str | None = None
+    """Payload of a request and of its answer. The least has room for a sequence number and a time stamp."""
+    timeout: str | None = None
+    """A request that has no answer for this long is lost; an answer that comes later counts nevertheless."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Policer:
     """A token bucket: drops packets above a rate."""
 
@@ -1345,6 +1359,8 @@ class Workload:
     """One direction of a video call with congestion control."""
     voice: Voice | Mapping[str, Any] | None = None
     """One direction of a call."""
+    ping: Ping | Mapping[str, Any] | None = None
+    """Echo requests: round trips over time."""
     video: Video | Mapping[str, Any] | None = None
     """Adaptive streaming: a video in segments, whose rate the player chooses."""
 
@@ -1392,6 +1408,7 @@ __all__ = [
     "ParkingLotGroup",
     "PeriodMap",
     "Pie",
+    "Ping",
     "Policer",
     "QueueMap",
     "Quic",

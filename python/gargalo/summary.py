@@ -133,11 +133,24 @@ def show(run: Run, console: Console) -> None:
     speed = f" ({count(packets / wall)}packets/s)" if wall else ""
     jain = run.summary.get("jain_index")
     fairness = "" if jain is None or len(flows) < 2 else f"Jain's index {jain:.3f}, "
+    if "pings_sent" in run.summary:
+        console.print(pinged(run.summary))
     if len(flows) and (during := window(run.summary)):
         console.print(f"all flows: {rate(run.summary['goodput_bps'])} from {during}")
     console.print(
         f"{fairness}seed {info.get('seed')}, {count(packets)}packets in {span(wall)}{speed}"
     )
+
+
+def pinged(facts: Mapping[str, Any]) -> str:
+    """Write what `ping` prints at its end, from the summary of a run that has pings."""
+    loss = facts["ping_loss"]
+    told = f"pings: {facts['pings_sent']} sent, {facts['pings_answered']} answered"
+    told += f", {percent(loss)} lost" if loss is not None else ""
+    if facts["ping_duplicates"]:
+        told += f", {facts['ping_duplicates']} duplicates"
+    times = [span(facts[f"ping_rtt_{which}_s"]) for which in ("min", "mean", "max", "mdev")]
+    return f"{told}; RTT min/mean/max/mdev {' / '.join(times)}"
 
 
 def flow_table(

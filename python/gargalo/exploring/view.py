@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FIRST = ("goodput", "rtt", "queue", "cwnd", "losses")
 """The panels of a page that has not been asked for others, if there is something to draw in them."""
 OF_PATHS = ("subflow-cwnd", "subflow-rtt")
+OF_PINGS = ("ping", "one-way-delay")
 AT_LINKS = ("queue_packets", "queue_delay_s", "utilization", "dropped_packets")
 """Columns of the links' samples that the drawn network shows at an instant."""
 MOST_ROWS = 50
@@ -50,7 +51,11 @@ def parts(run: Run, panels: Sequence[str] | None = None) -> Iterator[dict[str, A
 
 def _panels(run: Run, chosen: Sequence[str] | None) -> Iterator[dict[str, Any]]:
     if chosen is None:
-        names: tuple[str, ...] = FIRST if run.subflows.is_empty() else FIRST + OF_PATHS
+        names: tuple[str, ...] = FIRST
+        if not run.subflows.is_empty():
+            names += OF_PATHS
+        if not run.pings.is_empty():
+            names += OF_PINGS
     else:
         known = names_of([run])
         names = tuple(name for name in chosen if name in known)

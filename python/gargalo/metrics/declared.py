@@ -52,6 +52,17 @@ SPECIAL: Mapping[str, Declared] = {
     "object_completion_p50_s": Declared(POSITIVE, "less"),
     "object_completion_p95_s": Declared(POSITIVE, "less"),
     "object_completion_max_s": Declared(POSITIVE, "less"),
+    "pings_sent": Declared(POSITIVE),
+    "pings_answered": Declared(POSITIVE, "more"),
+    "pings_lost": Declared(POSITIVE, "less"),
+    "ping_duplicates": Declared(POSITIVE, "less"),
+    "ping_loss": Declared(SHARE, "less"),
+    "ping_rtt_min_s": Declared(POSITIVE, "less"),
+    "ping_rtt_mean_s": Declared(POSITIVE, "less"),
+    "ping_rtt_p50_s": Declared(POSITIVE, "less"),
+    "ping_rtt_p95_s": Declared(POSITIVE, "less"),
+    "ping_rtt_max_s": Declared(POSITIVE, "less"),
+    "ping_rtt_mdev_s": Declared(POSITIVE, "less"),
     "subflows": Declared(POSITIVE),
     "reinjected_packets": Declared(POSITIVE),
     "opportunistic_packets": Declared(POSITIVE),
@@ -63,7 +74,7 @@ SPECIAL: Mapping[str, Declared] = {
     "late_p99_s": Declared(POSITIVE, "less"),
     "late_max_s": Declared(POSITIVE, "less"),
 }
-"""What some runs have: those with objects, over several paths, in the lab."""
+"""What some runs have: those with objects, with pings, over several paths, in the lab."""
 FIGURES: Mapping[str, Declared] = {**STANDARD, **SPECIAL}
 USUAL = (
     "goodput_bps",

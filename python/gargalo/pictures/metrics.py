@@ -70,6 +70,8 @@ METRICS = {
 """Quantities that are a column of samples."""
 RATES = {"goodput": runs.goodput, "in-order-delivery": runs.delivery}
 """Rates in bins."""
+PINGS = {"ping": runs.round_trips, "one-way-delay": runs.one_way_delays}
+"""Quantities of echo requests."""
 COUNTS = {
     "losses": ("loss", "Packets declared lost since the start", "lost", "packets"),
     "recoveries": ("recovery", "Recoveries since the start", "recoveries", ""),
@@ -91,7 +93,7 @@ def names_of(made: Iterable[Run]) -> list[str]:
         if not run.gauges.is_empty():
             gauges.update(dict.fromkeys(run.gauges["name"].unique(maintain_order=True)))
     first, *rates = RATES
-    return [first, *METRICS, *rates, *COUNTS, *(GAUGE + str(name) for name in gauges)]
+    return [first, *METRICS, *rates, *PINGS, *COUNTS, *(GAUGE + str(name) for name in gauges)]
 
 
 def picture(
@@ -117,6 +119,8 @@ def picture(
     """
     if metric in RATES:
         return RATES[metric](run, bin_s, flows)
+    if metric in PINGS:
+        return PINGS[metric](run, flows)
     if metric in COUNTS:
         return _counted(run, metric, flows)
     if metric.startswith(GAUGE):

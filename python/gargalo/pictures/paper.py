@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -27,7 +28,7 @@ DASHES: dict[str, Any] = {
     "longdashdot": (0, (9, 2, 1.5, 2)),
 }
 MARKERS = dict(zip(DASHES, "osD^Xv", strict=True))
-"""Of a line with one point."""
+"""Of a point that stands alone."""
 WIDTH_IN, HEIGHT_IN = 8.0, 4.0
 LEAST_IN = 2.3
 """Height of a narrow picture without room for the legend."""
@@ -170,10 +171,13 @@ def _lines(axes: Axes, chart: Chart, font_pt: float) -> None:
 
 
 def _line(axes: Axes, line: Line, thick: float) -> None:
-    marker = MARKERS[line.dash] if line.x.size == 1 else None
+    # A point between gaps has no line.
+    known = np.pad(~np.isnan(line.y), 1)
+    alone = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:]).tolist()
+    marker = MARKERS[line.dash] if alone else None
     axes.plot(
         line.x, line.y, label=line.name, color=line.colour, linestyle=DASHES[line.dash], lw=thick,
-        drawstyle="steps-post" if line.step else "default", marker=marker, markersize=4,
+        drawstyle="steps-post" if line.step else "default", marker=marker, markersize=4, markevery=alone or None,
     )  # fmt: skip
 
 

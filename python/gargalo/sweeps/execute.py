@@ -72,7 +72,7 @@ def execute(
         measure: Called in the worker with every `Run`; the numbers it returns become columns of
             `Sweep.frame()`. When its source changes, runs are done again: its module, and packages that it declares
             (`measure.packages = ("mine.cases",)`).
-        keep: Tables to keep whole, of `flows`, `flow_samples`, `link_samples`, `events`, `objects`.
+        keep: Tables to keep whole, of `flows`, `flow_samples`, `link_samples`, `events`, `objects`, `pings`.
         workers: Processes for simulations; by default one for each core.
         at_once: Runs in the lab at the same time; they are done here, after all simulations.
         cluster: Address of a Dask scheduler, instead of processes.

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
     from gargalo.sweeps.job import Task
 
-WHOLE = ("packets", "events", "flows", "peak_flows", "completed_flows", "completed_objects")
+WHOLE = (
+    "packets", "events", "flows", "peak_flows", "completed_flows", "completed_objects",
+    "pings_sent", "pings_answered", "pings_lost", "ping_duplicates",
+)  # fmt: skip
 """Standard figures that are counts."""
 TEXT = ("bottleneck", "kernel")
 FACTS = ("virtual_s", "flows", "peak_flows", "packets", "events", "wall_s")

@@ -51,6 +51,14 @@ const Viewer = (() => {
     return place < 0 ? null : line.y[place];
   };
 
+  // Where a value stands alone between gaps, no line shows it. What only other lines have is undefined here.
+  const alone = (plot, series) => {
+    const y = plot.data[series];
+    const own = [...y.keys()].filter((i) => y[i] !== undefined);
+    const known = (i) => (y[i] ?? null) !== null;
+    return own.filter((at, k) => known(at) && !known(own[k - 1]) && !known(own[k + 1]));
+  };
+
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   const read = (line) => ({ ...line, x: numbers(line.x), y: numbers(line.y) });
@@ -100,7 +108,7 @@ const Viewer = (() => {
         dash: DASHES[line.dash] || [],
         ...(this.part.stacked && !line.reference && !line.ghost ? { fill: `${line.colour}66` } : {}),
         ...(line.step ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}),
-        points: { show: line.x.length === 1 },
+        points: { show: false, filter: alone },
       }));
       const data = lines.length ? uPlot.join(lines.map((line) => [
         Array.from(line.x), Array.from(line.y, (v) => (Number.isNaN(v) ? null : v)),
