@@ -13,6 +13,7 @@ from gargalo import sweeps
 from gargalo.exploring.view import view
 from gargalo.pictures import metrics
 from gargalo.pictures.paper import draw
+from gargalo.reporting.runs import report_of_run
 
 
 def ping(
@@ -132,6 +133,20 @@ def test_a_full_buffer_is_seen_from_its_beginning_to_its_end(loaded: gargalo.Run
     # It is in the direction of the upload.
     assert during["forward_delay_s"].median() > 0.13
     assert during["return_delay_s"].max() < 0.03
+
+
+def test_explain_tells_of_pings(loaded: gargalo.Run, lossy: gargalo.Run):
+    facts = lossy.summary
+    told = str(lossy.explain())
+    lost = f"{facts['pings_answered']} had an answer, {facts['pings_lost']} were lost"
+    assert f"sent 70 echo requests: {lost}." in told
+    longest = loaded.pings.sort("rtt_s", nulls_last=False)["rtt_s"][-1]
+    assert f"round trips took 40.1 ms to {longest * 1e3:.3g} ms" in str(loaded.explain())
+
+
+def test_the_report_has_their_pictures(loaded: gargalo.Run):
+    titles = [figure.title for figure in report_of_run(loaded).figures]
+    assert {"Round-trip time of pings", "One-way delay of pings"} < set(titles)
 
 
 def test_the_pictures_have_the_rows(lossy: gargalo.Run):

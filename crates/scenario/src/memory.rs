@@ -25,8 +25,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Estimates samples and echo requests only, and only while a flow certainly sends: unlimited flows and arrivals. The
-    /// records of limited transfers depend on the network.
+    /// Estimates samples and echo requests only, and only while a flow certainly sends: unlimited flows and arrivals.
+    /// The records of limited transfers depend on the network.
     pub fn of(scenario: &Scenario) -> Self {
         let record = &scenario.record;
         let end = Instant::ZERO + scenario.duration;
@@ -127,21 +127,23 @@ impl fmt::Display for TooMuch {
             enough,
             ..
         } = self;
-        let cause = match self.is_of_pings {
-            true => "workload.ping".to_owned(),
-            false => format!("record.interval = \"{interval}\""),
-        };
-        let remedy = match self.is_of_pings {
-            true => "give the pings a longer `interval` or a `count`, or their flow record = \"summary\"".to_owned(),
-            false => format!(
-                "write record.interval = \"{enough}\" or more, record.flows = false, record.links = false or \
-                 record.gauges = false"
+        let (cause, remedy) = match self.is_of_pings {
+            true => (
+                "workload.ping".to_owned(),
+                "give the pings a longer `interval` or a `count`, or their flow record = \"summary\"".to_owned(),
+            ),
+            false => (
+                format!("record.interval = \"{interval}\""),
+                format!(
+                    "write record.interval = \"{enough}\" or more, record.flows = false, record.links = false or \
+                     record.gauges = false"
+                ),
             ),
         };
         write!(
             f,
-            "{cause} would record at least {rows} rows, {} in memory, and the limit is {}: {remedy}, or raise the limit \
-             (--memory-limit, memory_limit)",
+            "{cause} would record at least {rows} rows, {} in memory, and the limit is {}: {remedy}, or raise the \
+             limit (--memory-limit, memory_limit)",
             shown(self.bytes),
             shown(self.limit)
         )
@@ -160,9 +162,9 @@ const SUBFLOW_ROW: u64 = size_of::<gargalo_flow::SubflowSample>() as u64 + 9 * 9
 const GAUGE_ROW: u64 = size_of::<gargalo_flow::Gauge>() as u64 + 3 * 9 + 3 * 20;
 /// Number of gauges of a sender that every congestion control has.
 const SENDER_GAUGES: u64 = 5;
-/// Twice while the flow's result is made, and with the number of its answer.
-const PING_ROW: u64 = 2 * size_of::<Echo>() as u64 + 4 + 7 * 9;
 const LINK_ROW: u64 = size_of::<gargalo_flow::LinkSample>() as u64 + 8 * 9 + 2 * 20;
+/// The log exists twice when the flow ends; beside it is the number of the answer.
+const PING_ROW: u64 = 2 * size_of::<Echo>() as u64 + 4 + 7 * 9;
 
 /// Watches the memory of a run.
 #[derive(Debug)]

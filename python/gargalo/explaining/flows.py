@@ -12,6 +12,7 @@ import polars as pl
 
 from gargalo.explaining.model import Sentence, counted, instant, listed, period, size
 from gargalo.explaining.phases import PROBE_RTT, STARTING, visits
+from gargalo.explaining.pings import pings
 from gargalo.metrics import path_shares
 from gargalo.metrics._numbers import summed
 from gargalo.names import with_path
@@ -61,6 +62,7 @@ def story(run: Run, flow: int, name: str) -> Iterator[Sentence]:
         yield from timeouts(row, name, events)
     if not several and not run.flow_samples.is_empty():
         yield from limits(run, row, name)
+    yield from pings(run, row, name)
     yield from end(run, row, name)
 
 

@@ -111,6 +111,11 @@ def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
             pictures.sampled(run, "srtt_s", "Smoothed round-trip time", "smoothed RTT", "ms", 1e3),
             "As the sender measures it; queues show here",
         ),
+        (pictures.round_trips(run), "From each echo request to its answer"),
+        (
+            pictures.one_way_delays(run),
+            "Of each echo request and of its answer: which way the queue is",
+        ),
     ):
         if chart.lines:
             blocks.append(charts.block(chart, text, "Flows"))
