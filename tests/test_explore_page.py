@@ -149,6 +149,48 @@ def test_a_part_of_the_run_is_zoomed_into_and_left(page):
     assert again != zoomed
 
 
+PING = """\
+name = "ping"
+duration = "2s"
+topology.simple.link = { rate = "5Mbit/s", delay = "10ms", outages = [["450ms", "950ms"], ["1050ms", "2s"]] }
+[[flows]]
+from = "client"
+to = "server"
+transport.udp = {}
+workload.ping = { interval = "100ms" }
+"""
+"""The ping of second 1 has no neighbour that was answered."""
+COLOURED = """
+const panel = document.querySelector("[data-metric=ping]");
+const canvas = panel.querySelector("canvas"), inside = panel.querySelector(".u-over").getBoundingClientRect();
+const { left, width } = canvas.getBoundingClientRect();
+const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+return arguments[0].map((share) => {
+  const middle = Math.round((inside.left - left + inside.width * share) * canvas.width / width);
+  let found = 0;
+  for (let y = 0; y < canvas.height; y += 1) {
+    for (let x = middle - 3; x <= middle + 3; x += 1) {
+      const at = 4 * (y * canvas.width + x);
+      const [red, green, blue, alpha] = data.slice(at, at + 4);
+      found += alpha > 100 && Math.max(red, green, blue) - Math.min(red, green, blue) > 80;
+    }
+  }
+  return found;
+});
+"""
+"""How many pixels with the colour of a line the panel of pings has at instants, given as shares of the run."""
+
+
+def test_a_ping_between_lost_ones_is_a_point(page):
+    page.after(lambda: page.type(PING))
+    page.wait("return document.querySelector('[data-metric=one-way-delay] canvas') !== null")
+    line, gap, point, last_gap = page.do(COLOURED, [0.1, 0.35, 0.5, 0.75])
+    assert (gap, last_gap) == (0, 0)
+    assert line > 0
+    assert point > 0, "the only answer between gaps"
+    assert "15 of 21 requests have no answer" in page.find("[data-metric=ping]").text
+
+
 def test_a_run_is_kept_as_a_ghost_and_the_first_difference_is_marked(page):
     page.find("#pin").click()
     page.after(lambda: page.type(SMALL.replace('"cubic"', '"cubic"\nstop = "1s"')))
