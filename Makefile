@@ -13,7 +13,7 @@ WHEELS := $(TARGET)/wheels
 
 # Sources of the wheel: a change in any of them rebuilds it. Tests and benches are not included.
 RUST_SOURCES := $(shell find crates -name '*.rs' -path '*/src/*' -o -name Cargo.toml -path 'crates/*' -o -path 'crates/plugin/include/*.[ch]')
-PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.mplstyle' -o -path '*/assets/*' -o -path '*/examples/*')
+PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.mplstyle' -o -path '*/assets/*' -o -path '*/lessons/*' -o -path '*/examples/*')
 SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.toml
 
 # Bindings are checked against the interpreter they are installed for.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,10 +22,10 @@ from gargalo.cli.common import (
     refuse_another,
 )
 from gargalo.cli.help import command
+from gargalo.terminal.text import printable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from gargalo.exploring.lessons import Lesson
     from gargalo.exploring.server import Preset
 
 FIRST = "cellular-race"
@@ -32,11 +33,23 @@ OWN = "yours"
 """The name of the scenario that was given."""
 
 
+def lessons(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """Return the names of lessons that begin with what was typed."""
+    from gargalo.exploring.lessons import names
+
+    return [name for name in names() if name.startswith(begun)]
+
+
 @command(
     examples=[
         ("gargalo explore", "Begin with an example."),
         ("gargalo explore race.toml", "Begin with a scenario of yours."),
         ("gargalo explore runs/race-1", "With that of a run."),
+        ("gargalo explore --lesson bufferbloat", "A lesson: it asks before it shows."),
+        (
+            "gargalo explore --lesson bufferbloat --print bufferbloat.html",
+            "The lesson on paper, with its answers on the last page.",
+        ),
         ("gargalo explore --port 8047 --no-open", "At a port of your choice, without a browser."),
     ]
 )
@@ -46,6 +59,20 @@ OWN = "yours"
     required=False,
     metavar="[FILE|RUN]",
     help="A scenario, or the results of a run.",
+)
+@click.option(
+    "--lesson",
+    "named",
+    metavar="NAME",
+    shell_complete=lessons,
+    help="Begin a lesson; gargalo list lessons has them.",
+)
+@click.option(
+    "--print",
+    "sheet",
+    type=PATH,
+    metavar="FILE",
+    help="Write the lesson as a page for a printer (HTML), and end.",
 )
 @click.option(
     "--port",
@@ -61,10 +88,32 @@ OWN = "yours"
     help="Show the page in the browser, or only print its link.",
 )
 @plugin_option
-def explore(what: Path | None, port: int, open_: bool, plugin: tuple[Path, ...]) -> None:
-    """Show a page with controls for everything in a scenario, and its pictures after each change."""
-    from gargalo.exploring.server import Preset, Site, serve
+def explore(
+    what: Path | None,
+    named: str | None,
+    sheet: Path | None,
+    port: int,
+    open_: bool,
+    plugin: tuple[Path, ...],
+) -> None:
+    """Show a page with controls for everything in a scenario, and its pictures after each change.
 
+    A Python file of --plugin may be edited meanwhile: the next run takes it as it is then.
+    """
+    if named is None and sheet is not None:
+        fail("--print writes a lesson: add --lesson NAME (gargalo list lessons has the names)")
+    if named is not None and what is not None:
+        fail(f"--lesson {named} has its own scenario: leave {what} out")
+    lesson = None if named is None else find(named)
+    if lesson is not None and sheet is not None:
+        write(lesson, sheet)
+        return
+    from gargalo.exploring.server import Preset, Site, serve
+    from gargalo.exploring.watching import Watched
+
+    if lesson is not None and lesson.plugin is not None:
+        lesson.controllers()  # Its explanations are of these, whatever the reader's copy says.
+        plugin = (*plugin, copied(lesson.plugin))
     for path in plugin:
         load_plugin(path)
     presets = [
@@ -73,11 +122,18 @@ def explore(what: Path | None, port: int, open_: bool, plugin: tuple[Path, ...])
         if e.kind in ("scenarios", "networks", "studies")
     ]
     own = None if what is None else scenario(what)
+    if lesson is not None:
+        own = Preset(lesson.name, lesson.title, lesson.text, lesson.path)
     if own is not None:
         presets.insert(0, own)
 
     def opened(link: str) -> None:
         print(link, flush=True)
+        if lesson is not None and lesson.plugin is not None:
+            print(
+                f"edit {plugin[-1]} beside the page: the next run takes it as it is then",
+                flush=True,
+            )
         if open_:
             from gargalo.cli.report import browse
 
@@ -87,9 +143,42 @@ def explore(what: Path | None, port: int, open_: bool, plugin: tuple[Path, ...])
     try:
         # Ctrl-C is how it ends.
         with contextlib.suppress(KeyboardInterrupt):
-            serve(Site(presets, FIRST if own is None else own.name), port, opened)
+            first = FIRST if own is None else own.name
+            serve(Site(presets, first, lesson, Watched(plugin).refresh), port, opened)
     except OSError as e:
         fail(f"--port {port}: {because(e)}; choose another")
+
+
+def find(name: str) -> Lesson:
+    """Return a lesson by its name."""
+    from gargalo.exploring.lessons import LessonError, lesson
+
+    try:
+        return lesson(name)
+    except LessonError as e:
+        fail(str(e))
+
+
+def write(lesson: Lesson, file: Path) -> None:
+    """Write a lesson for paper."""
+    from gargalo.exploring.lessons.sheet import sheet
+
+    try:
+        file.write_text(sheet(lesson), encoding="utf-8")
+    except OSError as e:
+        fail(f"--print {file}: cannot be written: {because(e)}")
+    print(printable(f"wrote {file}"))
+
+
+def copied(plugin: Path) -> Path:
+    """Return the reader's copy of a lesson's file, here; one that is here already is the reader's own."""
+    copy = Path(plugin.name)
+    if not copy.exists():
+        try:
+            copy.write_text(plugin.read_text(encoding="utf-8"), encoding="utf-8")
+        except OSError as e:
+            fail(f"{copy}: cannot be written: {because(e)}; the lesson needs it here")
+    return copy
 
 
 def scenario(what: Path) -> Preset:

@@ -42,6 +42,7 @@ What: TypeAlias = Literal[
     "tables",
     "capabilities",
     "studies",
+    "lessons",
 ]
 """What can be listed."""
 
@@ -95,6 +96,7 @@ KINDS: dict[What, str] = {
     "tables": "Tables of results",
     "capabilities": "What the simulator and the lab can do",
     "studies": "Published experiments that can be repeated",
+    "lessons": "Stories with questions, for the explorer: gargalo explore --lesson NAME",
 }
 """What each list is about."""
 
@@ -150,6 +152,11 @@ def listing(what: What) -> list[dict[str, Any]]:
         from gargalo.studies import STUDIES
 
         return [study_entry(name) for name in STUDIES]
+    if what == "lessons":
+        from gargalo.exploring import lessons
+
+        known = map(lessons.lesson, lessons.names())
+        return [{"name": x.name, "summary": x.teaches, "source": x.source} for x in known]
     if what == "congestion":
         from gargalo.plugins.registry import registered
 

@@ -36,13 +36,16 @@ from gargalo import _core
 from gargalo.explaining.model import RECORDED
 from gargalo.exploring.difference import difference
 from gargalo.exploring.frozen import asset, library, of_parts
+from gargalo.exploring.lessons.page import explained, outline
 from gargalo.exploring.text import Edit, edited, plain
 from gargalo.exploring.view import parts, view
+from gargalo.exploring.watching import told
 from gargalo.running import Text, run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
+    from gargalo.exploring.lessons import Lesson
     from gargalo.results import Run
     from gargalo.running import Progress
 
@@ -64,6 +67,8 @@ LIBRARY = ("uPlot.iife.js", "uPlot.min.css")
 ASSETS = {
     "explore.js": "text/javascript",
     "form.js": "text/javascript",
+    "lesson.css": "text/css",
+    "lesson.js": "text/javascript",
     "page.css": "text/css",
     "uPlot.iife.js": "text/javascript",
     "uPlot.min.css": "text/css",
@@ -89,6 +94,10 @@ class Site:
     presets: Sequence[Preset]
     first: str
     """Name of the preset that is shown first."""
+    lesson: Lesson | None = None
+    """What the page asks and tells beside it."""
+    refresh: Callable[[], None] = lambda: None
+    """Called before a run: loads classes of the user's that have changed."""
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
     def find(self, name: Any) -> Preset | None:
@@ -108,6 +117,7 @@ class Asked:
     edits: tuple[Edit, ...] = ()
     beside: Path = Path("scenario.toml")
     panels: tuple[str, ...] | None = None
+    refresh: Callable[[], None] = lambda: None
 
     @classmethod
     def read(cls, site: Site, given: Any) -> Asked:
@@ -129,10 +139,12 @@ class Asked:
         except (TypeError, ValueError) as e:
             raise BadRequestError(str(e)) from None
         beside = Path("scenario.toml") if preset is None else preset.path
-        return cls(given["text"], edits, beside, None if panels is None else tuple(panels))
+        chosen = None if panels is None else tuple(panels)
+        return cls(given["text"], edits, beside, chosen, site.refresh)
 
     def run(self, progress: Callable[[Progress], object] | None = None) -> Run:
         """Run the scenario."""
+        self.refresh()
         return run(Text(self.text, self.beside), set=RECORDED, progress=progress)
 
 
@@ -174,7 +186,7 @@ def answer(asked: Asked, stop: threading.Event, tell: Callable[[dict[str, Any]],
 def failed(error: Exception) -> dict[str, Any]:
     """Return what the page shows of a scenario that cannot be run."""
     found = [d.to_json() for d in getattr(error, "diagnostics", ())]
-    return {"part": "error", "diagnostics": found or [{"message": " ".join(str(error).split())}]}
+    return {"part": "error", "diagnostics": found or [{"message": told(error)}]}
 
 
 def application(site: Site) -> Starlette:
@@ -215,6 +227,14 @@ def application(site: Site) -> Starlette:
         made = await asyncio.to_thread(lambda: of_parts(view(asked.run(), asked.panels)))
         return HTMLResponse(made, headers={"Content-Disposition": "attachment; filename=run.html"})
 
+    async def explain(request: Request) -> Response:
+        lesson, number = site.lesson, request.path_params["number"]
+        if lesson is None or not 1 <= number <= len(lesson.steps):
+            return PlainTextResponse("not found", status_code=404)
+        async with running:
+            found = await asyncio.to_thread(explained, lesson, number)
+        return Response(json.dumps(found), media_type="application/json")
+
     async def refused(_: Request, error: Exception) -> Response:
         return Response(json.dumps(failed(error)), status_code=400, media_type="application/json")
 
@@ -223,6 +243,7 @@ def application(site: Site) -> Starlette:
             Route("/", index),
             Route("/assets/{name}", file),
             Route("/api/start", start),
+            Route("/api/lesson/{number:int}", explain),
             Route("/api/run", run_it, methods=["POST"]),
             Route("/api/difference", differ, methods=["POST"]),
             Route("/api/frozen", freeze, methods=["POST"]),
@@ -261,6 +282,7 @@ def beginning(site: Site) -> dict[str, Any]:
         "version": _core.__version__,
         "schema": json.loads(_core.schema()),
         "first": site.first,
+        "lesson": None if site.lesson is None else outline(site.lesson),
         "presets": [{"name": p.name, "about": p.about, "text": p.text} for p in site.presets],
     }
 

@@ -41,7 +41,7 @@
     }
   };
 
-  // Changes the scenario and runs it; a newer change ends an older run.
+  // Changes the scenario and runs it, and says whether it ran; a newer change ends an older run.
   const run = async (edits = [], rebuild = true) => {
     state.running?.abort();
     const mine = new AbortController();
@@ -54,16 +54,18 @@
       const response = await post("/api/run", request, mine.signal);
       if (!response.ok) {
         wrong((await response.json().catch(() => null))?.diagnostics ?? [{ message: await response.text().catch(() => "refused") }]);
-        return;
+        return false;
       }
       const found = [];
       for await (const part of parts(response)) {
-        if (state.running !== mine) return;
+        if (state.running !== mine) return false;
         take(part, found, rebuild, begun);
       }
+      return state.parts === found;
     } catch (error) {
-      if (error.name === "AbortError") return;
+      if (error.name === "AbortError") return false;
       wrong([{ message: `the server does not answer (${error.message}); is gargalo explore still running?` }]);
+      return false;
     } finally {
       if (state.running === mine) {
         state.running = null;
@@ -130,8 +132,10 @@
 
   const ghosts = () => new Map((state.kept?.parts ?? []).filter((p) => p.part === "panel").map((p) => [p.metric, p]));
 
-  const keep = () => {
-    state.kept = state.kept ? null : { text: state.text, beside: state.beside, parts: state.parts };
+  const keep = () => pin(state.kept ? null : { text: state.text, beside: state.beside, parts: state.parts });
+
+  const pin = (kept) => {
+    state.kept = kept;
     byId("pin").setAttribute("aria-pressed", String(Boolean(state.kept)));
     byId("pin").textContent = state.kept ? "forget A" : "keep as A";
     byId("differ").disabled = !state.kept;
@@ -286,5 +290,25 @@
     return true;
   };
   addEventListener("hashchange", opened);
-  if (!await opened()) await begin(given.first);
+  // A lesson begins with a question: nothing runs before it is answered.
+  const learn = (lesson) => {
+    const beside = lesson.name;
+    Object.assign(state, { text: lesson.text, beside });
+    byId("presets").value = beside;
+    byId("text").value = state.text;
+    form.show(lesson.plain);
+    Lesson.create(lesson, byId("lesson"), {
+      run: async (text = state.text, panels = state.panels) => {
+        if (text !== state.text) remember();
+        Object.assign(state, { text, beside, panels });
+        byId("text").value = text;
+        return await run() ? state.parts : null;
+      },
+      keep: (kept) => pin(kept && { ...kept, beside }),
+      at: (time) => viewer.at(time),
+    });
+  };
+  if (await opened()) return;
+  if (given.lesson) learn(given.lesson);
+  else await begin(given.first);
 })();

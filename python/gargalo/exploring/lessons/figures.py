@@ -61,7 +61,7 @@ class Expectation:
     metric: str
     """A column of the results tables, with its unit at the end; or `losses`, `timeouts`, `recoveries`, counted."""
     flow: str | None = None
-    """The flow's name; without flow and link the figure is of all flows together."""
+    """The flow's name, or the label of several; without flow and link the figure is of all flows together."""
     path: str | None = None
     """The link on which a subflow of that flow sends."""
     link: str | None = None
@@ -115,22 +115,24 @@ class Expectation:
         return " and ".join(found)
 
     def _value(self, run: Run, flow: str | None, path: str | None) -> float:
-        number = None if flow is None else _flow(run, flow)
+        flows = list(run.names) if flow is None else _flows(run, flow)
         if self.metric in COUNTS:
-            return self._counted(run, number)
-        if path is not None and number is not None:
-            return self._of_path(run, number, path)
+            return self._counted(run, flows)
         if self.link is not None:
             return self._of_link(run, self.link)
-        if number is not None:
-            return self._of_flow(run, number)
-        return self._of_all(run)
+        if flow is None:
+            return self._of_all(run)
+        if self.statistic is not None and self.metric in run.objects.columns:
+            return self._statistic(run.objects.filter(pl.col("flow").is_in(flows)))
+        if len(flows) > 1:
+            msg = f"there are {len(flows)} flows {flow!r}"
+            raise UnknownFigureError(msg)
+        return self._of_flow(run, flows[0]) if path is None else self._of_path(run, flows[0], path)
 
-    def _counted(self, run: Run, number: int | None) -> float:
-        events = run.events.filter(pl.col("kind") == COUNTS[self.metric][0])
-        if number is not None:
-            events = events.filter(pl.col("flow") == number)
-        counted = self._within(events).with_columns(amount(COUNTS[self.metric][0]))
+    def _counted(self, run: Run, flows: list[int]) -> float:
+        kind = COUNTS[self.metric][0]
+        events = run.events.filter(pl.col("kind") == kind, pl.col("flow").is_in(flows))
+        counted = self._within(events).with_columns(amount(kind))
         return float(counted["amount"].sum())
 
     def _of_path(self, run: Run, number: int, path: str) -> float:
@@ -170,11 +172,7 @@ class Expectation:
                 return _number(_column(row, self.metric)[0], self)
             if self.metric == GOODPUT:
                 return self._goodputs(run)[number]
-        samples = run.flow_samples
-        if self.metric not in samples.columns:
-            objects = run.objects.filter(pl.col("flow") == number)
-            return self._statistic(objects)
-        return self._statistic(samples.filter(pl.col("flow") == number))
+        return self._statistic(run.flow_samples.filter(pl.col("flow") == number))
 
     def _of_all(self, run: Run) -> float:
         if self.during is None:
@@ -213,12 +211,14 @@ class Expectation:
         return _number(getattr(values, self.statistic)(), self)
 
 
-def _flow(run: Run, name: str) -> int:
-    for number, known in run.names.items():
-        if known == name:
-            return number
-    msg = f"there is no flow {name!r}; there are {', '.join(run.names.values())}"
-    raise UnknownFigureError(msg)
+def _flows(run: Run, name: str) -> list[int]:
+    """Return the numbers of the flow of a name, or of all with that label."""
+    found = [number for number, known in run.names.items() if known == name]
+    found = found or run.flows.filter(pl.col("label") == name)["id"].to_list()
+    if not found:
+        msg = f"there is no flow {name!r}; there are {', '.join(run.names.values())}"
+        raise UnknownFigureError(msg)
+    return found
 
 
 def _column(rows: pl.DataFrame, name: str) -> pl.Series:
