@@ -16,11 +16,11 @@ ROOT = Path(__file__).parent.parent
 
 
 @contextlib.contextmanager
-def served(*words: str) -> Iterator[str]:
-    """Run `gargalo explore`; give the link that it prints."""
+def served(*words: str, folder: Path = ROOT) -> Iterator[str]:
+    """Run `gargalo explore` in a folder; give the link that it prints."""
     command = [sys.executable, "-m", "gargalo", "explore", "--no-open", *words]
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None

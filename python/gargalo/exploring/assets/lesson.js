@@ -80,7 +80,7 @@ const Lesson = (() => {
     question(answered) {
       const { step } = this;
       const given = this.answers.get(this.place);
-      const button = el("button", { type: "submit", class: "answer", disabled: answered || step.choices.length > 0 },
+      const button = el("button", { type: "submit", class: "answer", disabled: step.choices.length > 0 },
         step.choices.length ? "answer" : "I have an answer: show me");
       const choices = step.choices.map((choice, i) => el("label", {},
         el("input", {
@@ -92,7 +92,7 @@ const Lesson = (() => {
           event.preventDefault();
           this.answer(event.target.elements.choice?.value ?? "");
         },
-      }, el("fieldset", {}, el("legend", {}, ...prose(step.question)), ...choices), button);
+      }, el("fieldset", {}, el("legend", {}, ...prose(step.question)), ...choices), answered ? null : button);
     }
 
     explanation() {

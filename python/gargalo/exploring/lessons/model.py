@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gargalo._toml import TOMLDecodeError, loads
+from gargalo.explaining.model import RECORDED
 from gargalo.exploring.lessons.figures import STATISTICS, Expectation, UnknownFigureError
 from gargalo.exploring.text import Edit, edited
 from gargalo.exploring.watching import classes
@@ -350,7 +351,9 @@ def _written(value: Any) -> str:
 
 @functools.lru_cache(maxsize=8)
 def _run(of: Lesson, number: int) -> Run:
-    return run(Text(of.steps[number - 1].text, of.path), controllers=of.controllers())
+    # Recorded as the page's run is: the same bytes.
+    text = Text(of.steps[number - 1].text, of.path)
+    return run(text, set=RECORDED, controllers=of.controllers())
 
 
 @functools.lru_cache(maxsize=128)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SHOWN = 2
 """Pictures of a step, side by side: the first of its panels."""
 WIDTH_IN = 3.6
+LINES = 3
+"""For the answer to an open question."""
 
 
 def sheet(lesson: Lesson) -> str:
@@ -65,9 +67,9 @@ def _question(number: int, step: Step) -> str:
         f"<li><span class='box'></span>{letter}) {_prose(choice)}</li>"
         for letter, choice in zip(LETTERS, step.choices, strict=False)
     )
-    answer = f"<ul>{choices}</ul>" if choices else "<p class='lines'></p>"
+    answer = f"<ul>{choices}</ul>" if choices else "<p class='line'></p>" * LINES
     return (
-        f"<article><h3>{number}. {escape(step.title)}</h3>{_changes(step)}"
+        f"<article><h3>{number}. {escape(step.title)}</h3>"
         f"<p>{_prose(step.question)}</p>{answer}</article>"
     )
 
@@ -79,7 +81,10 @@ def _changes(step: Step) -> str:
 
 def _shown(lesson: Lesson, number: int, step: Step) -> str:
     pictures = "".join(_pictures(lesson, number, step))
-    return f"<article><h3>{number}. {escape(step.title)}</h3><div class='pictures'>{pictures}</div></article>"
+    return (
+        f"<article><h3>{number}. {escape(step.title)}</h3>{_changes(step)}"
+        f"<div class='pictures'>{pictures}</div></article>"
+    )
 
 
 def _pictures(lesson: Lesson, number: int, step: Step) -> Iterable[str]:
@@ -87,7 +92,7 @@ def _pictures(lesson: Lesson, number: int, step: Step) -> Iterable[str]:
         chart = picture(lesson.run(number), metric)
         if step.ghost:
             before = picture(lesson.run(number - 1), metric)
-            chart = overlay([("before", before), ("now", chart)])
+            chart = overlay([("now", chart), ("before", before)])
         file = io.BytesIO()
         with rc_context(STYLE):
             draw(chart, width_in=WIDTH_IN, font_pt=8).savefig(
