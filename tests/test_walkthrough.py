@@ -14,6 +14,7 @@ import pytest
 from conftest import ROOT
 from gargalo import _core
 from gargalo._generate import filled, has_pictures
+from gargalo.exploring.lessons.model import read
 from walkthrough import blocks, follow, patched
 
 CONGESTION = "A congestion control in an hour"
@@ -222,6 +223,17 @@ def test_two_files_of_python_are_enough(heading, files, tests, tmp_path):
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_file_is_enough_for_a_lesson(tmp_path):
+    steps = blocks("A lesson")
+    assert list(steps) == ["python/gargalo/exploring/lessons/slow-start.toml"]
+    file = tmp_path / "slow-start.toml"
+    file.write_text(*steps.values(), encoding="utf-8")
+    made = read(file)
+    assert len(made.steps) >= 3
+    for number in range(1, len(made.steps) + 1):
+        assert all(figure.holds for figure in made.figures(number)), made.explanation(number)
 
 
 @pytest.mark.parametrize(

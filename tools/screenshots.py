@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explore_server import served
+from gargalo.exploring.lessons import lesson, names
 from rich.console import Console
 from rich.text import Text
 
@@ -76,6 +77,17 @@ TERMINALS = {
 }
 EXPLORER = "explore"
 """The page of the explorer with its first example, the time at the first loss."""
+LESSONS = "lessons"
+"""Each lesson with one step answered: the lesson, and what it shows."""
+ANSWERED = {
+    "round-trips": 1,
+    "bbr": 3,
+    "head-of-line": 3,
+    "l4s": 3,
+    "starvation": 3,
+    "own-controller": 3,
+}
+"""The step that is shown of a lesson; of others the second."""
 CRITERIA = ("bufferbloat", "loss-caused", "self-fairness", "versus-reno", "versus-cubic", "aqm",
             "varying-delay", "reordering", "path-change")  # fmt: skip
 PAGES = {
@@ -249,9 +261,10 @@ def overflow(driver: Chrome) -> list[str]:
     )
 
 
-def photograph(driver: Chrome, picture: Path) -> None:
-    """Save what the screen shows as PNG."""
-    shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
+def photograph(driver: Chrome, picture: Path, place: dict[str, float] | None = None) -> None:
+    """Save what the screen shows as PNG, or a rectangle of it."""
+    clip = {} if place is None else {"clip": {**place, "scale": 1}}
+    shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", **clip})
     picture.write_bytes(base64.b64decode(shot["data"]))
 
 
@@ -283,13 +296,52 @@ def explore(picture: Path) -> None:
             driver.quit()
 
 
+def lessons(folder: Path) -> None:
+    """Photograph a step of each lesson."""
+    driver = browser()
+    try:
+        for name in names():
+            with served("--lesson", name, folder=folder) as link:
+                learn(driver, link, name)
+    finally:
+        driver.quit()
+
+
+def learn(driver: Chrome, link: str, name: str) -> None:
+    """Answer a lesson up to the step that is shown, and photograph it."""
+    for width in SCREENS:
+        resize(driver, width, 900)
+        driver.get("about:blank")
+        driver.get(link)
+        wait(driver, "!document.getElementById('lesson').hidden", name)
+        if beyond := overflow(driver):
+            raise SystemExit(f"{name} at {width}: {beyond}")
+    resize(driver, 1480, 1400)
+    shown = ANSWERED.get(name, 2)
+    for number, step in enumerate(lesson(name).steps[:shown], 1):
+        if number > 1:
+            driver.execute_script("document.querySelector('#lesson .next').click()")
+        driver.execute_script(
+            "document.querySelector(`#lesson input[value=${arguments[0]}]`).click();"
+            "document.querySelector('#lesson .answer').click()",
+            step.right,
+        )
+        wait(driver, f"document.getElementById('lesson').dataset.shown === '{number}'", name)
+    place = driver.execute_script(
+        "document.activeElement.blur(); scrollTo(0, 0);"
+        "const all = document.querySelector('.middle').getBoundingClientRect();"
+        "const last = document.querySelector('.panel').getBoundingClientRect();"
+        "return { x: all.x, y: all.y, width: all.width, height: last.bottom - all.y }"
+    )
+    photograph(driver, IMAGES / "lessons" / f"{name}.png", place)
+
+
 def main() -> None:
     """Take them."""
-    known = [*TERMINALS, *PAGES, EXPLORER]
+    known = [*TERMINALS, *PAGES, EXPLORER, LESSONS]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"{', '.join(known)}; default: all")
-    names = parser.parse_args().names or known
-    for name in names:
+    for name in parser.parse_args().names or known:
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
             if name in TERMINALS:
@@ -317,6 +369,10 @@ def main() -> None:
             elif name == EXPLORER:
                 picture = IMAGES / f"{name}.png"
                 explore(picture)
+            elif name == LESSONS:
+                picture = IMAGES / name
+                picture.mkdir(exist_ok=True)
+                lessons(folder)
             else:
                 raise SystemExit(f"no picture {name}; there are {', '.join(known)}")
             print(picture.relative_to(ROOT))

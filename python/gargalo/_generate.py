@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, _profiles, scripts
 from gargalo._reference import cell, commands_page, python_page
+from gargalo.exploring import lessons
 from gargalo.scenarios.model import Model, Node, first_sentence
 from gargalo.scenarios.worlds import capabilities
 
@@ -319,6 +320,20 @@ def congestion_index(entries: list[dict[str, Any]]) -> str:
     return text
 
 
+def lessons_page(path: Path) -> str:
+    """Return the page of the lessons, with what each says of itself."""
+    told = []
+    for of in map(lessons.lesson, lessons.names()):
+        steps = "\n".join(f"{n}. {s.title}" for n, s in enumerate(of.steps, 1))
+        told.append(
+            f"## {of.title}\n\n{of.teaches} About {of.minutes} minutes.\n\n"
+            f"```sh\ngargalo explore --lesson {of.name}\n```\n\n{steps}\n\n"
+            f"To know before: {of.needs[:1].lower()}{of.needs[1:]}\n\nSource: {of.source}.\n\n"
+            f"![A step of the lesson {of.name}](images/lessons/{of.name}.png)"
+        )
+    return filled(path.read_text(encoding="utf-8"), "lessons", "\n\n".join(told))
+
+
 def identifier(name: str) -> str:
     """Make a Python identifier of a key."""
     name = name.replace("-", "_")
@@ -386,6 +401,7 @@ def files() -> dict[str, str]:
         "docs/reference/tables.md": tables_page(),
         "docs/reference/commands.md": commands_page(),
         "docs/reference/python.md": python_page(),
+        "docs/lessons.md": lessons_page(ROOT / "docs" / "lessons.md"),
         "docs/congestion/index.md": congestion_index(controls),
         **{
             str(pages / f"{e['name']}.md"): congestion_page(e, ROOT / pages / f"{e['name']}.md")

@@ -300,6 +300,10 @@
     Lesson.create(lesson, byId("lesson"), {
       run: async (text = state.text, panels = state.panels) => {
         if (text !== state.text) remember();
+        if (String(panels) !== String([...viewer.panels.keys()])) {
+          viewer.panels.forEach((p) => p.remove());  // In the step's order: what is to be seen first.
+          viewer.panels.clear();
+        }
         Object.assign(state, { text, beside, panels });
         byId("text").value = text;
         return await run() ? state.parts : null;
