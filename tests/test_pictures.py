@@ -12,6 +12,7 @@ from conftest import ROOT
 from gargalo import reporting
 from gargalo.names import flow_names
 from gargalo.pictures import runs
+from gargalo.pictures.metrics import overlay, picture
 from gargalo.pictures.paper import draw
 from gargalo.pictures.runs import nice
 
@@ -197,3 +198,54 @@ def test_the_quic_example_shows_round_trips(seed):
     assert done["quic"] - done["quic 0-rtt"] == pytest.approx(0.08, abs=0.01)
     assert done["tcp tls"] - done["tcp tls early data"] == pytest.approx(0.08, abs=0.01)
     assert run.flows["lost_packets"].sum() == 0
+
+
+# --- objects and paths
+
+
+REQUESTS = """\
+duration = "1s"
+topology.simple.link = { rate = "4Mbit/s", delay = "20ms" }
+[[flows]]
+label = "page"
+from = "client"
+to = "server"
+transport.quic = {}
+workload.request = { objects = 3, size = "20kB", order = "multiplexed" }
+[[flows]]
+label = "long"
+from = "client"
+to = "server"
+transport.quic = {}
+workload.request = { objects = 130, size = "100kB", order = "multiplexed" }
+"""
+
+
+def test_each_object_is_a_row_from_its_request_to_its_last_byte():
+    run = gargalo.run(REQUESTS)
+    chart = picture(run, "objects")
+    rows = [line for line in chart.lines if line.name == "page arrives"]
+    table = run.objects.filter(pl.col("flow") == 0)
+    begins = (table["requested_s"] + table["first_byte_s"]).to_list()
+    assert [line.x[0] for line in rows] == begins
+    assert [line.x[1] for line in rows] == table["completed_s"].to_list()
+    assert [line.y[0] for line in rows] == [0, 1, 2]
+    assert all(np.isnan(line.y[2]) for line in rows), "nothing after the last byte"
+    waits = [line for line in chart.lines if line.name == "long waits"]
+    assert len(waits) == 60
+    assert any("the first 60 objects" in note for note in chart.notes)
+    # An object that did not come waits until the end.
+    unseen = [line for line in waits if line.x[1] == run.flows["end_s"][1]]
+    came = run.objects.filter(pl.col("flow") == 1).head(60)["first_byte_s"]
+    assert len(unseen) == came.null_count()
+    # Of many lines with one name the legend has one.
+    labels = draw(chart).axes[0].get_legend_handles_labels()[1]
+    assert sorted(labels) == ["long arrives", "long waits", "page arrives", "page waits"]
+
+
+def test_areas_of_several_runs_are_lines():
+    run = gargalo.run(ROOT / "examples" / "mptcp.toml", set={"duration": "2s"})
+    chart = picture(run, "paths")
+    assert chart.stacked
+    assert len(chart.lines) == 2
+    assert not overlay([("a", chart), ("b", chart)]).stacked

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from gargalo.pictures.model import Chart, Line
     from gargalo.results import Run
 
-FIRST = ("goodput", "rtt", "queue", "cwnd", "losses")
+FIRST = (
+    "goodput", "rtt", "queue", "cwnd", "losses", "marks", "pacing", "paths", "subflow-cwnd", "subflow-rtt", "objects",
+    "ping", "one-way-delay",
+)  # fmt: skip
 """The panels of a page that has not been asked for others, if there is something to draw in them."""
-OF_PATHS = ("subflow-cwnd", "subflow-rtt")
-OF_PINGS = ("ping", "one-way-delay")
+OF_MEDIA = "pacing"
+"""The rate that a call may have, which its encoder follows; of other flows it says what the window says."""
 AT_LINKS = ("queue_packets", "queue_delay_s", "utilization", "dropped_packets")
 """Columns of the links' samples that the drawn network shows at an instant."""
 MOST_ROWS = 50
@@ -51,11 +54,8 @@ def parts(run: Run, panels: Sequence[str] | None = None) -> Iterator[dict[str, A
 
 def _panels(run: Run, chosen: Sequence[str] | None) -> Iterator[dict[str, Any]]:
     if chosen is None:
-        names: tuple[str, ...] = FIRST
-        if not run.subflows.is_empty():
-            names += OF_PATHS
-        if not run.pings.is_empty():
-            names += OF_PINGS
+        calls = (run.flows["workload"] == "media").any()
+        names = tuple(name for name in FIRST if calls or name != OF_MEDIA)
     else:
         known = names_of([run])
         names = tuple(name for name in chosen if name in known)
@@ -124,6 +124,7 @@ def _chart(chart: Chart) -> dict[str, Any]:
         "words": chart.words,
         "unit": chart.unit,
         "stacked": chart.stacked,
+        "counted": chart.counted,
         "window": chart.window,
         "notes": list(chart.remarks),
         "lines": [_line(line) for line in chart.lines],

@@ -11,6 +11,7 @@ import polars as pl
 from gargalo.pictures import runs
 from gargalo.pictures.looks import Looks
 from gargalo.pictures.model import MOST_LINES, Chart, Line
+from gargalo.pictures.objects import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,8 +71,13 @@ METRICS = {
 """Quantities that are a column of samples."""
 RATES = {"goodput": runs.goodput, "in-order-delivery": runs.delivery}
 """Rates in bins."""
-PINGS = {"ping": runs.round_trips, "one-way-delay": runs.one_way_delays}
-"""Quantities of echo requests."""
+OTHERS = {
+    "paths": runs.paths,
+    "objects": objects,
+    "ping": runs.round_trips,
+    "one-way-delay": runs.one_way_delays,
+}
+"""Rates of paths on top of each other, what requests asked for, and quantities of echo requests."""
 COUNTS = {
     "losses": ("loss", "Packets declared lost since the start", "lost", "packets"),
     "recoveries": ("recovery", "Recoveries since the start", "recoveries", ""),
@@ -93,7 +99,7 @@ def names_of(made: Iterable[Run]) -> list[str]:
         if not run.gauges.is_empty():
             gauges.update(dict.fromkeys(run.gauges["name"].unique(maintain_order=True)))
     first, *rates = RATES
-    return [first, *METRICS, *rates, *PINGS, *COUNTS, *(GAUGE + str(name) for name in gauges)]
+    return [first, *METRICS, *rates, *COUNTS, *OTHERS, *(GAUGE + str(name) for name in gauges)]
 
 
 def picture(
@@ -117,10 +123,8 @@ def picture(
         UnknownMetricError: The run has no such metric.
 
     """
-    if metric in RATES:
-        return RATES[metric](run, bin_s, flows)
-    if metric in PINGS:
-        return PINGS[metric](run, flows)
+    if drawer := {**RATES, **OTHERS}.get(metric):
+        return drawer(run, bin_s, flows)
     if metric in COUNTS:
         return _counted(run, metric, flows)
     if metric.startswith(GAUGE):
@@ -215,8 +219,8 @@ def overlay(charts: Sequence[tuple[str, Chart]]) -> Chart:
     window = windows.pop() if len(windows) == 1 else None
     references = _references(charts)
     return replace(
-        first, lines=tuple(lines), references=references, notes=tuple(notes), window=window
-    )
+        first, lines=tuple(lines), references=references, notes=tuple(notes), window=window, stacked=False
+    )  # fmt: skip
 
 
 def _merged(noted: Sequence[tuple[str, Sequence[str]]]) -> list[str]:

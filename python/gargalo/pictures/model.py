@@ -42,6 +42,8 @@ class Chart:
     """Sentences without a full stop: the width of bins, what is left out."""
     stacked: bool = False
     """Areas on top of each other."""
+    counted: str = ""
+    """What each line is one of, if lines of one name are told together, as how many there are at an instant."""
     window: tuple[float, float] | None = None
     """The measured part of the run, if it is not all of it."""
     span: tuple[float, float] | None = field(default=None)

@@ -73,7 +73,7 @@ def draw(
     """
     small = 0.85 * font_pt
     with rc_context({**STYLE, "font.size": font_pt}):
-        names = [line.name for line in (*chart.lines, *chart.references)]
+        names = list(dict.fromkeys(line.name for line in (*chart.lines, *chart.references)))
         room = max(width_in - MARGIN * font_pt / 72, width_in / 2)
         columns, entries = legend_columns(names, room, small), len(names)
         rows = -(-entries // columns)
@@ -158,8 +158,11 @@ def _lines(axes: Axes, chart: Chart, font_pt: float) -> None:
             colors=[line.colour for line in chart.lines], alpha=0.85, step="post",
         )  # fmt: skip
     elif not chart.stacked:
+        told: set[str] = set()
         for line in chart.lines:
-            _line(axes, line, thick)
+            # Lines of one name have one entry in the legend.
+            _line(axes, line, thick, label=not chart.counted or line.name not in told)
+            told.add(line.name)
     for line in chart.references:
         _line(axes, line, 0.8 * thick)
     if chart.window is not None:
@@ -170,13 +173,13 @@ def _lines(axes: Axes, chart: Chart, font_pt: float) -> None:
         axes.set_xlim(*chart.span)
 
 
-def _line(axes: Axes, line: Line, thick: float) -> None:
+def _line(axes: Axes, line: Line, thick: float, *, label: bool = True) -> None:
     # A point between gaps has no line.
     known = np.pad(~np.isnan(line.y), 1)
     alone = np.flatnonzero(known[1:-1] & ~known[:-2] & ~known[2:]).tolist()
     marker = MARKERS[line.dash] if alone else None
     axes.plot(
-        line.x, line.y, label=line.name, color=line.colour, linestyle=DASHES[line.dash], lw=thick,
+        line.x, line.y, label=line.name if label else None, color=line.colour, linestyle=DASHES[line.dash], lw=thick,
         drawstyle="steps-post" if line.step else "default", marker=marker, markersize=4, markevery=alone or None,
     )  # fmt: skip
 

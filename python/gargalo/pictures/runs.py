@@ -125,12 +125,16 @@ def _flows(run: Run, chosen: Sequence[int] | None) -> Iterator[tuple[int, str, p
 # --- pings
 
 
-def round_trips(run: Run, chosen: Sequence[int] | None = None) -> Chart:
+def round_trips(
+    run: Run, _bin_s: float | None = None, chosen: Sequence[int] | None = None
+) -> Chart:
     """Draw the round trip of each echo request over the time at which it was sent; one without an answer is a gap."""
     return _pinged(run, "Round-trip time of pings", "RTT", {"rtt_s": ""}, chosen)
 
 
-def one_way_delays(run: Run, chosen: Sequence[int] | None = None) -> Chart:
+def one_way_delays(
+    run: Run, _bin_s: float | None = None, chosen: Sequence[int] | None = None
+) -> Chart:
     """Draw the one-way delays of echo requests and of their answers over the time at which the request was sent."""
     ways = {"forward_delay_s": " there", "return_delay_s": " back"}
     return _pinged(run, "One-way delay of pings", "one-way delay", ways, chosen)
@@ -500,16 +504,17 @@ def looks_of_paths(run: Run) -> dict[str, Look]:
     return {p: Look(p, colour) for p, colour in zip(paths, distinct(paths), strict=True)}
 
 
-def paths(run: Run, bin_s: float | None = None, flow: int | None = None) -> Chart:
-    """Draw what each path delivers in whole bins, stacked, of one flow or of all."""
+def paths(run: Run, bin_s: float | None = None, chosen: Sequence[int] | None = None) -> Chart:
+    """Draw what each path delivers in whole bins, stacked, of the chosen flows or of all."""
     width = bin_s or bin_width(run)
     lines: list[Line] = []
     if not run.subflows.is_empty() and not run.subflow_samples.is_empty():
         start = max(origin(run, width), 0.0)
         bins = path_bins(run.subflow_samples, run.subflows, width, start_s=start, end_s=_end(run))
-        if flow is not None:
-            bins = bins.filter(pl.col("flow") == flow)
-            life = run.flows.filter(pl.col("id") == flow).select("start_s", "end_s").row(0)
+        if chosen is not None:
+            bins = bins.filter(pl.col("flow").is_in(list(chosen)))
+        if chosen is not None and len(chosen) == 1:
+            life = run.flows.filter(pl.col("id") == chosen[0]).select("start_s", "end_s").row(0)
             slack = SLACK * width
             begins = pl.col("time_s")
             bins = bins.filter(begins >= life[0] - slack, begins + width <= life[1] + slack)

@@ -31,7 +31,7 @@ def figures(run: Run) -> list[FigureBlock]:
     shares = metrics.path_shares(run.subflows)
     flows = shares["flow"].unique(maintain_order=True).to_list()
     for flow in flows[:MOST_STACKS]:
-        chart = pictures.paths(run, flow=flow)
+        chart = pictures.paths(run, chosen=[flow])
         if not chart.lines or not chart.lines[0].x.size:
             continue
         own = shares.filter(pl.col("flow") == flow)

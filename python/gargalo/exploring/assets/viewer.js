@@ -174,6 +174,7 @@ const Viewer = (() => {
       const left = time === null ? -1 : this.plot.valToPos(time, "x");
       this.cursor.hidden = left < 0 || left > this.plot.over.clientWidth;
       this.cursor.style.left = `${left}px`;
+      if (this.part.counted) return this.count(time);
       const rows = [...this.lines, ...this.references].map((line) => {
         const mark = el("span", { class: "mark" });
         mark.style.background = this.references.includes(line) ? style("--reference") : line.colour;
@@ -182,6 +183,20 @@ const Viewer = (() => {
         return el("li", {}, mark, `${line.name}${told}`);
       });
       this.legend.replaceChildren(...rows);
+    }
+
+    // How many lines of each name there are at an instant.
+    count(time) {
+      const names = new Map();
+      for (const line of this.lines) {
+        if (!names.has(line.name)) names.set(line.name, { line, many: 0 });
+        if (time !== null && Number.isFinite(valueAt(line, time) ?? NaN)) names.get(line.name).many += 1;
+      }
+      this.legend.replaceChildren(...[...names].map(([name, { line, many }]) => {
+        const mark = el("span", { class: "mark" });
+        mark.style.background = line.colour;
+        return el("li", {}, mark, time === null ? name : `${name}: ${many} ${this.part.counted}`);
+      }));
     }
 
     resize() {
