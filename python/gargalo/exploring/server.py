@@ -65,6 +65,7 @@ HEADERS = {
 }
 LIBRARY = ("uPlot.iife.js", "uPlot.min.css")
 ASSETS = {
+    "acts.js": "text/javascript",
     "explore.js": "text/javascript",
     "form.js": "text/javascript",
     "lesson.css": "text/css",

@@ -79,6 +79,7 @@
       state.text = part.text;
       if (document.activeElement !== byId("text")) byId("text").value = part.text;
       if (rebuild) form.show(part.plain);
+      acts.show(part.plain);
       return;
     }
     if (part.part === "error") {
@@ -259,7 +260,7 @@
   });
   document.addEventListener("keydown", (e) => {
     if (e.target.closest("input, select, textarea")) return;
-    if (viewer.key(e) || e.ctrlKey || e.metaKey || e.altKey) return;
+    if (viewer.key(e) || acts.key(e) || e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.key === "a") keep();
     if (e.key === "u") undo();
   });
@@ -269,6 +270,7 @@
   const given = await (await fetch("/api/start")).json();
   byId("presets").append(...given.presets.map((p) => Viewer.el("option", { value: p.name, title: p.about }, p.name)));
   const form = Form.create(given.schema, byId("form"), (edits, rebuild) => run(edits, rebuild));
+  const acts = Acts.create(given.schema, viewer, byId("acts"), byId("act"), (edits) => run(edits));
   const begin = (name) => {
     const preset = given.presets.find((p) => p.name === name);
     Object.assign(state, { text: preset.text, beside: preset.name, panels: null });

@@ -39,6 +39,10 @@ const Form = (() => {
     return [{ schema: at, about }];
   };
 
+  // The schema of a key's value, of whichever choice has it.
+  const below = (root, at, key) => choices(root, at).map((c) => (c.key === key ? c.schema
+    : c.schema?.properties?.[key] ?? (isTable(c.schema?.additionalProperties) ? c.schema.additionalProperties : null))).find(Boolean);
+
   // A value to begin with, which the schema allows.
   const initial = (root, schema) => {
     const at = resolved(root, schema);
@@ -280,5 +284,5 @@ const Form = (() => {
     }
   }
 
-  return { create: (schema, holder, edit) => new Made(schema, holder, edit) };
+  return { create: (schema, holder, edit) => new Made(schema, holder, edit), resolved, below };
 })();

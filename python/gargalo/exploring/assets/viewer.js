@@ -164,6 +164,7 @@ const Viewer = (() => {
       ctx.save();
       ctx.lineWidth = devicePixelRatio;
       if (this.part.window) this.part.window.forEach((t) => upright(t, style("--reference"), [4, 4]));
+      this.viewer.acts.forEach((t) => upright(t, style("--reference"), [1, 4]));
       if (this.viewer.differs !== null) upright(this.viewer.differs, style("--warning"), [6, 3]);
       ctx.restore();
     }
@@ -328,12 +329,17 @@ const Viewer = (() => {
       this.panels = new Map();
       this.time = null;
       this.differs = null;
+      this.acts = [];           // Instants at which the scenario says that something happens.
+      this.moved = () => null;  // Called when the part that is shown is another.
       this.duration = 1;
       this.span = [0, 1];
       this.network = new Network(this);
       holders.network.replaceChildren(this.network.root);
       holders.time.addEventListener("input", () => this.at(Number(holders.time.value)));
-      new ResizeObserver(() => this.panels.forEach((p) => p.resize())).observe(holders.panels);
+      new ResizeObserver(() => {
+        this.panels.forEach((p) => p.resize());
+        this.moved();
+      }).observe(holders.panels);
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.panels.forEach((p) => p.draw()));
     }
 
@@ -356,6 +362,7 @@ const Viewer = (() => {
           this.panels.delete(metric);
         }
       }
+      this.moved();
     }
 
     about(part) {
@@ -436,6 +443,22 @@ const Viewer = (() => {
         panel.plot.setScale("x", { min: this.span[0], max: this.span[1] });
         panel.tell();
       }
+      this.moved();
+    }
+
+    // Where an instant is in the pictures: from the left edge of an element, and of a place on the screen.
+    get over() {
+      return this.panels.values().next().value?.plot.over.getBoundingClientRect() ?? this.holders.panels.getBoundingClientRect();
+    }
+
+    leftOf(time, element) {
+      const { left, width } = this.over;
+      return left - element.getBoundingClientRect().left + width * (time - this.span[0]) / (this.span[1] - this.span[0]);
+    }
+
+    timeAt(x) {
+      const { left, width } = this.over;
+      return this.span[0] + (this.span[1] - this.span[0]) * (x - left) / width;
     }
 
     mark(time) {
