@@ -14,6 +14,7 @@ import pytest
 from explore_server import served
 from gargalo.explaining import explain
 from gargalo.exploring.difference import difference
+from gargalo.exploring.papers import FORMATS, file_of
 from gargalo.exploring.text import Edit, edited, plain
 
 if TYPE_CHECKING:
@@ -135,12 +136,18 @@ class Client:
     def ask(
         self, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, Mapping[str, str], str]:
+        status, found, content = self.fetch(path, body, headers)
+        return status, found, content.decode()
+
+    def fetch(
+        self, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Mapping[str, str], bytes]:
         with closing(http.client.HTTPConnection(self.host, timeout=60)) as connection:
             sent = body if body is None or isinstance(body, bytes) else json.dumps(body)
             method = "GET" if body is None else "POST"
             connection.request(method, path, sent, dict(self.own if headers is None else headers))
             answer = connection.getresponse()
-            return answer.status, dict(answer.getheaders()), answer.read().decode()
+            return answer.status, dict(answer.getheaders()), answer.read()
 
     def run(self, text: str, **more: Any) -> list[dict[str, Any]]:
         status, _, told = self.ask("/api/run", {"text": text, **more})
@@ -197,7 +204,7 @@ def test_a_mistake_has_its_place(client, text, line, says):
         {"Host": "evil.example:80", "Origin": "http://evil.example:80"},
     ],
 )
-@pytest.mark.parametrize("path", ["/api/run", "/api/difference", "/api/frozen"])
+@pytest.mark.parametrize("path", ["/api/run", "/api/difference", "/api/frozen", "/api/picture"])
 def test_nobody_else_is_answered(client, headers, path):
     status, _, told = client.ask(path, {"text": TEXT}, {**client.own, **headers})
     assert status == 403, told
@@ -261,3 +268,40 @@ def test_a_text_in_a_page_cannot_end_its_element():
     name = "</script><script>alert(1)</script>"
     page = gargalo.run(TEXT.replace('"one"', json.dumps(name))).explore()
     assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize(
+    ("format_", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF-"), ("png", b"\x89PNG")]
+)
+def test_a_panel_is_a_picture_for_a_paper(client, format_, begins):
+    asked = {"text": TEXT, "metric": "rtt", "format": format_, "width": "one-column"}
+    status, headers, made = client.fetch("/api/picture", asked)
+    assert status == 200
+    assert made.startswith(begins)
+    assert headers["content-type"].startswith(FORMATS[format_])
+    assert client.fetch("/api/picture", asked)[2] == made, "equal runs give equal files"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"metric": "no-such"}, "no-such"),
+        ({"format": "gif"}, "gif"),
+        ({"width": "9in"}, "9in"),
+        ({"span": [1]}, "two instants"),
+        ({"span": [50, 60]}, "nothing to draw"),
+        ({"text": TEXT.replace('"cubic"', '"cubik"')}, "cubik"),
+    ],
+)
+def test_a_picture_that_cannot_be_made_is_refused(client, change, says):
+    asked = {"text": TEXT, "metric": "rtt", "format": "svg", "width": "one-column", **change}
+    status, _, told = client.ask("/api/picture", asked)
+    assert status == 400
+    assert says in json.loads(told)["diagnostics"][0]["message"]
+
+
+def test_a_picture_of_a_part_of_the_run_is_of_that_part():
+    run = gargalo.run(TEXT)
+    whole, part = (file_of(run, "rtt", "svg", span=s) for s in (None, (0.5, 1.0)))
+    assert whole != part
+    assert b"0.5" in part

@@ -26,13 +26,9 @@ if TYPE_CHECKING:
 Format: TypeAlias = Literal["png", "svg", "pdf"]
 """Formats of pictures."""
 
-WIDTHS = {"one-column": 3.5, "two-columns": 7.16}
-"""In inches, as journals have them."""
 INCH = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54}
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0}
 LEAST_IN, MOST_IN = 1.5, 40.0
-PAPER_IN = 7.5
-"""A picture that is not wider has the small letters of papers, and is finer."""
 
 
 @command(
@@ -200,7 +196,13 @@ def plot(
         target = target_of()
         chart = read(directories, shown_metric, flows, links, labels, bin_s)
         if span is not None:
+            from gargalo.pictures.runs import cropped
+
             chart = cropped(chart, span)
+            if not chart.lines:
+                fail(
+                    "nothing was sampled in this part of the runs; choose another --from and --until"
+                )
         if plain:
             chart = chart.without_window()
         figure = Drawn(chart.title, chart.remarks, data(chart), partial(lines, chart))
@@ -264,6 +266,8 @@ def quantity(option: str, text: str, units: dict[str, float], example: str) -> f
 
 def inches(option: str, text: str) -> float:
     """Read a size of paper."""
+    from gargalo.pictures.paper import WIDTHS
+
     size = WIDTHS.get(text) or quantity(option, text, INCH, "88mm")
     if not LEAST_IN <= size <= MOST_IN:
         fail(f"{option} {text}: between {LEAST_IN:g}in and {MOST_IN:g}in")
@@ -430,37 +434,16 @@ def links_of(run: Run, wanted: Sequence[str]) -> list[tuple[str, str]] | None:
     return [w for w in every if {w[0], " ".join(w)} & set(wanted)]
 
 
-def cropped(chart: Chart, span: tuple[float, float]) -> Chart:
-    """Return the part of a picture between two instants."""
-    from gargalo.pictures.runs import clipped
-
-    first, last = span
-    lines = []
-    for line in chart.lines:
-        if line.step and line.x[0] <= last and line.x[-1] >= first:
-            lines.append(
-                clipped(line, first, last)
-            )  # What holds between two steps holds here, too.
-            continue
-        inside = (line.x >= first) & (line.x <= last)
-        if inside.any():
-            lines.append(replace(line, x=line.x[inside], y=line.y[inside]))
-    if not lines:
-        fail("nothing was sampled in this part of the runs; choose another --from and --until")
-    end = min(last, max(float(line.x[-1]) for line in lines))
-    return replace(chart, lines=tuple(lines), span=(first, end))
-
-
 def write(
     figure: Drawn, target: Path, width_in: float, height_in: float | None, *, plain: bool
 ) -> None:
     """Draw a picture into a file."""
-    from gargalo.pictures.paper import DPI, save
+    from gargalo.pictures.paper import save, style
 
-    small = width_in <= PAPER_IN
-    made = figure.draw(plain, width_in, height_in, 8.0 if small else 10.0)
+    font_pt, dpi = style(width_in)
+    made = figure.draw(plain, width_in, height_in, font_pt)
     try:
-        save(made, target, 300 if small else DPI)
+        save(made, target, dpi)
     except OSError as e:
         fail(f"{target}: cannot be written: {because(e, target)}", FAILED)
 

@@ -37,6 +37,7 @@ from gargalo.explaining.model import RECORDED
 from gargalo.exploring.difference import difference
 from gargalo.exploring.frozen import asset, library, of_parts
 from gargalo.exploring.lessons.page import explained, outline
+from gargalo.exploring.papers import FORMATS, file_of
 from gargalo.exploring.text import Edit, edited, plain
 from gargalo.exploring.view import parts, view
 from gargalo.exploring.watching import told
@@ -70,6 +71,7 @@ ASSETS = {
     "form.js": "text/javascript",
     "lesson.css": "text/css",
     "lesson.js": "text/javascript",
+    "papers.js": "text/javascript",
     "page.css": "text/css",
     "uPlot.iife.js": "text/javascript",
     "uPlot.min.css": "text/css",
@@ -236,6 +238,32 @@ def application(site: Site) -> Starlette:
             found = await asyncio.to_thread(explained, lesson, number)
         return Response(json.dumps(found), media_type="application/json")
 
+    async def picture(request: Request) -> Response:
+        given = await body(request)
+        asked = Asked.read(site, given)
+        metric, format_, width = (str(given.get(k)) for k in ("metric", "format", "width"))
+        span = given.get("span")
+        if span is not None and not (
+            isinstance(span, list) and [type(t) in (int, float) for t in span] == [True, True]
+        ):
+            msg = "a span is two instants in seconds"
+            raise BadRequestError(msg)
+        try:
+            made = await asyncio.to_thread(
+                lambda: file_of(
+                    asked.run(),
+                    metric,
+                    format_,
+                    width,
+                    None if span is None else (span[0], span[1]),
+                )
+            )
+        except (_core.ScenarioError, _core.RunError):
+            raise
+        except ValueError as e:
+            raise BadRequestError(str(e)) from None
+        return Response(made, media_type=FORMATS[format_])
+
     async def refused(_: Request, error: Exception) -> Response:
         return Response(json.dumps(failed(error)), status_code=400, media_type="application/json")
 
@@ -248,6 +276,7 @@ def application(site: Site) -> Starlette:
             Route("/api/run", run_it, methods=["POST"]),
             Route("/api/difference", differ, methods=["POST"]),
             Route("/api/frozen", freeze, methods=["POST"]),
+            Route("/api/picture", picture, methods=["POST"]),
         ],
         exception_handlers=dict.fromkeys(
             (BadRequestError, _core.ScenarioError, _core.RunError), refused

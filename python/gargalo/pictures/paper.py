@@ -34,6 +34,10 @@ LEAST_IN = 2.3
 """Height of a narrow picture without room for the legend."""
 DPI = 130
 FONT_PT = 10.0
+WIDTHS = {"one-column": 3.5, "two-columns": 7.16}
+"""In inches, as journals have them."""
+PAPER_IN = 7.5
+"""A picture that is not wider has the small letters of papers, and is finer."""
 MARGIN = 6.0
 """Width of what is beside the axes over the size of the font, about."""
 GAP = 4.0
@@ -184,6 +188,18 @@ def _line(axes: Axes, line: Line, thick: float, *, label: bool = True) -> None:
     )  # fmt: skip
 
 
+def style(width_in: float) -> tuple[float, float]:
+    """Return the size of the letters in points, and the pixels to an inch, of a picture of this width."""
+    return (8.0, 300) if width_in <= PAPER_IN else (FONT_PT, DPI)
+
+
+def encoded(figure: Figure, format_: str, dpi: float = DPI) -> bytes:
+    """Return a picture as the bytes of a file: png, svg or pdf."""
+    file = io.BytesIO()
+    _write(figure, file, format_, dpi)
+    return file.getvalue()
+
+
 def save(figure: Figure, path: Path, dpi: float = DPI) -> None:
     """Write a picture, whole or not at all; the ending of the name is the format.
 
@@ -191,12 +207,16 @@ def save(figure: Figure, path: Path, dpi: float = DPI) -> None:
         OSError: The file cannot be written.
 
     """
-    # No date in the file: equal runs give equal pictures.
-    dated = {"svg": "Date", "pdf": "CreationDate"}.get(path.suffix.removeprefix("."))
-    metadata = None if dated is None else {dated: None}
     try:
-        with rc_context(STYLE):
-            figure.savefig(path, dpi=dpi, metadata=metadata)
+        _write(figure, path, path.suffix.removeprefix("."), dpi)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
+
+
+def _write(figure: Figure, file: Path | io.BytesIO, format_: str, dpi: float) -> None:
+    # No date in the file: equal runs give equal pictures.
+    dated = {"svg": "Date", "pdf": "CreationDate"}.get(format_)
+    metadata = None if dated is None else {dated: None}
+    with rc_context(STYLE):
+        figure.savefig(file, format=format_, dpi=dpi, metadata=metadata)

@@ -289,6 +289,22 @@ def clipped(line: Line, first: float, last: float) -> Line:
     return replace(line, x=x, y=np.concatenate(([begin], line.y[inside], [end])))
 
 
+def cropped(chart: Chart, span: tuple[float, float]) -> Chart:
+    """Return the part of a picture between two instants; it has no lines if nothing was sampled there."""
+    first, last = span
+    lines = []
+    for line in chart.lines:
+        if line.step and line.x[0] <= last and line.x[-1] >= first:
+            # What holds between two steps holds here, too.
+            lines.append(clipped(line, first, last))
+            continue
+        inside = (line.x >= first) & (line.x <= last)
+        if inside.any():
+            lines.append(replace(line, x=line.x[inside], y=line.y[inside]))
+    end = min(last, max((float(line.x[-1]) for line in lines), default=last))
+    return replace(chart, lines=tuple(lines), span=(first, end))
+
+
 def capacity(
     run: Run, width: float, greatest_bps: float
 ) -> tuple[tuple[Line, ...], tuple[str, ...]]:

@@ -99,6 +99,7 @@
     found.push(part);
     if (part.part !== "done") {
       viewer.show(part);
+      if (part.part === "panel") Papers.buttons(viewer, part.metric, papers);
       if (part.part === "panel") document.body.dataset.pictured = String(Math.round(performance.now() - begun));
       return;
     }
@@ -184,6 +185,9 @@
     const link = Viewer.el("a", { href: URL.createObjectURL(new Blob([content], { type })), download: name });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  const papers = {
+    ask: (path, more) => post(path, { text: state.text, beside: state.beside, ...more }), save, wrong: (found) => wrong(found),
   };
   const named = (ending) => `${state.parts.find((p) => p.part === "about")?.name || "scenario"}.${ending}`;
 
