@@ -8,7 +8,8 @@ import sys
 import gargalo
 import pytest
 from conftest import ROOT
-from gargalo import reporting
+from gargalo import load, reporting
+from gargalo.exploring import view
 from sweep_helpers import MINI, sweep_file
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -47,8 +48,8 @@ def test_findings_are_shown_everywhere(gargalo, tmp_path):
     assert set(found) == {"code", "severity", "subject", "text", "figures"}
     printed = json.loads(gargalo("run", path, "--json").stdout)
     assert printed["run"]["findings"] == [found]
-    report = reporting.report_of_run(tmp_path / "out")
-    assert any("ends-in-slow-start" in n for n in report.notes)
+    about = next(p for p in view(load(tmp_path / "out")) if p["part"] == "about")
+    assert any("ends-in-slow-start" in f["text"] for f in about["findings"])
     (tmp_path / "out").rename(tmp_path / "moved")
 
     sweep = sweep_file(tmp_path, "repeat = 2\n", GROWS)

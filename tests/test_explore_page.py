@@ -296,3 +296,43 @@ def test_a_newer_change_ends_an_older_run(page):
     page.after(lambda: page.type(SMALL))
     assert "small" in page.do("return document.title")
     assert page.text() == SMALL
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_report_of_a_run_fits_sorts_and_needs_no_script(page, chromium, width, tmp_path):
+    import gargalo
+    from gargalo.exploring import page as page_of
+    from reports import LIGHT
+
+    run = gargalo.run(
+        SMALL + SMALL[SMALL.index("[[flows]]") :].replace('"one"', '"two"\nstart = "1s"')
+    )
+    file = tmp_path / "report.html"
+    file.write_text(page_of(run), encoding="utf-8")
+    chromium.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+    )
+    try:
+        chromium.get(file.as_uri())
+        page.wait("return document.querySelectorAll('.panel').length > 2")
+        assert page.do("return document.documentElement.scrollWidth") <= width
+        assert page.do(f"return {LIGHT}", "body *:not(option):not(text)") == []
+        names = "return [...document.querySelectorAll('.report table')[0].tBodies[0].rows].map(r => r.cells[0].textContent)"
+        assert page.do(names) == ["one", "two"]
+        page.do("document.querySelectorAll('.report th button')[0].click()")
+        assert page.do(names) == ["one", "two"]
+        page.do("document.querySelectorAll('.report th button')[0].click()")
+        assert page.do(names) == ["two", "one"]
+        rows = page.do(
+            "return [...document.querySelectorAll('.report h2')].map(h => h.textContent)"
+        )
+        assert rows == ["At a glance", "Flows", "Links", "Events", "Run it again", "Facts"]
+        chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        chromium.get(file.as_uri())
+        told = chromium.find_element(By.TAG_NAME, "body").text
+        assert "need JavaScript, which is off" in told
+        assert "two" in told, "tables are whole"
+    finally:
+        chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -66,7 +66,8 @@ def test_a_run_has_its_tables_and_says_how_to_get_pictures(tmp_path: Path):
         assert not list(directory.glob("*.png"))
         assert "results: " in done.stderr + done.stdout
     assert base("report", "runs/mptcp-1", cwd=tmp_path).stderr == (
-        "error: reports need numpy, scipy, plotly and jinja2, which are not installed: pip install 'gargalo[report]'\n"
+        "error: pages of runs need matplotlib, numpy and uplot, which are not installed: "
+        "pip install 'gargalo[explore]'\n"
     )
     assert base("run", ROOT / "examples/mptcp.toml", "--json", cwd=tmp_path).stderr == ""
     # The name of a study is known where there is an example of it.

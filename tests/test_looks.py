@@ -7,7 +7,8 @@ import itertools
 import gargalo
 import polars as pl
 import pytest
-from gargalo import _core, reporting
+from gargalo import _core
+from gargalo.exploring import view
 from gargalo.pictures import looks, metrics, runs
 from gargalo.pictures.looks import COLOURS, DASHES, Looks, colour_of, contrast
 from gargalo.reporting.page import plain_figure, styled
@@ -49,14 +50,9 @@ def test_an_algorithm_has_one_colour_in_all_pictures_pages_and_runs(first, other
         for chart, line in ((c, line) for c in charts for line in c.lines):
             assert line.of == names[line.name], chart.title
             seen.setdefault(line.of, set()).add(line.colour)
-        report = reporting.report_of_run(run)
-        palette = Palette(report.algorithms, belongs=report.belongs)
-        for figure in report.figures[:3]:
-            for trace in figure.figure.data:
-                if trace.name in names:
-                    seen[names[trace.name]].add(trace.line.color)
-                    assert palette[trace.name].colour == trace.line.color
-                    assert palette[trace.name].dash == trace.line.dash
+        for panel in (p for p in view(run, ["goodput", "cwnd"]) if p["part"] == "panel"):
+            for line in panel["lines"]:
+                seen[names[line["name"]]].add(line["colour"])
         for line in run.plot.rtt().axes[0].lines:
             seen[names[str(line.get_label())]].add(line.get_color())
     both = metrics.overlay([("a", runs.goodput(first)), ("b", runs.goodput(other))])

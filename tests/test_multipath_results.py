@@ -14,7 +14,9 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import ROOT
-from gargalo import metrics, reporting
+from gargalo import metrics
+from gargalo.exploring import page, view
+from gargalo.pictures.metrics import picture
 from gargalo.summary import show
 from rich.console import Console
 from test_multipath import PAIR, SCHEDULER
@@ -146,7 +148,7 @@ def test_quic_over_the_same_paths():
     assert both.height > 50
     assert (both["congestion_window_bytes"] == both["congestion_window_bytes_right"]).all()
     assert "path4" in printed(run)
-    titles = {f.title for f in reporting.report_of_run(run).figures}
+    titles = {p["title"] for p in view(run) if p["part"] == "panel"}
     assert {"Delivered by path", "Congestion window of each subflow"} <= titles
     bins = metrics.path_bins(run.subflow_samples, run.subflows, 1.0)
     assert bins.filter(pl.col("time_s") == 4)["throughput_bps"].sum() > 0.8 * 260e6
@@ -241,31 +243,26 @@ def test_plots(hand_over, tmp_path):
 
 
 def test_report(hand_over):
-    report = reporting.report_of_run(hand_over)
-    figures = {f.title: f for f in report.figures}
-    areas = figures["Delivered by path"]
-    assert [t.name for t in areas.figure.data] == ["wifi / cable", "lte / backhaul"]
-    assert {t.stackgroup for t in areas.figure.data} == {"all"}
-    assert "Mbit/s" in areas.figure.layout.yaxis.title.text
-    assert max(sum(t.y[i] for t in areas.figure.data) for i in range(4, 18)) < 33
-    assert re.search(r"wifi / cable \d+%, lte / backhaul \d+%", areas.caption)
-    windows = figures["Congestion window of each subflow"].figure.data
-    assert [t.name for t in windows] == ["wifi / cable (0)", "lte / backhaul", "wifi / cable (2)"]
-    assert windows[0].line.color == windows[2].line.color != windows[1].line.color
-    assert windows[0].line.dash != windows[2].line.dash
-    assert len(figures["Out-of-order buffer"].figure.data) == 1
-    assert len(figures["Smoothed round-trip time of each subflow"].figure.data) == 3
-    (table,) = (t for t in report.tables if t.title == "Subflows")
-    assert table.frame["path"].to_list() == ["wifi / cable", "lte / backhaul", "wifi / cable"]
-    assert reporting.html(report) == reporting.html(reporting.report_of_run(hand_over))
-
-
-def test_report_of_many_flows():
-    text = PAIR.replace('label = "both"', 'label = "both"\ncount = 6').replace("4s", "1s")
-    report = reporting.report_of_run(gargalo.run(text))
-    stacks = [f.title for f in report.figures if f.title.startswith("Delivered by path")]
-    assert stacks == [f"Delivered by path: both ({i})" for i in range(4)]
-    assert any("first 4 of 6 flows" in note for note in report.notes)
+    areas = picture(hand_over, "paths")
+    assert [line.name for line in areas.lines] == ["wifi / cable", "lte / backhaul"]
+    assert areas.stacked
+    assert max(sum(line.y[i] for line in areas.lines) for i in range(4, 18)) < 33
+    windows = picture(hand_over, "subflow-cwnd").lines
+    assert [w.name for w in windows] == ["wifi / cable (0)", "lte / backhaul", "wifi / cable (2)"]
+    assert windows[0].colour == windows[2].colour != windows[1].colour
+    assert windows[0].dash != windows[2].dash
+    made = page(hand_over)
+    panels = json.loads(made.split('id="data">')[1].split("</script>")[0])
+    lines = {p["title"]: len(p["lines"]) for p in panels if p["part"] == "panel"}
+    assert lines["Out-of-order buffer"] == 1
+    assert lines["Smoothed round-trip time of each subflow"] == 3
+    table = made.split("<h2>Subflows</h2>")[1].split("</table>")[0]
+    assert re.findall(r"<tr><td>video</td><td>(.*?)</td>", table) == [
+        "wifi / cable",
+        "lte / backhaul",
+        "wifi / cable",
+    ]
+    assert page(hand_over) == made
 
 
 # --- examples and their page

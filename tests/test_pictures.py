@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from conftest import ROOT
-from gargalo import reporting
+from gargalo.exploring import view
 from gargalo.names import flow_names
 from gargalo.pictures import runs
 from gargalo.pictures.metrics import overlay, picture
@@ -93,8 +93,8 @@ def test_bins_begin_with_the_measured_window():
     assert "grey is the measured window, 1.05 s to 3 s" in chart.remarks
     (notes,) = run.plot.goodput().axes[0].texts
     assert notes.get_text().endswith("1.05 s to 3 s")
-    (figure, *_) = reporting.report_of_run(run).figures
-    assert "grey is the measured window" in figure.caption
+    (panel,) = (p for p in view(run, ["goodput"]) if p["part"] == "panel")
+    assert "grey is the measured window, 1.05 s to 3 s" in panel["notes"]
 
 
 def test_widths_of_bins_are_round_numbers_and_multiples_of_the_interval():
@@ -133,20 +133,21 @@ def test_several_paths_have_the_sum_of_their_capacities():
 
 
 def test_a_flow_looks_the_same_in_files_and_on_pages(steady):
-    figures = {f.title: f.figure for f in reporting.report_of_run(steady).figures}
+    panels = {p["title"]: p for p in view(steady) if p["part"] == "panel"}
     for title, file in (
         ("Goodput", steady.plot.goodput()),
         ("Congestion window", steady.plot.congestion_window()),
         ("Queueing delay", steady.plot.queue()),
     ):
         on_paper = {str(x.get_label()): x.get_color() for x in file.axes[0].lines}
-        on_page = {t.name: t.line.color for t in figures[title].data}
+        lines = [*panels[title]["lines"], *panels[title]["references"]]
+        on_page = {line["name"]: line["colour"] for line in lines}
         capacity = {n for n in on_paper if n.startswith("capacity")}
         assert {n: c for n, c in on_paper.items() if n not in capacity} == {
             n: c for n, c in on_page.items() if n not in capacity
         }
         assert set(on_paper) == set(on_page)
-        seen = {(t.line.color, t.line.dash) for t in figures[title].data if t.name not in capacity}
+        seen = {(x["colour"], x["dash"]) for x in lines if x["name"] not in capacity}
         assert len(seen) == len(on_paper) - len(capacity)
 
 

@@ -8,10 +8,8 @@ import itertools
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-import gargalo
 import pytest
 import screenshots
-from conftest import ROOT, TINY
 from gargalo import reporting
 from reports import Shown, browser, browser_missing, small_sweep, study
 
@@ -24,20 +22,16 @@ if TYPE_CHECKING:
 missing = browser_missing()
 pytestmark = pytest.mark.skipif(missing is not None, reason=f"no browser: {missing}")
 
-KINDS = ("study", "run", "sweep", "paths")
+KINDS = ("study", "sweep")
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("pages")
-    gargalo.run(TINY, output=root / "run")
-    gargalo.run(ROOT / "examples" / "mptcp.toml", output=root / "paths")
     small_sweep(root / "store")
     reports = {
         "study": study(),
-        "run": reporting.report_of_run(root / "run"),
         "sweep": reporting.report_of_sweep(root / "store"),
-        "paths": reporting.report_of_run(root / "paths"),
     }
     return {name: reporting.write(r, root / f"{name}.html") for name, r in reports.items()}
 

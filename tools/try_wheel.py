@@ -232,7 +232,7 @@ def miss_extras(me: Stranger) -> str:
         "explain one": "plots",
         "sweep mine.toml": "report",
         "compare one two": "report",
-        "report one": "report",
+        "report one": "explore",
         "evaluate reno": "report",
     }
     for line, extra in lines.items():

@@ -16,8 +16,6 @@ from gargalo.cli.help import command
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gargalo.reporting import Report
-
 
 @command(
     examples=[
@@ -57,10 +55,10 @@ def report(
     if os.path.lexists(target) and not overwrite and not is_report(target):
         fail(f"{target} exists and is not a report; choose another --output or add --overwrite")
     found = read(directory, name, date or today())
-    from gargalo.reporting import write
+    from gargalo.writing import replace
 
     try:
-        write(found, target)
+        replace(target, found)
     except OSError as e:
         fail(f"{target}: cannot be written: {because(e, target)}", code=1)
     print(target)
@@ -69,7 +67,7 @@ def report(
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file is a page that `gargalo.reporting.write` made."""
+    """Whether a file is a page that this command made."""
     try:
         reading.check(path)  # A named pipe would be waited for.
         with path.open("rb") as file:
@@ -89,8 +87,8 @@ def today() -> str:
         fail(f"SOURCE_DATE_EPOCH is {epoch!r}: it must be a number of seconds since 1970")
 
 
-def read(directory: Path, name: str | None, date: str) -> Report:
-    """Find out what a directory holds, and make its report."""
+def read(directory: Path, name: str | None, date: str) -> str:
+    """Find out what a directory holds, and return its page."""
     facts = {"date": date}
     if (directory / "report" / "report.json").is_file():
         directory /= "report"  # The directory of a study, with its store beside.
@@ -103,14 +101,18 @@ def read(directory: Path, name: str | None, date: str) -> Report:
         )
     if name is not None and not sweep:
         fail(f"--name chooses a sweep of a store, and {directory} is not a store")
-    from gargalo.reporting import report_of_run, report_of_study, report_of_sweep
-
     try:
-        if (directory / "report.json").is_file():
-            return report_of_study(directory, facts=facts)
-        if (directory / "run.json").is_file():
-            return report_of_run(directory, facts=facts)
-        return report_of_sweep(directory, name=name, facts=facts)
+        if not sweep and not (directory / "report.json").is_file():
+            from gargalo import exploring, load
+
+            return exploring.page(load(directory), facts=facts)
+        from gargalo import reporting
+
+        if sweep:
+            made = reporting.report_of_sweep(directory, name=name, facts=facts)
+        else:
+            made = reporting.report_of_study(directory, facts=facts)
+        return reporting.html(made)
     except FileNotFoundError as e:
         fail(f"{directory}: {e.filename or e} is missing: the results are incomplete")
     except (OSError, ValueError, RuntimeError) as e:

@@ -21,6 +21,7 @@ from gargalo.metrics.intervals import ENOUGH
 from gargalo.quantities import measured, number, quantity
 from gargalo.reporting import page as reports
 from gargalo.reporting.palette import Palette
+from gargalo.writing import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,7 +127,7 @@ def write(scorecard: Scorecard, path: str | Path) -> Path:
         OSError: The file cannot be written.
 
     """
-    return reports.replace(path, html(scorecard))
+    return replace(path, html(scorecard))
 
 
 def write_index(
@@ -143,7 +144,7 @@ def write_index(
         OSError: The file cannot be written.
 
     """
-    return reports.replace(path, index_html(scorecards, pages))
+    return replace(path, index_html(scorecards, pages))
 
 
 def page_name(scorecard: Scorecard) -> str:

@@ -9,10 +9,10 @@ import json
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gargalo.results import Run
 
@@ -32,24 +32,27 @@ def library(name: str) -> str:
     return (folder / "static" / name).read_text(encoding="utf-8")
 
 
-def page(run: Run, panels: Sequence[str] | None = None) -> str:
+def page(
+    run: Run,
+    panels: Sequence[str] | None = None,
+    *,
+    facts: Mapping[str, str | int | float] | None = None,
+) -> str:
     """Return the page of a run.
 
     Args:
         run: A finished run.
-        panels: Names of metrics, as `gargalo plot --metric` has them.
+        panels: Names of metrics, as `gargalo plot --metric` has them; by default all in which something happens.
+        facts: More facts, such as the date: the clock is never read.
 
     """
-    from gargalo.exploring.view import view
+    from gargalo.exploring.report import section
+    from gargalo.exploring.view import FIRST, MORE, view
 
-    return of_parts(view(run, panels))
-
-
-def of_parts(parts: Sequence[dict[str, Any]]) -> str:
-    """Return the page of what `view` made."""
-    title = next(str(p["name"]) for p in parts if p["part"] == "about")
+    parts = view(run, panels, usual=(*FIRST, *MORE))
+    title = run.setup.name
     # A closing tag within a text would end the element.
-    data = json.dumps(list(parts), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    data = json.dumps(parts, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     scripts = [library("uPlot.iife.js"), asset("viewer.js"), asset("frozen.js")]
     styles = [library("uPlot.min.css"), asset("page.css")]
     policy = (
@@ -60,6 +63,7 @@ def of_parts(parts: Sequence[dict[str, Any]]) -> str:
         title=html.escape(title),
         policy=html.escape(policy),
         styles="".join(f"<style>{s}</style>\n" for s in styles),
+        report=section(run, facts),
         data=data,
         scripts="".join(f"<script>{s}</script>\n" for s in scripts),
     )

@@ -35,11 +35,11 @@ from starlette.routing import Route
 from gargalo import _core
 from gargalo.explaining.model import RECORDED
 from gargalo.exploring.difference import difference
-from gargalo.exploring.frozen import asset, library, of_parts
+from gargalo.exploring.frozen import asset, library, page
 from gargalo.exploring.lessons.page import explained, outline
 from gargalo.exploring.papers import FORMATS, file_of
 from gargalo.exploring.text import Edit, edited, plain
-from gargalo.exploring.view import parts, view
+from gargalo.exploring.view import parts
 from gargalo.exploring.watching import told
 from gargalo.running import Text, run
 
@@ -227,7 +227,7 @@ def application(site: Site) -> Starlette:
 
     async def freeze(request: Request) -> Response:
         asked = Asked.read(site, await body(request))
-        made = await asyncio.to_thread(lambda: of_parts(view(asked.run(), asked.panels)))
+        made = await asyncio.to_thread(lambda: page(asked.run(), asked.panels))
         return HTMLResponse(made, headers={"Content-Disposition": "attachment; filename=run.html"})
 
     async def explain(request: Request) -> Response:

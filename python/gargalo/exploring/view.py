@@ -28,6 +28,8 @@ FIRST = (
     "ping", "one-way-delay",
 )  # fmt: skip
 """The panels of a page that has not been asked for others, if there is something to draw in them."""
+MORE = ("out-of-order", "utilization")
+"""Further panels of a page that is read without a server, which cannot be asked for others."""
 OF_MEDIA = "pacing"
 """The rate that a call may have, which its encoder follows; of other flows it says what the window says."""
 AT_LINKS = ("queue_packets", "queue_delay_s", "utilization", "dropped_packets")
@@ -35,16 +37,19 @@ AT_LINKS = ("queue_packets", "queue_delay_s", "utilization", "dropped_packets")
 MOST_ROWS = 50
 
 
-def parts(run: Run, panels: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+def parts(
+    run: Run, panels: Sequence[str] | None = None, usual: Sequence[str] = FIRST
+) -> Iterator[dict[str, Any]]:
     """Return what a page shows, what is had soonest first; each part has its name in `part`.
 
     Args:
         run: A finished run.
-        panels: Names of metrics, as `gargalo plot --metric` has them; by default those of `FIRST`.
+        panels: Names of metrics, as `gargalo plot --metric` has them; by default the usual ones.
+        usual: Names of metrics that are shown if something happens in them.
 
     """
     yield _about(run)
-    drawn = _panels(run, panels)
+    drawn = _panels(run, panels, usual)
     # The network comes after the first picture, which is what is waited for.
     yield from islice(drawn, 1)
     yield {"part": "network", **_network(run)}
@@ -52,10 +57,12 @@ def parts(run: Run, panels: Sequence[str] | None = None) -> Iterator[dict[str, A
     yield {"part": "story", "sentences": _story(run)}
 
 
-def _panels(run: Run, chosen: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+def _panels(
+    run: Run, chosen: Sequence[str] | None, usual: Sequence[str]
+) -> Iterator[dict[str, Any]]:
     if chosen is None:
         calls = (run.flows["workload"] == "media").any()
-        names = tuple(name for name in FIRST if calls or name != OF_MEDIA)
+        names = tuple(name for name in usual if calls or name != OF_MEDIA)
     else:
         known = names_of([run])
         names = tuple(name for name in chosen if name in known)
@@ -65,9 +72,11 @@ def _panels(run: Run, chosen: Sequence[str] | None) -> Iterator[dict[str, Any]]:
             yield {"part": "panel", "metric": name, **_chart(chart)}
 
 
-def view(run: Run, panels: Sequence[str] | None = None) -> list[dict[str, Any]]:
+def view(
+    run: Run, panels: Sequence[str] | None = None, usual: Sequence[str] = FIRST
+) -> list[dict[str, Any]]:
     """Return all parts of a page at once."""
-    return list(parts(run, panels))
+    return list(parts(run, panels, usual))
 
 
 def _changes(chart: Chart) -> bool:
@@ -87,7 +96,7 @@ def _about(run: Run) -> dict[str, Any]:
         "results_hash": run.info.get("results_hash"),
         "packets": run.info.get("packets"),
         "version": run.info.get("version"),
-        "text": run.source.get("text", ""),
+        "world": run.info.get("world", "sim"),
         "metrics": names_of([run]),
         "figures": {
             "columns": [c.name for c in columns or FLOWS],

@@ -1,7 +1,7 @@
 """Reports: one HTML file with verdicts, interactive figures and tables, which needs no network.
 
 >>> from gargalo import reporting
->>> reporting.write(reporting.report_of_run("runs/cellular-race-1"), "report.html")
+>>> reporting.write(reporting.report_of_sweep("sweeps/buffers"), "report.html")
 """
 
 from gargalo.extras import need
@@ -19,7 +19,6 @@ from gargalo.reporting.model import (
     Verdict,
 )
 from gargalo.reporting.page import html, write
-from gargalo.reporting.runs import report_of_run
 from gargalo.reporting.studies import report_of_study, save
 from gargalo.reporting.sweeps import report_of_sweep
 
@@ -33,7 +32,6 @@ __all__ = [
     "TableBlock",
     "Verdict",
     "html",
-    "report_of_run",
     "report_of_study",
     "report_of_sweep",
     "save",

@@ -5,27 +5,13 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import plotly.graph_objects as go
-
-from gargalo.pictures.looks import DASHES
-from gargalo.pictures.thinning import thin
-from gargalo.quantities import quantity
-from gargalo.reporting.model import FigureBlock
-from gargalo.reporting.palette import MARKERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import polars as pl
-    from numpy.typing import NDArray
-
     from gargalo.metrics.intervals import Interval
-    from gargalo.pictures.model import Chart
     from gargalo.pictures.sweeps import Panel, Series, SweepPicture
-
-REFERENCE_ON_PAGES = "#7F7F7F"
-"""Seen on white and on black."""
 
 
 def figure(x_title: str, y_title: str, *, log_x: bool = False, log_y: bool = False) -> go.Figure:
@@ -46,44 +32,6 @@ def figure(x_title: str, y_title: str, *, log_x: bool = False, log_y: bool = Fal
             },
         }
     )
-
-
-def drawn(chart: Chart) -> go.Figure:
-    """Draw a picture of a run as the files of the run have it: the same lines, names and colours."""
-    made = figure("time (s)", chart.y_title)
-    unit = chart.unit
-    for line in chart.lines:
-        at, values = thin(line.x, line.y)
-        shape = {"shape": "hv"} if line.step else {}
-        own: dict[str, Any] = {
-            "line": {"width": 1.5, "color": line.colour, "dash": line.dash, **shape},
-            "marker": {"color": line.colour, "symbol": MARKERS[DASHES.index(line.dash)]},
-        }
-        if chart.stacked:
-            own["line"] |= {"width": 1}
-            own |= {"stackgroup": "all", "fillcolor": f"{line.colour}99"}
-        made.add_scatter(
-            x=at, y=_gaps(values), mode="lines" if at.size > 1 else "markers",
-            name=html.escape(line.name), meta=line.name,
-            legendgroup=line.name, connectgaps=False, **own,
-            hovertemplate=f"%{{x:.4g}} s, %{{y:.4g}} {unit}<extra>%{{fullData.name}}</extra>",
-        )  # fmt: skip
-    for line in chart.references:
-        shape = {"shape": "hv"} if line.step else {}
-        made.add_scatter(
-            x=line.x, y=_gaps(line.y), mode="lines", name=html.escape(line.name), meta=line.name,
-            line={"width": 1.2, "color": REFERENCE_ON_PAGES, "dash": line.dash, **shape},
-            hovertemplate=f"%{{x:.4g}} s, %{{y:.4g}} {unit}<extra>%{{fullData.name}}</extra>",
-        )  # fmt: skip
-    if chart.window is not None:
-        start, end = chart.window
-        made.add_vrect(x0=start, x1=end, fillcolor="#7f7f7f", opacity=0.1, line_width=0)
-    return made
-
-
-def _gaps(values: NDArray[np.float64]) -> list[float | None]:
-    """Return values as Plotly takes them: what is not a number is missing."""
-    return [None if np.isnan(v) else float(v) for v in values]
 
 
 def panel(picture: SweepPicture, shown: Panel) -> go.Figure:
@@ -167,27 +115,3 @@ def _errors(intervals: Sequence[Interval]) -> dict[str, Any]:
         "array": [part(i.high, i.mean) for i in intervals],
         "arrayminus": [part(i.low, i.mean) for i in intervals],
     }
-
-
-def distribution(
-    frame: pl.DataFrame, column: str, series: str, *, log_x: bool = False
-) -> go.Figure:
-    """Draw the share of values up to x, for each algorithm."""
-    rows = frame.drop_nulls(column)
-    q = quantity(column, rows[column].to_list())
-    drawn = figure(q.title, "share of flows up to that", log_x=log_x)
-    for (key,), part in rows.group_by(series, maintain_order=True):
-        values = np.sort(part[column].to_numpy()) / q.factor
-        shares = np.arange(1, values.size + 1) / values.size
-        x, y = thin(values, shares)
-        drawn.add_scatter(
-            x=x, y=y, mode="lines", name=str(key), legendgroup=str(key), line={"shape": "hv"},
-            hovertemplate=f"%{{y:.1%}} up to %{{x:.4g}} {q.unit}",
-        )  # fmt: skip
-    return drawn
-
-
-def block(chart: Chart, text: str, group: str) -> FigureBlock:
-    """Return a picture as a figure of the page; its notes are part of the caption."""
-    caption = f"{'; '.join([text, *chart.remarks])}."
-    return FigureBlock(chart.title, caption, drawn(chart), group, restyle=False)

@@ -144,5 +144,3 @@ class Report:
     """Warnings and limits a reader should know."""
     algorithms: Sequence[str] = ()
     """In the order of their dashes and markers; by default all that figures and tables name, sorted."""
-    belongs: Mapping[str, str] = field(default_factory=dict)
-    """The congestion control of each name in `algorithms` that is a line over time, such as a flow of a run."""

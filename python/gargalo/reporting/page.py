@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,6 +18,7 @@ from gargalo.quantities import measured, number
 from gargalo.reporting.model import VERDICTS, Evidence
 from gargalo.reporting.palette import Palette
 from gargalo.reporting.tables import algorithm_column, view
+from gargalo.writing import replace
 
 if TYPE_CHECKING:
     from gargalo.reporting.model import ClaimRow, FigureBlock, Judgement, Report
@@ -47,36 +46,10 @@ def write(report: Report, path: str | Path) -> Path:
     return replace(path, html(report))
 
 
-def replace(path: str | Path, text: str) -> Path:
-    """Write a page whole or not at all; a file that exists is replaced.
-
-    Raises:
-        OSError: The file cannot be written.
-
-    """
-    target = Path(path)
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
-    ) as file:
-        part = Path(file.name)
-        try:
-            file.write(text)
-            file.close()
-            # As a file made with open(): what the umask leaves of rw-rw-rw-.
-            umask = os.umask(0)
-            os.umask(umask)
-            part.chmod(0o666 & ~umask)
-            os.replace(part, target)  # noqa: PTH105
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-    return target
-
-
 def html(report: Report) -> str:
     """Return the page as text."""
     figures = [plain_figure(f.figure) for f in report.figures]
-    palette = Palette(report.algorithms or _algorithms(report, figures), belongs=report.belongs)
+    palette = Palette(report.algorithms or _algorithms(report, figures))
     drawn = [
         styled(data, block, palette) for block, data in zip(report.figures, figures, strict=True)
     ]

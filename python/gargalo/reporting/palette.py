@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gargalo.pictures.looks import DASHES, Looks, series_colour
+from gargalo.pictures.looks import DASHES, series_colour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star", "cross")
 PATTERNS = ("", "/", "\\", "x", "-", "|", "+", ".")
@@ -37,21 +37,14 @@ class Palette:
 
     Args:
         names: In the order of their dashes, markers and patterns.
-        belongs: The algorithm of each name, where the names are of lines over time, such as flows: those of one
-            algorithm differ as in pictures.
 
     """
 
-    def __init__(self, names: Iterable[str], *, belongs: Mapping[str, str] | None = None) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
         self.names: Sequence[str] = list(dict.fromkeys(names))
-        if belongs:
-            looks = Looks()
-            of = [looks.next(belongs.get(name, name)) for name in self.names]
-        else:
-            of = [
-                (series_colour(n, i, PERIOD), DASHES[i % len(DASHES)])
-                for i, n in enumerate(self.names)
-            ]
+        of = [
+            (series_colour(n, i, PERIOD), DASHES[i % len(DASHES)]) for i, n in enumerate(self.names)
+        ]
         self._styles = {
             name: Style(colour, dash, MARKERS[i % len(MARKERS)], PATTERNS[i % len(PATTERNS)])
             for i, (name, (colour, dash)) in enumerate(zip(self.names, of, strict=True))

@@ -75,7 +75,6 @@ def _save(report: Report, root: Path) -> None:
         "highlights": dict(report.highlights),
         "notes": list(report.notes),
         "algorithms": list(report.algorithms),
-        "belongs": dict(report.belongs),
     }
     path = root / "report.json"
     path.write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -157,7 +156,5 @@ def _report(root: Path, found: Mapping[str, Any]) -> Report:
         "notes",
         "algorithms",
     )
-    # Reports of older versions do not say it.
-    belongs = found.get("belongs", {})
     given = {n: found[n] for n in names}
-    return Report(claims=claims, figures=figures, tables=tables, belongs=belongs, **given)
+    return Report(claims=claims, figures=figures, tables=tables, **given)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from gargalo import __version__, _core, judging, lab, reporting
+from gargalo import __version__, _core, judging, lab, reporting, writing
 from gargalo.metrics._numbers import finite
 from gargalo.reporting.model import (
     ClaimRow,
@@ -205,7 +205,7 @@ def run_study(
     reporting.write(report, page)
     packets = int(total(simulated(context.frame), "packets"))
     outcome = Outcome(study, chosen, sweep, claims, page, missing, packets)
-    reporting.page.replace(root / "study.json", json.dumps(outcome.to_json(), indent=1) + "\n")
+    writing.replace(root / "study.json", json.dumps(outcome.to_json(), indent=1) + "\n")
     return outcome
 
 

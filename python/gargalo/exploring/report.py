@@ -1,81 +1,111 @@
-"""The report of a single run."""
+"""What a frozen page has below the pictures, as HTML: figures at a glance, tables, how to run it again, facts."""
 
 from __future__ import annotations
 
+import html
 import json
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from gargalo import _core, metrics
-from gargalo.audit import told
-from gargalo.pictures import runs as pictures
-from gargalo.pictures.looks import Looks
-from gargalo.pictures.model import MOST_LINES
-from gargalo.quantities import measured, number
-from gargalo.reporting import charts, paths
-from gargalo.reporting.model import FigureBlock, Report, TableBlock
-from gargalo.results import Run, load
+from gargalo.pictures.runs import subflow_names
+from gargalo.quantities import measured, number, quantity
 from gargalo.summary import window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gargalo.results import Run
 
 MOST_ROWS = 5000
 # With fewer completed flows a distribution has no meaning.
 FEWEST_COMPLETED = 10
 
 
-def report_of_run(
-    run: Run | str | Path, *, facts: Mapping[str, str | int | float] | None = None
-) -> Report:
-    """Return the report of a run.
+@dataclass(frozen=True)
+class Table:
+    """A table of figures in SI; the endings of its columns' names are their units."""
+
+    title: str
+    caption: str
+    frame: pl.DataFrame
+
+
+def section(run: Run, facts: Mapping[str, str | int | float] | None = None) -> str:
+    """Return what is known of a run beside its pictures, as HTML that needs no script.
 
     Args:
-        run: The run, or the directory with its results.
+        run: A finished run.
         facts: More facts, such as the date: the clock is never read.
 
-    Raises:
-        FileNotFoundError: The directory has no results of a run.
-
     """
-    if not isinstance(run, Run):
-        run = load(run)
-    named = _named(run)
-    scenarios, commands, about = _again(run)
-    plural = "flow" if named.height == 1 else "flows"
-    return Report(
-        title=str(run.info.get("name", "Run")),
-        subtitle=f"One run of {number(named.height)} {plural}, "
-        f"{measured(run.info.get('virtual_s'), 's')} of virtual time",
-        figures=_figures(run, named),
-        tables=_tables(run),
-        scenarios=scenarios,
-        commands=commands,
-        facts={**_facts(run), **(facts or {})},
-        highlights=_highlights(run),
-        notes=[*map(told, run.findings), *run.warnings, *_notes(run, named), *about],
-        algorithms=named["name"].head(MOST_LINES).to_list(),
-        belongs={run.names[flow]: look.of for flow, look in pictures.looks_of(run).items()},
+    scenario, command = _again(run)
+    parts = [
+        _list("At a glance", _highlights(run)),
+        _notes(run),
+        *map(_table, _tables(run)),
+        "<h2>Run it again</h2>",
+        f"<pre>{html.escape(command)}</pre>" if command else
+        "<p>The results do not have the text of the scenario: it is shown as resolved, with every default "
+        "filled in.</p>",
+        f'<details><summary>The scenario</summary><pre id="scenario">{html.escape(scenario)}</pre></details>',
+        _list("Facts", {**_facts(run), **(facts or {})}),
+    ]  # fmt: skip
+    return "\n".join(p for p in parts if p)
+
+
+def _list(title: str, facts: Mapping[str, str | int | float]) -> str:
+    rows = "".join(
+        f"<dt>{html.escape(k)}</dt><dd>{html.escape(v if isinstance(v, str) else number(v))}</dd>"
+        for k, v in facts.items()
+    )
+    return f"<h2>{title}</h2><dl>{rows}</dl>"
+
+
+def _table(table: Table) -> str:
+    """Return a table; each cell has its number in SI for sorting."""
+    heads, columns = [], []
+    for name in table.frame.columns:
+        series = table.frame[name]
+        numeric = series.dtype.is_numeric()
+        unit = quantity(
+            name, series.drop_nulls().to_list() if numeric else (), None if numeric else ""
+        )
+        heads.append(
+            f'<th scope="col"><button type="button">{html.escape(unit.title)}</button></th>'
+        )
+        columns.append(
+            [
+                f'<td data-value="{v:.6g}">{number(v / unit.factor)}</td>'
+                if numeric and v is not None
+                else f"<td>{_text(v)}</td>"
+                for v in series
+            ]
+        )  # fmt: skip
+    rows = "".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
+    title = html.escape(table.title)
+    return (
+        f'<h2>{title}</h2><div class="scroll" tabindex="0" role="group" aria-label="{title}">'
+        f"<table><caption>{html.escape(table.caption)}</caption>"
+        f"<thead><tr>{''.join(heads)}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
-def _again(run: Run) -> tuple[dict[str, str], list[str], list[str]]:
-    """Return the scenario by file name, the command, and what to know about them.
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"  # noqa: RUF001
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else html.escape(str(value))
 
-    The resolved scenario differs from the text it was made of; the command runs that text.
-    """
+
+def _again(run: Run) -> tuple[str, str]:
+    """Return the text of the scenario, or what it was resolved to, and the command that runs the text."""
     source = run.source
     if "text" not in source:
-        shown = json.dumps(run.scenario, indent=1, ensure_ascii=False)
-        note = (
-            "The results do not have the text of the scenario: "
-            "it is shown as resolved, with every default filled in."
-        )
-        return {"scenario as resolved (JSON)": shown}, [], [note]
+        return json.dumps(run.scenario, indent=1, ensure_ascii=False), ""
     path = source.get("path")
     name = (
         Path(path).name
@@ -85,7 +115,7 @@ def _again(run: Run) -> tuple[dict[str, str], list[str], list[str]]:
     words = ["gargalo", "run", name]
     for key, value in source.get("set", []):
         words += ["--set", f"{key}={value}"]
-    return {name: str(source["text"])}, [shlex.join(words)], []
+    return str(source["text"]), shlex.join(words)
 
 
 def _named(run: Run) -> pl.DataFrame:
@@ -97,63 +127,7 @@ def _named(run: Run) -> pl.DataFrame:
     )
 
 
-def _figures(run: Run, named: pl.DataFrame) -> list[FigureBlock]:
-    blocks: list[FigureBlock] = []
-    for chart, text in (
-        (pictures.goodput(run), "Data that reached the receiver, each byte once"),
-        (
-            pictures.sampled(
-                run, "congestion_window_bytes", "Congestion window", "congestion window", "kB", 1e-3
-            ),
-            "What the sender may have in flight",
-        ),
-        (
-            pictures.sampled(run, "srtt_s", "Smoothed round-trip time", "smoothed RTT", "ms", 1e3),
-            "As the sender measures it; queues show here",
-        ),
-        (pictures.round_trips(run), "From each echo request to its answer"),
-        (
-            pictures.one_way_delays(run),
-            "Of each echo request and of its answer: which way the queue is",
-        ),
-    ):
-        if chart.lines:
-            blocks.append(charts.block(chart, text, "Flows"))
-    blocks += paths.figures(run)
-    blocks += _link_figures(run)
-    done = named.drop_nulls("completion_s")
-    if done.height >= FEWEST_COMPLETED:
-        times = done["completion_s"].to_list()
-        drawn = charts.distribution(
-            done, "completion_s", "kind", log_x=max(times) > 30 * min(times)
-        )
-        looks = Looks()
-        for trace in drawn.data:
-            trace.legendgroup = None
-            trace.line.color, trace.line.dash = looks.next(trace.name)
-        text = (
-            f"Time from the start of a flow to its last byte, of {number(done.height)} flows that "
-            f"completed ({number(named.height - done.height)} did not)."
-        )
-        blocks.append(FigureBlock("Completion times", text, drawn, "Flows", restyle=False))
-    return blocks
-
-
-def _link_figures(run: Run) -> list[FigureBlock]:
-    blocks = []
-    for chart, text in (
-        (pictures.queue(run), "Time a packet that arrives would wait"),
-        (
-            pictures.linked(run, "utilization", "Link utilization", "utilization", "", 1.0),
-            "Share of the capacity used since the sample before",
-        ),
-    ):
-        if chart.lines:
-            blocks.append(charts.block(chart, text, "Links"))
-    return blocks
-
-
-def _tables(run: Run) -> list[TableBlock]:
+def _tables(run: Run) -> list[Table]:
     flows = run.flows.head(MOST_ROWS)
     flows = flows.with_columns(_named(run).head(MOST_ROWS)["name"].alias("flow"))
     columns = [
@@ -167,16 +141,15 @@ def _tables(run: Run) -> list[TableBlock]:
     caption = "Every flow; goodput is over its own time. Percentiles are over the sender's samples."
     if left:
         caption += f" The first {number(flows.height)}; {number(left)} more are in flows.parquet."
-    blocks = [TableBlock("Flows", caption, flows.select(kept), group="Flows", algorithm="flow")]
-    blocks += paths.tables(run, _named(run))
+    blocks = [Table("Flows", caption, flows.select(kept))]
+    blocks += _subflows(run)
     sizes = metrics.completion_times(run.flows, by=["congestion", metrics.size_class()])
     if sizes["completed"].sum() >= FEWEST_COMPLETED:
         blocks.append(
-            TableBlock(
+            Table(
                 "Completion times by size",
                 "By congestion control and by what was delivered.",
                 sizes,
-                group="Flows",
             )
         )
     links = pl.DataFrame(run.links, infer_schema_length=None)
@@ -187,11 +160,10 @@ def _tables(run: Run) -> list[TableBlock]:
             "queue_delay_p99_s", "offered_packets", "dropped_packets", "lost_packets", "marked_packets",
         ]  # fmt: skip
         blocks.append(
-            TableBlock(
+            Table(
                 "Links",
                 "Each direction of every link; delays are over packets.",
                 links.select([c for c in wanted if c in links.columns]),
-                group="Links",
             )
         )
     events = run.events
@@ -212,15 +184,36 @@ def _tables(run: Run) -> list[TableBlock]:
             .sort("flow", "kind")
         )
         blocks.append(
-            TableBlock(
+            Table(
                 "Events",
                 "What protocols did, counted by flow and kind.",
                 counted.head(MOST_ROWS),
-                group="Flows",
-                algorithm="flow",
             )
         )
     return blocks
+
+
+def _subflows(run: Run) -> list[Table]:
+    """Return the table of subflows."""
+    if run.subflows.is_empty():
+        return []
+    labels = _named(run).select(pl.col("id").alias("flow"), pl.col("name").alias("flow_name"))
+    rows = subflow_names(run).join(labels, on="flow", maintain_order="left")
+    rows = rows.with_columns(
+        (pl.col("measured_bytes") / pl.col("measured_bytes").sum().over("flow"))
+        .fill_nan(None)
+        .alias("share")
+    )
+    shown = rows.head(MOST_ROWS).select(
+        pl.col("flow_name").alias("flow"), "path", "backup", "opened_s", "closed_s", "delivered_bytes",
+            "goodput_bps", "share",
+        "sent_packets", "retransmitted_packets", "lost_packets", "timeouts", "rtt_min_s", "rtt_mean_s", "rtt_p95_s",
+    )  # fmt: skip
+    caption = "Every subflow; its path is the link of the data and, if another, that of the acknowledgements."
+    if rows.height > MOST_ROWS:
+        left = number(rows.height - MOST_ROWS)
+        caption += f" The first {number(MOST_ROWS)}; {left} more are in subflows.parquet."
+    return [Table("Subflows", caption, shown)]
 
 
 def _highlights(run: Run) -> dict[str, str]:
@@ -243,17 +236,17 @@ def _highlights(run: Run) -> dict[str, str]:
     return shown
 
 
-def _notes(run: Run, named: pl.DataFrame) -> list[str]:
+def _notes(run: Run) -> str:
     notes = [
         "This is one run: it says nothing about chance. A sweep with several seeds gives intervals."
     ]
     if run.interrupted:
         notes.insert(0, "The run was interrupted: figures and tables end there.")
-    if named.height > MOST_LINES:
-        notes.append(
-            f"Figures over time show the first {MOST_LINES} of {number(named.height)} flows."
+    if run.info.get("world") == "lab":
+        notes.insert(
+            0, "The run was done in the lab, in real time: it cannot be repeated to the byte."
         )
-    return [*notes, *paths.notes(run)]
+    return "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
 
 def _facts(run: Run) -> dict[str, Any]:
