@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import http.client
 import json
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -12,9 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 import gargalo
 import pytest
 from explore_server import served
+from gargalo.cli.explore import scenario
 from gargalo.explaining import explain
 from gargalo.exploring.difference import difference
 from gargalo.exploring.papers import FORMATS, file_of
+from gargalo.exploring.server import Asked, Preset, Site, answer
 from gargalo.exploring.text import Edit, edited, plain
 
 if TYPE_CHECKING:
@@ -305,3 +308,32 @@ def test_a_picture_of_a_part_of_the_run_is_of_that_part():
     whole, part = (file_of(run, "rtt", "svg", span=s) for s in (None, (0.5, 1.0)))
     assert whole != part
     assert b"0.5" in part
+
+
+def test_results_of_the_lab_are_shown_until_the_scenario_is_another(tmp_path):
+    other = gargalo.run(TEXT, seed=7, output=tmp_path / "lab")
+    preset = Preset("yours", "", TEXT, tmp_path / "scenario.toml", tmp_path / "lab")
+    site = Site([preset], "yours")
+    asked = Asked.read(site, {"text": TEXT, "beside": "yours"})
+    assert asked.run().info["results_hash"] == other.info["results_hash"]
+    changed = Asked.read(site, {"text": TEXT.replace("5Mbit", "4Mbit"), "beside": "yours"})
+    assert changed.run().setup.links[0].up.rate.constant_bps == 4e6
+    told: list[dict[str, Any]] = []
+    edit = [{"place": ["topology", "simple", "link", "rate"], "value": "3Mbit/s"}]
+    answer(
+        Asked.read(site, {"text": TEXT, "beside": "yours", "edits": edit}),
+        threading.Event(),
+        told.append,
+    )
+    about = next(p for p in told if p["part"] == "about")
+    assert about["results_hash"] != other.info["results_hash"]
+
+
+def test_a_run_of_the_lab_is_opened_with_its_results(tmp_path):
+    made = gargalo.run(TEXT, output=tmp_path / "run")
+    assert scenario(tmp_path / "run").results is None
+    facts = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert made.directory
+    (tmp_path / "run" / "manifest.json").unlink()
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**facts, "world": "lab"}))
+    assert scenario(tmp_path / "run").results == tmp_path / "run"

@@ -186,7 +186,16 @@ def scenario(what: Path) -> Preset:
     from gargalo.exploring.server import Preset
     from gargalo.running import read
 
+    results = None
     if (what / "run.json").is_file():
+        from gargalo.results import load
+
+        try:
+            done = load(what)
+        except (OSError, ValueError, RuntimeError) as e:
+            fail(str(e))
+        # A run of the simulator is had again, with more recorded.
+        results = what if done.info.get("world") == "lab" else None
         what = what / "scenario.toml"
     text = given(what)
     refuse_another(text, "scenario")
@@ -194,4 +203,4 @@ def scenario(what: Path) -> Preset:
         content, path = read(text)
     except _core.ScenarioError as e:
         refuse(e)
-    return Preset(OWN, str(what), content, path or what)
+    return Preset(OWN, str(what), content, path or what, results)

@@ -108,7 +108,8 @@
     const about = found.find((p) => p.part === "about");
     menu(about.metrics);
     const took = Math.round(performance.now() - begun);
-    byId("status").textContent = `${about.packets.toLocaleString("en")} packets, seed ${about.seed}, drawn in ${took} ms`;
+    const lab = about.world === "lab" ? "measured in the lab, a change is simulated; " : "";
+    byId("status").textContent = `${lab}${about.packets.toLocaleString("en")} packets, seed ${about.seed}, drawn in ${took} ms`;
     document.body.dataset.runs = String(Number(document.body.dataset.runs || 0) + 1);
     document.body.dataset.took = String(took);
     document.title = `${about.name} – gargalo explore`;
