@@ -42,11 +42,10 @@
   };
 
   // Changes the scenario and runs it, and says whether it ran; a newer change ends an older run.
-  const run = async (edits = [], rebuild = true) => {
+  const run = async (edits = [], rebuild = true, begun = performance.now()) => {
     state.running?.abort();
     const mine = new AbortController();
     state.running = mine;
-    const begun = performance.now();
     byId("status").textContent = "running";
     try {
       const request = { text: state.text, edits, beside: state.beside, panels: state.panels };
@@ -100,7 +99,8 @@
     if (part.part !== "done") {
       viewer.show(part);
       if (part.part === "panel") Papers.buttons(viewer, part.metric, papers);
-      if (part.part === "panel") document.body.dataset.pictured = String(Math.round(performance.now() - begun));
+      const pictures = found.filter((p) => p.part === "panel").length;
+      if (part.part === "panel" && pictures === 1) document.body.dataset.pictured = String(Math.round(performance.now() - begun));
       return;
     }
     viewer.end();
@@ -239,12 +239,14 @@
     state.panels = now.includes(name) ? now.filter((n) => n !== name) : [...now, name];
     run();
   });
+  const PAUSE_MS = 40;   // Letters that come faster than this are one change.
   let typed = 0;
   byId("text").addEventListener("input", () => {
     clearTimeout(typed);
     remember();
     state.text = byId("text").value;
-    typed = setTimeout(() => run(), 150);
+    const begun = performance.now();
+    typed = setTimeout(() => run([], true, begun), PAUSE_MS);
   });
   byId("presets").addEventListener("change", (e) => begin(e.target.value));
   byId("pin").addEventListener("click", keep);
