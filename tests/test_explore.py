@@ -15,6 +15,7 @@ import pytest
 from explore_server import served
 from gargalo.cli.explore import scenario
 from gargalo.explaining import explain
+from gargalo.exploring import glimpses
 from gargalo.exploring.difference import difference
 from gargalo.exploring.papers import FORMATS, file_of
 from gargalo.exploring.server import Asked, Preset, Site, answer
@@ -22,6 +23,8 @@ from gargalo.exploring.text import Edit, edited, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from gargalo.running import Progress
 
 TEXT = """\
 # Two flows, one link.
@@ -337,3 +340,44 @@ def test_a_run_of_the_lab_is_opened_with_its_results(tmp_path):
     (tmp_path / "run" / "manifest.json").unlink()
     (tmp_path / "run" / "run.json").write_text(json.dumps({**facts, "world": "lab"}))
     assert scenario(tmp_path / "run").results == tmp_path / "run"
+
+
+LONG_RUN = TEXT.replace("2s", "60s").replace("5Mbit/s", "200Mbit/s")
+
+
+def test_what_a_long_run_has_done_is_drawn_while_it_goes_on(monkeypatch):
+    monkeypatch.setattr(glimpses, "AFTER_S", 0.01)
+    told: list[dict[str, Any]] = []
+    seen = threading.Event()
+
+    def tell(part: dict[str, Any]) -> None:
+        told.append(part)
+        if part.get("partial"):
+            seen.set()
+        # The run waits for the glimpse that its first progress began, however fast this machine is.
+        begun = [p for p in told if p["part"] == "progress" and p["phase"] == "running"]
+        if len(begun) > 1 and part is begun[-1]:
+            assert seen.wait(60)
+
+    answer(Asked(LONG_RUN), threading.Event(), tell)
+    first, *_, last = (p for p in told if p["part"] == "about")
+    assert first["partial"]
+    assert "partial" not in last
+    assert first["duration_s"] == pytest.approx(last["duration_s"]) == 60
+    direct = Asked(LONG_RUN).run()
+    assert last["results_hash"] == direct.info["results_hash"]
+    # Nothing of a glimpse comes after the run itself.
+    kinds = [p["part"] for p in told[told.index(last) :]]
+    assert kinds.count("about") == kinds.count("story") == kinds.count("done") == 1
+    assert kinds[-1] == "done"
+
+
+def test_a_glimpse_is_the_beginning_of_the_run():
+    def until(now: Progress) -> bool:
+        return now.now_s < 1
+
+    seen, whole = Asked(LONG_RUN).run(until), Asked(LONG_RUN).run()
+    assert seen.interrupted
+    both = seen.flow_samples.join(whole.flow_samples, on=["flow", "time_s"], how="inner")
+    assert both.height == seen.flow_samples.height > 0
+    assert (both["delivered_bytes"] == both["delivered_bytes_right"]).all()

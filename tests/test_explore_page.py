@@ -293,6 +293,9 @@ def test_a_newer_change_ends_an_older_run(page):
     long = SMALL.replace("3s", "600s").replace("5Mbit/s", "500Mbit/s")
     page.type(long)
     page.wait("return !document.getElementById('progress').hidden")
+    # What it has done so far is drawn, over the length that it will have.
+    page.wait("return document.getElementById('status').textContent.includes('drawn so far')")
+    assert float(page.find("#time").get_property("max")) == pytest.approx(600)
     page.after(lambda: page.type(SMALL))
     assert "small" in page.do("return document.title")
     assert page.text() == SMALL

@@ -36,6 +36,7 @@ from gargalo import _core
 from gargalo.explaining.model import RECORDED
 from gargalo.exploring.difference import difference
 from gargalo.exploring.frozen import asset, library, page
+from gargalo.exploring.glimpses import Glimpses
 from gargalo.exploring.lessons.page import explained, outline
 from gargalo.exploring.papers import FORMATS, file_of
 from gargalo.exploring.text import Edit, edited, plain
@@ -176,14 +177,21 @@ def answer(asked: Asked, stop: threading.Event, tell: Callable[[dict[str, Any]],
             return
         changed = asked.text  # What is not TOML is named by the engine, with its place.
 
+    again = replace(asked, text=changed)
+    glimpses = Glimpses(again.run, asked.panels, tell)
+
     def progress(now: Progress) -> bool:
         tell(
             {"part": "progress", "phase": now.phase, "fraction": now.fraction, "time_s": now.now_s}
         )
+        glimpses.progress(now)
         return not stop.is_set()
 
     try:
-        done = replace(asked, text=changed).run(progress)
+        try:
+            done = again.run(progress)
+        finally:
+            glimpses.end()
         if stop.is_set():
             return
         for part in parts(done, asked.panels):

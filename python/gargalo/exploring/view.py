@@ -48,13 +48,20 @@ def parts(
         usual: Names of metrics that are shown if something happens in them.
 
     """
+    yield from pictures(run, panels, usual)
+    yield {"part": "story", "sentences": _story(run)}
+
+
+def pictures(
+    run: Run, panels: Sequence[str] | None = None, usual: Sequence[str] = FIRST
+) -> Iterator[dict[str, Any]]:
+    """Return the parts without the story; they may be those of a run that was stopped."""
     yield _about(run)
     drawn = _panels(run, panels, usual)
     # The network comes after the first picture, which is what is waited for.
     yield from islice(drawn, 1)
     yield {"part": "network", **_network(run)}
     yield from drawn
-    yield {"part": "story", "sentences": _story(run)}
 
 
 def _panels(

@@ -94,13 +94,17 @@
       wrong([]);
       viewer.begin(ghosts());
       viewer.mark(null);
+      found.length = 0;   // What a run had done so far, of which it now has more.
+      if (part.partial) byId("status").textContent = "running, drawn so far";
     }
     found.push(part);
     if (part.part !== "done") {
       viewer.show(part);
       if (part.part === "panel") Papers.buttons(viewer, part.metric, papers);
-      const pictures = found.filter((p) => p.part === "panel").length;
-      if (part.part === "panel" && pictures === 1) document.body.dataset.pictured = String(Math.round(performance.now() - begun));
+      if (part.part === "panel" && !found.pictured) {
+        found.pictured = true;
+        document.body.dataset.pictured = String(Math.round(performance.now() - begun));
+      }
       return;
     }
     viewer.end();
