@@ -4,7 +4,7 @@
     .venv/bin/python benches/explore.py --changes 20 cellular-race mptcp
 
 A change is another seed, typed into the text. `first` is when the first panel is drawn, `all` when every panel and the
-story are. Needs Chromium and its driver, as the tests of the page do; the browser runs on the same processors.
+story are; both count from the letter that was typed. Of a long run the first panel is of what it has done so far. Needs Chromium and its driver, as the tests of the page do; the browser runs on the same processors.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ def measure(driver, link: str, names: list[str], changes: int) -> None:
     for name in names or every:
         had = runs()
         driver.execute_script(
+            # An earlier example that cannot be run has left its errors.
+            "document.body.dataset.errors = '0';"
             "const p = document.getElementById('presets'); p.value = arguments[0];"
             "p.dispatchEvent(new Event('change'))",
             name,

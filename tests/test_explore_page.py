@@ -321,7 +321,10 @@ def test_the_report_of_a_run_fits_sorts_and_needs_no_script(page, chromium, widt
         page.wait("return document.querySelectorAll('.panel').length > 2")
         assert page.do("return document.documentElement.scrollWidth") <= width
         assert page.do(f"return {LIGHT}", "body *:not(option):not(text)") == []
-        names = "return [...document.querySelectorAll('.report table')[0].tBodies[0].rows].map(r => r.cells[0].textContent)"
+        names = (
+            "return [...document.querySelectorAll('.report table')[0].tBodies[0].rows]"
+            ".map(r => r.cells[0].textContent)"
+        )
         assert page.do(names) == ["one", "two"]
         page.do("document.querySelectorAll('.report th button')[0].click()")
         assert page.do(names) == ["one", "two"]
