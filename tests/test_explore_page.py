@@ -301,8 +301,9 @@ def test_a_newer_change_ends_an_older_run(page):
     assert page.text() == SMALL
 
 
+@only_chromium
 @pytest.mark.parametrize("width", [360, 1280])
-def test_the_report_of_a_run_fits_sorts_and_needs_no_script(page, chromium, width, tmp_path):
+def test_the_report_of_a_run_fits_sorts_and_needs_no_script(page, driver, width, tmp_path):
     import gargalo
     from gargalo.exploring import page as page_of
     from reports import LIGHT
@@ -312,12 +313,12 @@ def test_the_report_of_a_run_fits_sorts_and_needs_no_script(page, chromium, widt
     )
     file = tmp_path / "report.html"
     file.write_text(page_of(run), encoding="utf-8")
-    chromium.execute_cdp_cmd(
+    driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
     )
     try:
-        chromium.get(file.as_uri())
+        driver.get(file.as_uri())
         page.wait("return document.querySelectorAll('.panel').length > 2")
         assert page.do("return document.documentElement.scrollWidth") <= width
         assert page.do(f"return {LIGHT}", "body *:not(option):not(text)") == []
@@ -334,11 +335,11 @@ def test_the_report_of_a_run_fits_sorts_and_needs_no_script(page, chromium, widt
             "return [...document.querySelectorAll('.report h2')].map(h => h.textContent)"
         )
         assert rows == ["At a glance", "Flows", "Links", "Events", "Run it again", "Facts"]
-        chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-        chromium.get(file.as_uri())
-        told = chromium.find_element(By.TAG_NAME, "body").text
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        driver.get(file.as_uri())
+        told = driver.find_element("css selector", "body").text
         assert "need JavaScript, which is off" in told
         assert "two" in told, "tables are whole"
     finally:
-        chromium.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -13,7 +13,6 @@ from gargalo import sweeps
 from gargalo.exploring.view import view
 from gargalo.pictures import metrics
 from gargalo.pictures.paper import draw
-from gargalo.reporting.runs import report_of_run
 
 
 def ping(
@@ -144,9 +143,9 @@ def test_explain_tells_of_pings(loaded: gargalo.Run, lossy: gargalo.Run):
     assert f"round trips took 40.1 ms to {longest * 1e3:.3g} ms" in str(loaded.explain())
 
 
-def test_the_report_has_their_pictures(loaded: gargalo.Run):
-    titles = [figure.title for figure in report_of_run(loaded).figures]
-    assert {"Round-trip time of pings", "One-way delay of pings"} < set(titles)
+def test_the_page_has_their_pictures(loaded: gargalo.Run):
+    titles = {part["title"] for part in view(loaded) if part["part"] == "panel"}
+    assert {"Round-trip time of pings", "One-way delay of pings"} < titles
 
 
 def test_the_pictures_have_the_rows(lossy: gargalo.Run):

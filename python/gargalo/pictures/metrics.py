@@ -71,13 +71,10 @@ METRICS = {
 """Quantities that are a column of samples."""
 RATES = {"goodput": runs.goodput, "in-order-delivery": runs.delivery}
 """Rates in bins."""
-OTHERS = {
-    "paths": runs.paths,
-    "objects": objects,
-    "ping": runs.round_trips,
-    "one-way-delay": runs.one_way_delays,
-}
-"""Rates of paths on top of each other, what requests asked for, and quantities of echo requests."""
+PINGS = {"ping": runs.round_trips, "one-way-delay": runs.one_way_delays}
+"""Quantities of echo requests."""
+OTHERS = {"paths": runs.paths, "objects": objects, **PINGS}
+"""Rates of paths on top of each other, what requests asked for, and those of echo requests."""
 COUNTS = {
     "losses": ("loss", "Packets declared lost since the start", "lost", "packets"),
     "recoveries": ("recovery", "Recoveries since the start", "recoveries", ""),
