@@ -3,8 +3,9 @@
     .venv/bin/python benches/explore.py
     .venv/bin/python benches/explore.py --changes 20 cellular-race mptcp
 
-A change is another seed, typed into the text. `first` is when the first panel is drawn, `all` when every panel and the
-story are; both count from the letter that was typed. Of a long run the first panel is of what it has done so far. Needs Chromium and its driver, as the tests of the page do; the browser runs on the same processors.
+A change is another seed, typed into the text. `first` is when the first panel is drawn, of a long run with what it has
+done so far, `all` when every panel and the story are; both count from the letter that was typed. Needs Chromium and its
+driver, as the tests of the page do; the browser runs on the same processors.
 """
 
 from __future__ import annotations

@@ -347,6 +347,7 @@ LONG_RUN = TEXT.replace("2s", "60s").replace("5Mbit/s", "200Mbit/s")
 
 def test_what_a_long_run_has_done_is_drawn_while_it_goes_on(monkeypatch):
     monkeypatch.setattr(glimpses, "AFTER_S", 0.01)
+    monkeypatch.setattr(glimpses, "MOST_DONE", 1.0)
     told: list[dict[str, Any]] = []
     seen = threading.Event()
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 AFTER_S = 0.5
 """Wall time of a run before there is a glimpse of it; each glimpse runs for twice as long as the one before."""
+MOST_DONE = 0.3
+"""Share of a run from which on it is waited for: its end is about as near as a glimpse of it."""
 
 
 class Glimpses:
@@ -47,7 +49,8 @@ class Glimpses:
     def progress(self, now: Progress) -> None:
         """Begin with glimpses if the run takes long."""
         late = time.monotonic() - self._begun >= AFTER_S
-        if self._thread is None and now.phase == "running" and late:
+        near = now.fraction > MOST_DONE
+        if self._thread is None and now.phase == "running" and late and not near:
             self._thread = threading.Thread(target=self._look, args=(now.end_s,), daemon=True)
             self._thread.start()
 
