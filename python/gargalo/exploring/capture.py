@@ -140,7 +140,8 @@ def _records(words: NDArray[np.uint32], places: Integers, until_ns: int | None) 
     first = places // 4
 
     def told(word: int) -> Integers:
-        return words[first + word].byteswap().astype(np.int64)
+        found: Integers = words[first + word].byteswap().astype(np.int64)
+        return found
 
     time = told(3) << 32 | told(4)
     if until_ns is not None:

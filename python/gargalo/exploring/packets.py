@@ -12,7 +12,7 @@ import math
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -66,11 +66,20 @@ class WindowError(ValueError):
     """What was asked for cannot be shown."""
 
 
+class Recorded(NamedTuple):
+    """A run with its packets, while its files are there."""
+
+    run: Run
+    folder: Path
+    large: bool
+    """It was ended because its files had become too large."""
+
+
 @contextmanager
 def recorded(
     scenario: ScenarioLike, until_s: float = math.inf, stopped: Callable[[], bool] = lambda: False
-) -> Iterator[tuple[Run, Path, bool]]:
-    """Run a scenario with packets recorded; give the run, its directory, and whether it was ended for its size.
+) -> Iterator[Recorded]:
+    """Run a scenario with packets recorded.
 
     Args:
         scenario: As `gargalo.run` takes it.
@@ -91,7 +100,7 @@ def recorded(
             return not (stopped() or large or now.now_s > until_s + AFTER_S)
 
         done = run(scenario, set=RECORD, output=Path(folder) / "run", progress=progress)
-        yield done, Path(folder) / "run", large
+        yield Recorded(done, Path(folder) / "run", large)
 
 
 def packets(
@@ -507,7 +516,8 @@ class Window:
             for side in (link.up, link.down):
                 delays.append(None if varies(side) else round((side.delay.constant_s or 0.0) * 1e9))
         at = rows["link"].cast(pl.Int64) * 2 + (~rows["up"].cast(pl.Boolean)).cast(pl.Int64)
-        return rows["exited_ns"] - pl.Series(delays, dtype=pl.Int64).gather(at)
+        delay_ns: pl.Series = pl.Series(delays, dtype=pl.Int64).gather(at)
+        return rows["exited_ns"].cast(pl.Int64) - delay_ns
 
 
 def connections(
@@ -555,11 +565,11 @@ def with_flows(seen: Capture, run: Run) -> pl.DataFrame:
     joined = joined_flows(seen, records, pairs)
     found: list[tuple[Any, ...]] = []
     for source, destination, source_port, destination_port, a, b, _ in opened.iter_rows():
-        key = (source, destination, source_port, destination_port)
+        there = (source, destination, source_port, destination_port)
         port = max(source_port, destination_port)
         # A connection that has moved may have the next port (RFC 9000 §9).
-        several = joined.get(key) or pairs.get((a, b, port)) or pairs.get((a, b, port ^ 1), [])
-        found += [(*key, id_, start) for start, id_ in several]
+        several = joined.get(there) or pairs.get((a, b, port)) or pairs.get((a, b, port ^ 1), [])
+        found += [(*there, id_, start) for start, id_ in several]
     if not found:
         return records.with_columns(flow=pl.lit(None, dtype=pl.Int64))
     known = pl.DataFrame(
@@ -624,9 +634,10 @@ def signed(number: int) -> int:
 
 def unwrapped(numbers: NDArray[Any]) -> Integers:
     """Return numbers of 32 bits, which wrap, as differences from the first of them."""
-    steps = (
-        np.diff(numbers.astype(np.int64), prepend=numbers[:1].astype(np.int64)) + 2**31
-    ) % 2**32 - 2**31
+    wide: Integers = numbers.astype(np.int64)
+    steps: Integers = np.diff(wide, prepend=wide[:1]) + 2**31
+    # The rest of a division by 2^32.
+    steps = np.bitwise_and(steps, 2**32 - 1) - 2**31
     return np.cumsum(steps)
 
 
@@ -665,7 +676,7 @@ def events_of(file: Path) -> Iterator[dict[str, Any]]:
                         ends[stream] = max(ends.get(stream, 0), offset + frame["length"])
                 yield {
                     **told, "name": "sent", "number": data["header"]["packet_number"], "again": again,
-                    "counted": any(f["frame_type"] not in ("ack", "padding", "ping") for f in data["frames"]),
+                    "counted": any(needed(f) for f in data["frames"]),
                     "bytes": data["raw"]["length"],
                 }  # fmt: skip
             elif kind not in ("1RTT", "0RTT"):
@@ -678,6 +689,12 @@ def events_of(file: Path) -> Iterator[dict[str, Any]]:
                 ]
                 if ranges:
                     yield {**told, "name": "acks", "ranges": ranges}
+
+
+def needed(frame: Mapping[str, Any]) -> bool:
+    """Whether a frame makes its packet one that is acknowledged or declared lost in the end; 31 is IMMEDIATE_ACK."""
+    kind = frame["frame_type"]
+    return kind not in ("ack", "padding", "ping") and frame.get("raw_frame_type") != 31
 
 
 def in_datagrams(
@@ -711,8 +728,10 @@ def in_datagrams(
 def acknowledged(
     acks: Sequence[Mapping[str, Any]], lost: Numbers, sent: Sequence[int]
 ) -> list[tuple[int, int, list[tuple[int, int]]]]:
-    """Return of each acknowledgement its time, the first number that is neither acknowledged nor declared lost, and
-    the ranges above it."""  # fmt: skip
+    """Return of each acknowledgement its time, the edge, and the ranges above it.
+
+    The edge is the first number that is neither acknowledged nor declared lost.
+    """
     done: set[int] = set()
     losses = sorted((time, number) for number, time in lost.when.items())
     found, place, next_loss = [], 0, 0

@@ -34,10 +34,11 @@ from starlette.routing import Route
 
 from gargalo import _core
 from gargalo.explaining.model import RECORDED
-from gargalo.exploring.difference import difference
+from gargalo.exploring.difference import difference, packet_difference
 from gargalo.exploring.frozen import asset, library, page
 from gargalo.exploring.glimpses import Glimpses
 from gargalo.exploring.lessons.page import explained, outline
+from gargalo.exploring.packets import WindowError, packets, recorded
 from gargalo.exploring.papers import FORMATS, file_of
 from gargalo.exploring.text import Edit, edited, plain
 from gargalo.exploring.view import parts
@@ -73,6 +74,7 @@ ASSETS = {
     "form.js": "text/javascript",
     "lesson.css": "text/css",
     "lesson.js": "text/javascript",
+    "packets.js": "text/javascript",
     "papers.js": "text/javascript",
     "page.css": "text/css",
     "uPlot.iife.js": "text/javascript",
@@ -150,13 +152,18 @@ class Asked:
         chosen = None if panels is None else tuple(panels)
         return cls(given["text"], edits, beside, chosen, site.refresh, preset)
 
+    @property
+    def scenario(self) -> Text:
+        """The scenario."""
+        return Text(self.text, self.beside)
+
     def run(self, progress: Callable[[Progress], object] | None = None) -> Run:
         """Run the scenario, or read what the lab did of it."""
         measured = self.preset and self.preset.results
         if measured and self.preset and self.text == self.preset.text:
             return load(measured)
         self.refresh()
-        return run(Text(self.text, self.beside), set=RECORDED, progress=progress)
+        return run(self.scenario, set=RECORDED, progress=progress)
 
 
 def answer(asked: Asked, stop: threading.Event, tell: Callable[[dict[str, Any]], None]) -> None:
@@ -235,9 +242,17 @@ def application(site: Site) -> Starlette:
     async def differ(request: Request) -> Response:
         given = await body(request)
         a, b = (Asked.read(site, given.get(k) if isinstance(given, dict) else None) for k in "ab")
-        found = await asyncio.to_thread(lambda: difference(a.run(), b.run()))
-        return Response(
-            json.dumps(None if found is None else found.to_json()), media_type="application/json"
+        return answered(await watched(request, running, lambda stop: apart(a, b, stop.is_set)))
+
+    async def look(request: Request) -> Response:
+        given = await body(request)
+        asked, (flow, from_s, to_s) = Asked.read(site, given), window(given)
+        return answered(
+            await watched(
+                request,
+                running,
+                lambda stop: packets(asked.scenario, flow, from_s, to_s, stop.is_set),
+            )
         )
 
     async def freeze(request: Request) -> Response:
@@ -290,11 +305,12 @@ def application(site: Site) -> Starlette:
             Route("/api/lesson/{number:int}", explain),
             Route("/api/run", run_it, methods=["POST"]),
             Route("/api/difference", differ, methods=["POST"]),
+            Route("/api/packets", look, methods=["POST"]),
             Route("/api/frozen", freeze, methods=["POST"]),
             Route("/api/picture", picture, methods=["POST"]),
         ],
         exception_handlers=dict.fromkeys(
-            (BadRequestError, _core.ScenarioError, _core.RunError), refused
+            (BadRequestError, WindowError, _core.ScenarioError, _core.RunError), refused
         ),
     )
     made.add_middleware(Guard, site=site)
@@ -319,6 +335,62 @@ async def body(request: Request) -> Any:
     except ValueError:
         msg = "a request is JSON"
         raise BadRequestError(msg) from None
+
+
+def window(given: Any) -> tuple[int, float, float]:
+    """Return the flow and the window that a request names.
+
+    Raises:
+        BadRequestError: It names none.
+
+    """
+    flow, *times = (given.get(k) for k in ("flow", "from_s", "to_s"))
+    if type(flow) is not int or any(type(t) not in (int, float) for t in times):
+        msg = "packets need the number of a flow, and from_s and to_s in seconds"
+        raise BadRequestError(msg)
+    return flow, float(times[0]), float(times[1])
+
+
+def apart(a: Asked, b: Asked, stopped: Callable[[], bool]) -> dict[str, Any] | None:
+    """Return the first difference of two scenarios' runs, with the first packet that differs in `packet`."""
+    found = difference(a.run(), b.run())
+    with (
+        recorded(a.scenario, stopped=stopped) as one,
+        recorded(b.scenario, stopped=stopped) as other,
+    ):
+        packet = packet_difference(one, other)
+    known = [d for d in (packet, found) if d is not None]
+    if not known:
+        return None
+    first = min(known, key=lambda d: d.time_s)
+    return {**first.to_json(), "packet": None if packet is None else packet.to_json()}
+
+
+def answered(found: Any) -> Response:
+    """Return an answer in JSON."""
+    return Response(
+        json.dumps(found, ensure_ascii=False, allow_nan=False), media_type="application/json"
+    )
+
+
+async def watched(
+    request: Request, running: asyncio.Semaphore, work: Callable[[threading.Event], Any]
+) -> Any:
+    """Do something in a thread, and tell it to stop when nobody waits for the answer any more."""
+    stop = threading.Event()
+
+    async def leave() -> None:
+        while not await request.is_disconnected():
+            await asyncio.sleep(0.1)
+        stop.set()
+
+    async with running:
+        leaving = asyncio.ensure_future(leave())
+        try:
+            return await asyncio.to_thread(work, stop)
+        finally:
+            stop.set()
+            leaving.cancel()
 
 
 def beginning(site: Site) -> dict[str, Any]:
