@@ -157,7 +157,7 @@ def described(one: Recorded, file: Path, at: int) -> Described:
         what = " ".join(kinds) or what
     else:
         number = quic_number(run, one.folder, records, row)
-        what = f"{what} of UDP" if number is None else f"packet {number}"
+        what = f"datagram of {what}" if number is None else f"packet {number}"
     act = "enters" if row["enters"] else "leaves"
     time = row["time_ns"] / 1e9
     link = run.setup.links[row["link"]].name
@@ -169,7 +169,7 @@ def described(one: Recorded, file: Path, at: int) -> Described:
 def quic_number(run: Run, folder: Path, records: pl.DataFrame, row: dict[str, Any]) -> int | None:
     """Return the packet number of a datagram of QUIC, the first if it has several; None: it is not in a qlog."""
     flow = run.flows.filter(pl.col("id") == row["flow"])
-    if flow.is_empty() or not row["at_origin"]:
+    if flow.is_empty():
         return None
     side = "client" if run.setup.nodes[row["from_node"]].name == flow["from"][0] else "server"
     file = folder / "qlog" / f"flow{row['flow']}-{side}.sqlog"
@@ -179,4 +179,6 @@ def quic_number(run: Run, folder: Path, records: pl.DataFrame, row: dict[str, An
     numbers = {
         rows["record"][i]: int(e["number"]) for i, e in in_datagrams(list(events_of(file)), rows)
     }
-    return numbers.get(row["record"])
+    # Elsewhere the packet is that which was sent with the same bytes.
+    sent = rows.filter(pl.col("whole") == row["whole"])["record"]
+    return numbers.get(sent[0]) if len(sent) else None

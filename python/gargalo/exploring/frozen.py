@@ -37,6 +37,7 @@ def page(
     panels: Sequence[str] | None = None,
     *,
     facts: Mapping[str, str | int | float] | None = None,
+    more: Sequence[dict[str, Any]] = (),
 ) -> str:
     """Return the page of a run.
 
@@ -44,16 +45,17 @@ def page(
         run: A finished run.
         panels: Names of metrics, as `gargalo plot --metric` has them; by default all in which something happens.
         facts: More facts, such as the date: the clock is never read.
+        more: More parts of the view, such as the packets of a window.
 
     """
     from gargalo.exploring.report import section
     from gargalo.exploring.view import FIRST, MORE, view
 
-    parts = view(run, panels, usual=(*FIRST, *MORE))
+    parts = [*view(run, panels, usual=(*FIRST, *MORE)), *more]
     title = run.setup.name
     # A closing tag within a text would end the element.
     data = json.dumps(parts, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    scripts = [library("uPlot.iife.js"), asset("viewer.js"), asset("frozen.js")]
+    scripts = [library("uPlot.iife.js"), *map(asset, ("viewer.js", "packets.js", "frozen.js"))]
     styles = [library("uPlot.min.css"), asset("page.css")]
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "

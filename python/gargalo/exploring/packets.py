@@ -517,7 +517,8 @@ class Window:
                 delays.append(None if varies(side) else round((side.delay.constant_s or 0.0) * 1e9))
         at = rows["link"].cast(pl.Int64) * 2 + (~rows["up"].cast(pl.Boolean)).cast(pl.Int64)
         delay_ns: pl.Series = pl.Series(delays, dtype=pl.Int64).gather(at)
-        return rows["exited_ns"].cast(pl.Int64) - delay_ns
+        served_ns: pl.Series = rows["exited_ns"].cast(pl.Int64) - delay_ns
+        return served_ns
 
 
 def connections(

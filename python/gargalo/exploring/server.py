@@ -256,8 +256,17 @@ def application(site: Site) -> Starlette:
         )
 
     async def freeze(request: Request) -> Response:
-        asked = Asked.read(site, await body(request))
-        made = await asyncio.to_thread(lambda: page(asked.run(), asked.panels))
+        given = await body(request)
+        asked = Asked.read(site, given)
+        seen = None if given.get("flow") is None else window(given)
+
+        def work(stop: threading.Event) -> str:
+            more = []
+            if seen is not None:
+                more = [{"part": "packets", **packets(asked.scenario, *seen, stop.is_set)}]
+            return page(asked.run(), asked.panels, more=more)
+
+        made = await watched(request, running, work)
         return HTMLResponse(made, headers={"Content-Disposition": "attachment; filename=run.html"})
 
     async def explain(request: Request) -> Response:

@@ -109,6 +109,7 @@ def _about(run: Run) -> dict[str, Any]:
             "columns": [c.name for c in columns or FLOWS],
             "rows": [list(r) for r in lines],
         },
+        "flows": [{"id": r["id"], "name": run.names[r["id"]]} for r in rows],
         "left_out": max(run.flows.height - MOST_ROWS, 0),
         "findings": [{"severity": f["severity"], "text": told(f)} for f in run.findings],
         "warnings": run.warnings,

@@ -5,6 +5,16 @@
   const holders = Object.fromEntries(
     ["panels", "network", "story", "figures", "findings", "time", "instant"].map((id) => [id, byId(id)]));
   const viewer = Viewer.create(holders);
+  // The packets of a window; a newer window ends the run for an older one.
+  let looking = null;
+  const packets = Packets.create(viewer, byId("packets"), async (window) => {
+    looking?.abort();
+    looking = new AbortController();
+    const response = await post("/api/packets", { text: state.text, beside: state.beside, ...window }, looking.signal);
+    const found = await response.json();
+    if (!response.ok) throw new Error(found.diagnostics.map((d) => d.message).join("; "));
+    return found;
+  });
   const state = {
     text: "", beside: "", panels: null, parts: [], kept: null, history: [], running: null,
   };
@@ -94,6 +104,7 @@
       wrong([]);
       viewer.begin(ghosts());
       viewer.mark(null);
+      byId("differing").hidden = true;
       found.length = 0;   // What a run had done so far, of which it now has more.
       if (part.partial) byId("status").textContent = "running, drawn so far";
     }
@@ -110,6 +121,7 @@
     viewer.end();
     state.parts = found;
     const about = found.find((p) => p.part === "about");
+    packets.flows(about.flows);
     menu(about.metrics);
     const took = Math.round(performance.now() - begun);
     const lab = about.world === "lab" ? "measured in the lab, a change is simulated; " : "";
@@ -167,7 +179,13 @@
     }
     viewer.mark(found.time_s);
     viewer.at(found.time_s);
-    byId("status").textContent = `first difference at ${Viewer.short(found.time_s)} s: ${found.subject}, ${found.column.replaceAll("_", " ")} ${found.first} in A, ${found.second} in B`;
+    const packet = found.packet;
+    byId("differing").hidden = packet?.flow == null;
+    // Some packets before and after it.
+    byId("differing").onclick = () => packets.lead(packet.flow, packet.time_s, Math.max(viewer.duration / 200, 1e-4));
+    const told = (value) => (value === null ? "nothing" : value);
+    const also = packet && found.table !== "packets" ? `; first packet: ${told(packet.first)} in A, ${told(packet.second)} in B` : "";
+    byId("status").textContent = `first difference at ${Viewer.short(found.time_s)} s: ${found.subject}, ${found.column.replaceAll("_", " ")} ${told(found.first)} in A, ${told(found.second)} in B${also}`;
   };
 
   // --- what is changed and kept
@@ -265,7 +283,9 @@
   byId("save-csv").addEventListener("click", () => save(named("csv"), csv(), "text/csv"));
   byId("save-png").addEventListener("click", png);
   byId("save-page").addEventListener("click", async () => {
-    const response = await post("/api/frozen", { text: state.text, beside: state.beside, panels: state.panels });
+    const response = await post("/api/frozen", {
+      text: state.text, beside: state.beside, panels: state.panels, ...packets.window(),
+    });
     if (response.ok) save(named("html"), await response.text(), "text/html");
     else wrong((await response.json()).diagnostics);
   });

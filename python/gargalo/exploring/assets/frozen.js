@@ -8,6 +8,12 @@
   viewer.begin();
   parts.forEach((part) => viewer.show(part));
   viewer.end();
+  const seen = parts.find((p) => p.part === "packets");
+  if (seen) {
+    const packets = Packets.create(viewer, document.getElementById("packets"));
+    packets.show(seen);
+    viewer.zoom(seen.from_s, seen.to_s);
+  }
   const about = parts.find((p) => p.part === "about");
   document.getElementById("told").textContent =
     `${about.description || "One run"}; seed ${about.seed}, Gargalo ${about.version}.`;

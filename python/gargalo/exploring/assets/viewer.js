@@ -327,6 +327,7 @@ const Viewer = (() => {
     constructor(holders) {
       this.holders = holders;
       this.panels = new Map();
+      this.followers = []; // Whatever else shows the cursor and the zoom: tell, zoomed, draw.
       this.time = null;
       this.differs = null;
       this.acts = [];           // Instants at which the scenario says that something happens.
@@ -340,7 +341,7 @@ const Viewer = (() => {
         this.panels.forEach((p) => p.resize());
         this.moved();
       }).observe(holders.panels);
-      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.panels.forEach((p) => p.draw()));
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => [...this.panels.values(), ...this.followers].forEach((p) => p.draw()));
     }
 
     begin(ghosts = new Map()) {
@@ -433,6 +434,7 @@ const Viewer = (() => {
         this.zoom(from, from + width);
       }
       for (const panel of this.panels.values()) panel.tell();
+      for (const follower of this.followers) follower.tell();
     }
 
     zoom(from, until) {
@@ -443,6 +445,7 @@ const Viewer = (() => {
         panel.plot.setScale("x", { min: this.span[0], max: this.span[1] });
         panel.tell();
       }
+      for (const follower of this.followers) follower.zoomed();
       this.moved();
     }
 
@@ -463,6 +466,7 @@ const Viewer = (() => {
 
     mark(time) {
       this.differs = time;
+      for (const follower of this.followers) follower.draw();
       for (const panel of this.panels.values()) panel.plot.redraw(false);
     }
 
