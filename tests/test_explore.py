@@ -210,7 +210,9 @@ def test_a_mistake_has_its_place(client, text, line, says):
         {"Host": "evil.example:80", "Origin": "http://evil.example:80"},
     ],
 )
-@pytest.mark.parametrize("path", ["/api/run", "/api/difference", "/api/frozen", "/api/picture"])
+@pytest.mark.parametrize(
+    "path", ["/api/run", "/api/difference", "/api/packets", "/api/frozen", "/api/picture"]
+)
 def test_nobody_else_is_answered(client, headers, path):
     status, _, told = client.ask(path, {"text": TEXT}, {**client.own, **headers})
     assert status == 403, told
@@ -247,6 +249,48 @@ def test_what_the_page_does_not_write_is_refused(client, body):
     status, _, told = client.ask("/api/run", body)
     assert status == 400
     assert json.loads(told)["diagnostics"][0]["message"]
+
+
+def test_packets_of_a_window_are_answered_for_a_flow(client):
+    asked = {"text": TEXT, "flow": 1, "from_s": 0.5, "to_s": 0.8}
+    status, _, told = client.ask("/api/packets", asked)
+    assert status == 200
+    found = json.loads(told)
+    assert (found["flow"], found["name"], found["unit"]) == (1, "reno", "byte")
+    sent = found["paths"][0]["segments"]["sent_s"]
+    assert len(sent) > 10
+    assert all(0.5 <= t <= 0.8 for t in sent)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"flow": 9}, "no flow 9"),
+        ({"flow": "one"}, "number of a flow"),
+        ({"flow": True}, "number of a flow"),
+        ({"flow": None}, "number of a flow"),
+        ({"to_s": 0.2}, "later end"),
+        ({"from_s": -1}, "later end"),
+        ({"from_s": "0"}, "in seconds"),
+        ({"text": "duration = 3"}, "topology"),
+    ],
+)
+def test_packets_that_cannot_be_shown_are_refused_in_a_sentence(client, change, says):
+    asked = {"text": TEXT, "flow": 0, "from_s": 0.5, "to_s": 0.8, **change}
+    status, _, told = client.ask("/api/packets", asked)
+    assert status == 400
+    assert says in json.loads(told)["diagnostics"][0]["message"]
+
+
+def test_the_first_difference_has_its_packet(client):
+    b = TEXT.replace('"reno"', '"reno"\nstop = "1s"')
+    status, _, told = client.ask("/api/difference", {"a": {"text": TEXT}, "b": {"text": b}})
+    assert status == 200
+    found = json.loads(told)
+    assert found["packet"]["flow"] == 1
+    assert found["time_s"] <= found["packet"]["time_s"] < 1.2
+    same = client.ask("/api/difference", {"a": {"text": TEXT}, "b": {"text": TEXT}})
+    assert (same[0], json.loads(same[2])) == (200, None)
 
 
 def test_a_file_of_the_page_is_one_of_those_it_has(client):

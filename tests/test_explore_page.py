@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from conftest import LONG
 from explore_page import Page
 from explore_server import served
 from firefox import Firefox, firefox_missing
+from gargalo.exploring.packets import packets
 from reports import LIGHT, browser, browser_missing
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
@@ -72,6 +74,15 @@ def page(driver: Any, link: str) -> Iterator[Page]:
     made = Page(driver, link)
     yield made
     assert made.problems() == []
+
+
+def saved(driver: Any, name: str) -> Path:
+    """Return a file when the browser has saved it."""
+    file: Path = driver.saved / name
+    WebDriverWait(driver, 30, 0.02).until(
+        lambda _: file.exists() and not [p for p in driver.saved.iterdir() if p.suffix in PARTIAL]
+    )
+    return file
 
 
 def test_a_slider_changes_the_text_and_every_curve(page):
@@ -221,10 +232,7 @@ def test_a_link_holds_the_scenario_and_repeats_the_results(page, driver):
 
 def test_a_frozen_page_works_without_a_server(page, driver):
     page.find("#save-page").click()
-    file: Path = driver.saved / "small.html"
-    WebDriverWait(driver, 30).until(
-        lambda _: file.exists() and not [p for p in driver.saved.iterdir() if p.suffix in PARTIAL]
-    )
+    file = saved(driver, "small.html")
     found = page.hash()
     driver.get(file.as_uri())
     page.wait("return document.querySelectorAll('.panel').length > 2")
@@ -241,6 +249,68 @@ def test_a_frozen_page_works_without_a_server(page, driver):
     ]
     after = sent[max(i for i, u in enumerate(sent) if u.startswith("file:")) :]
     assert [u for u in after if not u.startswith(("file:", "data:"))] == []
+
+
+def test_a_packet_is_zoomed_to_and_read(page, driver):
+    page.after(lambda: page.type(SMALL.replace("30 packets", "12 packets")))
+    page.find("#packets button").click()
+    page.wait("return document.body.dataset.packets === '0 3'")
+    assert "bytes of the stream" in page.find("#packets h3").text
+
+    def drag(width: int) -> None:
+        had = page.do("return document.body.dataset.packets")
+        over = page.find("#packets .u-over")
+        page.point(over, drag_px=width)
+        page.wait(f"return document.body.dataset.packets !== '{had}'")
+
+    drag(40)
+    drag(60)
+    first, last = map(float, page.do("return document.body.dataset.packets").split())
+    assert 0 < last - first < 0.05, "a few round trips of 20 ms"
+    following = page.do(
+        "return [...document.querySelectorAll('#packets button')].find(b => b.textContent === 'next packet')"
+    )
+    page.do("arguments[0].scrollIntoView({block: 'center'})", following)
+    following.click()
+    told = page.find("#packets .packet").text
+    words = re.fullmatch(
+        r"bytes ([\d,]+) to ([\d,]+), sent ([\d.]+) s;.* arrived ([\d.]+) s .*", told
+    )
+    assert words, told
+    start, end = (int(w.replace(",", "")) for w in words.groups()[:2])
+    assert end - start == 1448
+    assert first <= float(words[3]) <= last
+    assert page.find("#packets .on-way").text.startswith(f"On their way at {words[3]} s.")
+    assert page.do("return document.querySelectorAll('#network .dots circle').length") > 1
+    # The same packet by the pointer, and as the engine has it.
+    text = page.text()
+    (path,) = packets(text, 0, first, last)["paths"]
+    assert start in path["segments"]["first"]
+    following.click()
+    assert page.find("#packets .packet").text != told
+    drag(-60)
+    page.press("0")
+    page.wait("return document.body.dataset.packets === '0 3'")
+    # Another scenario: packets follow.
+    page.after(lambda: page.type(SMALL.replace("3s", "2s").replace("small", "seen")))
+    page.wait("return document.body.dataset.packets === '0 2'")
+    page.find("#save-page").click()
+    driver.get(saved(driver, "seen.html").as_uri())
+    page.wait("return document.body.dataset.packets === '0 2'")
+    assert page.do("return document.querySelector('#packets canvas').checkVisibility()")
+
+
+def test_the_first_packet_that_differs_is_shown(page):
+    page.find("#pin").click()
+    page.after(lambda: page.type(SMALL.replace('"cubic"', '"cubic"\nstop = "1s"')))
+    page.find("#differ").click()
+    page.wait("return document.getElementById('status').textContent.startsWith('first difference')")
+    assert re.search(r"bytes [\d,]+ to [\d,]+|FIN|acknowledgement", page.find("#status").text)
+    page.find("#differing").click()
+    page.wait("return document.body.dataset.packets")
+    first, last = map(float, page.do("return document.body.dataset.packets").split())
+    # A stopped flow ends the run, so the window may end before the packet that only A has.
+    assert 0.9 < first < last < 1.2
 
 
 @only_chromium

@@ -42,7 +42,6 @@ const Packets = (() => {
       this.way = el("p", { class: "on-way" });
       this.body = el("div", { hidden: true }, this.legend, this.plotted,
         el("div", { class: "row" }, this.back, this.next, this.told), this.way, this.notes);
-      holder.classList.add("panel");
       this.heading = el("h3", {}, "Packets");
       holder.replaceChildren(...[this.heading, ask ? el("div", { class: "row" }, this.button, this.flow, this.path) : this.path, this.body].filter(Boolean));
       this.path.hidden = true;
@@ -65,6 +64,7 @@ const Packets = (() => {
       this.on = !this.on;
       this.button.setAttribute("aria-pressed", String(this.on));
       this.body.hidden = !this.on;
+      this.wanted++; // What is under way is of no use any more.
       if (this.on) this.load();
       else this.clear();
     }
@@ -110,7 +110,8 @@ const Packets = (() => {
       this.path.replaceChildren(...data.paths.map((p, i) => el("option", { value: i }, p.name)));
       this.path.hidden = data.paths.length < 2;
       if (Number(had) < data.paths.length) this.path.value = had || "0";
-      this.heading.textContent = `Packets of ${data.name}${data.from ? `, seen at ${data.from}` : ""}`;
+      const unit = data.unit === "byte" ? "bytes of the stream" : "packet numbers";
+      this.heading.textContent = `Packets of ${data.name}: ${unit}${data.from ? `, seen at ${data.from}` : ""}`;
       this.draw();
       this.notes.textContent = data.notes.join("; ");
       document.body.dataset.packets = `${data.from_s} ${data.to_s}`;
@@ -156,7 +157,8 @@ const Packets = (() => {
       const ink = style("--ink");
       const grid = style("--grid");
       const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
-      const unit = this.data.unit === "byte" ? "byte of the stream" : "packet number";
+      // As wide as the axes of other panels with their labels, so that one instant is at one place in all.
+      const number = (v) => (!Number.isInteger(v) ? "" : v < 1e8 ? count(v) : `${(v / 1e6).toLocaleString("en", { maximumFractionDigits: 3 })}M`);
       this.plot = new uPlot({
         width: Math.max(this.plotted.clientWidth || 600, 200),
         height: HEIGHT,
@@ -166,7 +168,7 @@ const Packets = (() => {
         scales: { x: { time: false, range: () => this.viewer.span }, y: { range: () => this.range() } },
         axes: [
           { ...axis, label: "time (s)", labelSize: 18, size: 34 },
-          { ...axis, size: 74, label: unit, labelSize: 16, values: (u, all) => all.map((v) => (Number.isInteger(v) ? count(v) : "")) },
+          { ...axis, size: 72, values: (u, all) => all.map(number) },
         ],
         series: [{}, { points: { show: false }, stroke: "transparent" }],
         hooks: {
@@ -418,7 +420,7 @@ const Packets = (() => {
       const edge = Math.min(FROM_NODE, length / 3);
       const along = edge + share * (length - 2 * edge);
       // Each direction at its right-hand side; packets that wait are in rows at the beginning.
-      const aside = 5 + (share === 0 ? 4 * Math.floor(behind / 1) % 40 : 0);
+      const aside = 5 + (share === 0 ? 4 * (behind % 10) : 0);
       const row = share === 0 ? 4 * Math.floor(behind / 10) : 0;
       const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
       dot.setAttribute("cx", a[0] + unit[0] * (along + row) - unit[1] * aside);
