@@ -251,7 +251,7 @@ def test_a_frozen_page_works_without_a_server(page, driver):
     assert [u for u in after if not u.startswith(("file:", "data:"))] == []
 
 
-def test_a_packet_is_zoomed_to_and_read(page, driver):
+def test_a_packet_is_zoomed_to_and_read(page):
     page.after(lambda: page.type(SMALL.replace("30 packets", "12 packets")))
     page.find("#packets button").click()
     page.wait("return document.body.dataset.packets === '0 3'")
@@ -281,6 +281,7 @@ def test_a_packet_is_zoomed_to_and_read(page, driver):
     assert end - start == 1448
     assert first <= float(words[3]) <= last
     assert page.find("#packets .on-way").text.startswith(f"On their way at {words[3]} s.")
+    assert page.find("#packets .cursor").is_displayed()
     assert page.do("return document.querySelectorAll('#network .dots circle').length") > 1
     # The same packet by the pointer, and as the engine has it.
     text = page.text()
@@ -290,6 +291,11 @@ def test_a_packet_is_zoomed_to_and_read(page, driver):
     assert page.find("#packets .packet").text != told
     drag(-60)
     page.press("0")
+    page.wait("return document.body.dataset.packets === '0 3'")
+
+
+def test_packets_follow_the_scenario_and_are_in_a_frozen_page(page, driver):
+    page.find("#packets button").click()
     page.wait("return document.body.dataset.packets === '0 3'")
     # Another scenario: packets follow.
     page.after(lambda: page.type(SMALL.replace("3s", "2s").replace("small", "seen")))

@@ -88,6 +88,8 @@ ANSWERED = {
     "own-controller": 3,
 }
 """The step that is shown of a lesson; of others the second."""
+PACKETS = "explore-packets"
+"""The same page with packets around that loss."""
 CRITERIA = ("bufferbloat", "loss-caused", "self-fairness", "versus-reno", "versus-cubic", "aqm",
             "varying-delay", "reordering", "path-change")  # fmt: skip
 PAGES = {
@@ -277,7 +279,7 @@ def make(page: Page, folder: Path) -> Path:
 
 
 def explore(picture: Path) -> None:
-    """Photograph the explorer."""
+    """Photograph the explorer, and its packets in another picture."""
     with served() as link:
         driver = browser()
         try:
@@ -292,6 +294,15 @@ def explore(picture: Path) -> None:
                 "scrollTo(0, 0)"
             )
             photograph(driver, picture)
+            driver.execute_script("document.querySelector('#packets button').click()")
+            wait(driver, "document.body.dataset.packets", "packets")
+            # As a person does: + zooms at the time that the story has led to.
+            had = driver.execute_script("return document.body.dataset.packets")
+            driver.execute_script("document.activeElement.blur()")
+            driver.find_element("css selector", "body").send_keys("+" * 7)
+            wait(driver, f"document.body.dataset.packets !== '{had}'", "the zoom")
+            driver.execute_script("scrollTo(0, 0)")
+            photograph(driver, picture.with_name(f"{PACKETS}.png"))
         finally:
             driver.quit()
 

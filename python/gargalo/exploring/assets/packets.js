@@ -158,7 +158,7 @@ const Packets = (() => {
       const grid = style("--grid");
       const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
       // As wide as the axes of other panels with their labels, so that one instant is at one place in all.
-      const number = (v) => (!Number.isInteger(v) ? "" : v < 1e8 ? count(v) : `${(v / 1e6).toLocaleString("en", { maximumFractionDigits: 3 })}M`);
+      const number = (v) => (!Number.isInteger(v) ? "" : v < 1e6 ? count(v) : `${(v / 1e6).toLocaleString("en", { maximumFractionDigits: 6 })}M`);
       this.plot = new uPlot({
         width: Math.max(this.plotted.clientWidth || 600, 200),
         height: HEIGHT,
@@ -172,7 +172,7 @@ const Packets = (() => {
         ],
         series: [{}, { points: { show: false }, stroke: "transparent" }],
         hooks: {
-          draw: [(u) => this.paint(u)],
+          draw: [(u) => this.paint(u), () => this.place()],
           setCursor: [(u) => {
             if (u.cursor.left < 0) return;
             this.choose(u.cursor.left, u.cursor.top);
@@ -356,13 +356,17 @@ const Packets = (() => {
     }
 
     tell() {
+      this.place();
+      this.onWay(this.viewer.time);
+    }
+
+    // The cursor; after a zoom it has its place only when the picture is drawn.
+    place() {
+      if (!this.plot || !this.cursor) return;
       const time = this.viewer.time;
-      if (this.plot) {
-        const left = time === null ? -1 : this.plot.valToPos(time, "x");
-        this.cursor.hidden = left < 0 || left > this.plot.over.clientWidth;
-        this.cursor.style.left = `${left}px`;
-      }
-      this.onWay(time);
+      const left = time === null ? -1 : this.plot.valToPos(time, "x");
+      this.cursor.hidden = left < 0 || left > this.plot.over.clientWidth;
+      this.cursor.style.left = `${left}px`;
     }
 
     resized() {
