@@ -87,7 +87,7 @@ class Page:
             drag = (button[0], move, button[1]) if drag_px else ()
             self.driver.act(element, *drag)
             return
-        acts = ActionChains(self.driver).move_to_element(element)
+        acts = ActionChains(self.driver, 0).move_to_element(element)
         if drag_px:
             acts.click_and_hold().move_by_offset(drag_px, 0).release()
         acts.perform()
