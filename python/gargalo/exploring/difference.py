@@ -82,7 +82,7 @@ def _of_table(a: Run, b: Run, name: str, keys: tuple[str, ...]) -> Difference | 
 
 
 def packet_difference(a: Recorded, b: Recorded) -> Difference | None:
-    """Return the first packet that differs in two runs that recorded packets; None if there is none in what both have."""
+    """Return the first packet that differs in two runs; None if there is none in what both recorded."""
     found, files = [], [one.folder / CAPTURE for one in (a, b)]
     with ExitStack() as open_:
         maps = []

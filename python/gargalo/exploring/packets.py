@@ -1,7 +1,7 @@
 """Single packets of a flow in a window of time, had by running the scenario again with packets recorded.
 
-The same scenario gives the same bytes, so what is seen here is what happened in the run that is shown. Packets are seen as
-by a capture at the sender's host: data when it is sent, acknowledgements when they arrive.
+The same scenario gives the same bytes, so what is seen here is what happened in the run that is shown. Packets are
+seen as by a capture at the sender's host: data when it is sent, acknowledgements when they arrive.
 """
 
 from __future__ import annotations
