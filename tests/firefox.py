@@ -19,7 +19,7 @@ PATIENCE_S = 60
 PREFERENCES = {
     "browser.download.folderList": 2,
     "browser.download.alwaysOpenPanel": False,
-    "browser.helperApps.neverAsk.saveToDisk": "text/html,text/csv,application/toml,image/png",
+    "browser.helperApps.neverAsk.saveToDisk": "text/html,text/csv,application/toml,image/png,image/svg+xml",
     "network.dns.disabled": True,
     "network.captive-portal-service.enabled": False,
     "network.connectivity-service.enabled": False,
@@ -181,6 +181,9 @@ class Element:
 
     def is_enabled(self) -> bool:
         return not self.execute("return arguments[0].disabled")
+
+    def is_displayed(self) -> bool:
+        return bool(self.execute("return arguments[0].checkVisibility()"))
 
     @property
     def text(self) -> str:

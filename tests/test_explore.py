@@ -18,7 +18,7 @@ from gargalo.explaining import explain
 from gargalo.exploring import glimpses
 from gargalo.exploring.difference import difference
 from gargalo.exploring.papers import FORMATS, file_of
-from gargalo.exploring.server import Asked, Preset, Site, answer
+from gargalo.exploring.server import Asked, Preset, Site, answer, apart
 from gargalo.exploring.text import Edit, edited, plain
 
 if TYPE_CHECKING:
@@ -374,6 +374,11 @@ def test_results_of_the_lab_are_shown_until_the_scenario_is_another(tmp_path):
     )
     about = next(p for p in told if p["part"] == "about")
     assert about["results_hash"] != other.info["results_hash"]
+    with pytest.raises(ValueError, match="the lab's run cannot be done again"):
+        _ = asked.scenario
+    found = apart(asked, changed, lambda: False)
+    assert found is not None
+    assert found["packet"] is None
 
 
 def test_a_run_of_the_lab_is_opened_with_its_results(tmp_path):

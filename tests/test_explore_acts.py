@@ -8,12 +8,9 @@ from gargalo.exploring.text import plain
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
-from test_explore_page import SMALL, Page, chromium, link, missing, page  # noqa: F401 (fixtures)
+from test_explore_page import SMALL, Page, driver, link, only_chromium, page  # noqa: F401 (fixtures)
 
-pytestmark = [
-    pytest.mark.skipif(missing is not None, reason=f"no browser: {missing}"),
-    pytest.mark.xdist_group("explorer"),
-]
+pytestmark = [only_chromium, pytest.mark.xdist_group("explorer")]
 LINK = ("topology", "simple", "link")
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from conftest import LONG
+from explore_page import Page
 from explore_server import served
 from gargalo.exploring.lessons import lesson, names
 from reports import LIGHT, browser, browser_missing
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from test_explore_page import Page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
