@@ -57,6 +57,7 @@ REAL_TIME = {
     "test_lab",
     "test_lab_examples",
     "test_lab_flows",
+    "test_watch",
     "test_wire",
     "test_userspace_bbr",
     "test_multipath_results",

@@ -10,8 +10,8 @@ from html import unescape
 import gargalo
 import pytest
 from click.testing import CliRunner
-from conftest import ROOT
 from explore_server import served
+from gargalo.cli import bundled
 from gargalo.cli.app import app
 from gargalo.exploring.lessons import LessonError, lesson, names
 from gargalo.exploring.lessons.figures import Expectation, Figure, UnknownFigureError
@@ -118,9 +118,8 @@ def test_a_lesson_of_ones_own_is_read(tmp_path):
     assert 'start = "100ms"' not in of.text
     assert of.steps[0].changes == ['flows.0.start = "100ms"']
     assert re.fullmatch(r"It has 4\.\d+ Mbit/s\.", of.explanation(1)[0])
-    assert written(tmp_path, re.sub(r"'''.*'''", '"l4s"', GOOD, flags=re.S)).path == ROOT.joinpath(
-        "python/gargalo/examples/l4s.toml"
-    )
+    named = written(tmp_path, re.sub(r"'''.*'''", '"l4s"', GOOD, flags=re.S))
+    assert named.path == bundled.FOLDER / "l4s.toml"
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ class ScenarioError(ValueError):
 class RunError(RuntimeError):
     """A run could not be done; the text says why."""
 
+_Sample: TypeAlias = tuple[int, float, int, float | None, int]
+
 @final
 class RunResult:
     @property
@@ -710,7 +712,8 @@ def run(
     path: FilePath | None,
     overrides: list[tuple[str, str]],
     classes: Mapping[str, Mapping[str, Any]] | Mapping[_Kind, Mapping[str, Any]],
-    progress: Callable[[float, float, int, int, str, float], bool | None] | None = None,
+    progress: Callable[[float, float, int, int, str, float, list[_Sample]], bool | None]
+    | None = None,
     output: FilePath | None = None,
     replace: bool = False,
     world: str = "sim",

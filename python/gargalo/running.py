@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -33,6 +33,17 @@ class Text(NamedTuple):
     path: Path
 
 
+class Sample(NamedTuple):
+    """The state of a flow at an instant of a run that goes on."""
+
+    flow: int
+    time_s: float
+    received_bytes: int
+    """What its receiver has."""
+    srtt_s: float | None
+    congestion_window_bytes: int
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far a run is."""
@@ -45,6 +56,8 @@ class Progress:
     """Flows are made, virtual time passes, results are written."""
     fraction: float = 0.0
     """Share of the phase that is done, 0 to 1."""
+    samples: Sequence[Sample] = ()
+    """In the lab: samples of flows since the last call."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -146,7 +159,10 @@ def run(
         tell = progress
 
         def report(*told: Any) -> bool:
-            return tell(Progress(*told)) is not False
+            now_s, end_s, packets, events, phase, fraction, samples = told
+            seen = [Sample(*s) for s in samples]
+            now = Progress(now_s, end_s, packets, events, phase, fraction, seen)
+            return tell(now) is not False
 
     target = None if output is None else Path(output)
     replace = existing == "replace"

@@ -8,7 +8,7 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 use crate::group::Group;
 use crate::result::FlowResult;
 use crate::routing::{DirectionId, NodeId};
-use crate::samples::{LinkResult, Samples};
+use crate::samples::{FlowSample, LinkResult, Samples};
 
 /// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Phase {
 
 /// The progress of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub struct Progress<'a> {
     /// The current phase.
     pub phase: Phase,
     /// Share of the phase that is done, 0 to 1.
@@ -49,9 +49,11 @@ pub struct Progress {
     pub events: u64,
     /// Bytes of memory that samples and events take.
     pub recorded: u64,
+    /// In real time: samples of flows since the last call.
+    pub samples: &'a [FlowSample],
 }
 
-impl Progress {
+impl Progress<'_> {
     /// The progress at the beginning of a phase of a run that ends at `end`.
     pub const fn begin(phase: Phase, end: Instant) -> Self {
         Self {
@@ -62,6 +64,7 @@ impl Progress {
             packets: 0,
             events: 0,
             recorded: 0,
+            samples: &[],
         }
     }
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time;
 
-use gargalo_flow::{Phase, Progress};
+use gargalo_flow::{FlowSample, Phase, Progress};
 use gargalo_native::calls::{self, Ended};
 use gargalo_scenario::memory::usual_limit;
 use gargalo_scenario::{self as scenario, Scenario, World, build};
 use gargalo_sim::BuildError;
 use gargalo_trace::{Columns, RunDir, Tables};
-use gargalo_units::{Bytes, Instant};
+use gargalo_units::{Bytes, Duration, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -375,6 +375,21 @@ fn keep(raised: &Mutex<Option<PyErr>>, error: PyErr) {
 
 type Watch = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send>;
 
+/// Number of the flow, time in seconds, bytes that its receiver has, smoothed round trip in seconds, window in bytes.
+type Told = (u64, f64, u64, Option<f64>, u64);
+
+/// A sample as the progress function gets it.
+fn told(s: FlowSample) -> Told {
+    let received = s.received.unwrap_or(s.delivered);
+    (
+        s.flow,
+        s.time.decimal_secs(),
+        received.get(),
+        s.srtt.map(Duration::decimal_secs),
+        s.cwnd.get(),
+    )
+}
+
 /// Looks for faults at every call, for signals and the progress function now and then. If the interpreter lock is
 /// `held` during the run, each call gives it up for a moment, so that other threads go on. It is held where classes are
 /// called, in simulations, which have one thread: to take it for each call would cost more than most calls.
@@ -385,7 +400,9 @@ fn watch(
     held: bool,
 ) -> Watch {
     let mut last = time::Instant::now();
+    let mut samples = Vec::new();
     Box::new(move |p| {
+        samples.extend_from_slice(if progress.is_some() { p.samples } else { &[] });
         if held {
             Python::attach(|py| py.detach(|| ()));
         }
@@ -410,6 +427,7 @@ fn watch(
                 p.events,
                 p.phase.name(),
                 p.fraction,
+                samples.drain(..).map(told).collect::<Vec<_>>(),
             );
             let answer = progress.bind(py).call1(args)?;
             Ok(answer.is_none() || answer.is_truthy()?)

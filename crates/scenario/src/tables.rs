@@ -193,7 +193,7 @@ fn samples_of(
 struct Rows<'a, 'w> {
     done: u64,
     total: u64,
-    at: Progress,
+    at: Progress<'static>,
     watch: &'a mut Watch<'w>,
 }
 

@@ -436,7 +436,7 @@ impl World {
             && self.generators.iter().all(Source::is_over)
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> Progress<'static> {
         let end = self.settings.end;
         let share = self.now.as_secs_f64() / end.as_secs_f64();
         Progress {

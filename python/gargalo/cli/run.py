@@ -39,6 +39,7 @@ from gargalo.cli.common import (
     world_option,
 )
 from gargalo.cli.help import command
+from gargalo.names import flow_names
 from gargalo.terminal.detection import in_color
 from gargalo.terminal.text import say
 
@@ -98,6 +99,11 @@ Ends: TypeAlias = Literal["from", "to", "both"]
     type=click.Choice(get_args(Stack)),
     help="The stack of hosts that name none, in the lab. Default: gargalo.",
 )
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Show each flow's goodput, round trip and window while a run of the lab goes on.",
+)
 @memory_limit_option
 def run(
     file: Path,
@@ -114,6 +120,7 @@ def run(
     plugin: tuple[Path, ...],
     world: World,
     stack: Stack | None,
+    watch: bool,
     memory_limit: str | None,
 ) -> None:
     """Run a scenario: simulate it, or do it in real time."""
@@ -131,6 +138,7 @@ def run(
     scenario = given(file)
     made = checked(scenario, settings if seed is None else {**settings, "seed": seed})
     check_capture(made, capture_ends, capture_payload)
+    check_watch(made, world, watch=watch)
     target = directory(made, output, overwrite, as_json)
     done, interrupted = carry_out(
         partial(
@@ -145,25 +153,30 @@ def run(
         ),
         target,
         quiet=quiet,
+        watched=made if watch else None,
     )
     report(done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json))
     end_with(done, interrupted=interrupted)
 
 
 def carry_out(
-    simulate: Callable[..., Run], target: Path | None, *, quiet: bool
+    simulate: Callable[..., Run], target: Path | None, *, quiet: bool, watched: Setup | None = None
 ) -> tuple[Run, bool]:
     """Do a run with a progress bar; return it, and whether it was interrupted. One that fails ends the command.
 
-    `simulate` takes the function that receives the progress, and writes results into `target`.
+    `simulate` takes the function that receives the progress, and writes results into `target`. The flows of `watched` are
+    shown instead of a bar.
     """
     from gargalo.running import Interrupted
+    from gargalo.terminal.live import flows_of
     from gargalo.terminal.progress import bar
 
     existed = target is None or target.parent.exists()
     interrupted = False
+    rows = () if watched is None else watched.flows
+    names = flow_names({"id": f.id, "label": f.label, "from": f.from_, "to": f.to} for f in rows)
     try:
-        with bar(shown=not quiet) as tell:
+        with bar(shown=not quiet) if watched is None else flows_of(names) as tell:
             done = simulate(progress=tell)
     except Interrupted as e:
         done, interrupted = e.run, True
@@ -289,6 +302,14 @@ def capture_settings(links: tuple[str, ...], ends: Ends | None, payload: bool) -
     if payload:
         settings["record.capture_payload"] = True
     return settings
+
+
+def check_watch(made: Setup, world: World, *, watch: bool) -> None:
+    """End the command if --watch would show nothing."""
+    if watch and world != "lab":
+        fail("--watch is for runs in real time: add --world lab, or see gargalo explore")
+    if watch and not made.record.flows:
+        fail("--watch shows samples of flows: leave record.flows = false out")
 
 
 def check_capture(made: Setup, ends: Ends | None, payload: bool) -> None:

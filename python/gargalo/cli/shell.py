@@ -14,6 +14,7 @@ from gargalo import _core
 from gargalo.cli.common import BAD_INPUT, FAILED, PATH, fail
 from gargalo.cli.help import command
 from gargalo.scenarios.scenario import to_toml
+from gargalo.terminal.live import HISTORY, bars
 from gargalo.terminal.text import say
 
 if TYPE_CHECKING:
@@ -26,11 +27,8 @@ if TYPE_CHECKING:
 
 BASE = "GARGALO_BASE"
 """Names the outermost end of the links that a program is behind."""
-BARS = " ▁▂▃▄▅▆▇█"
 NARROW = 76
 """Below this many columns of the terminal, counts are left out."""
-HISTORY = 60
-"""Bars of the live view, a tenth of a second each."""
 
 
 def link_option(name: str, metavar: str, text: str) -> Callable[[Command], Command]:
@@ -337,9 +335,3 @@ class View:
                 *([] if width < NARROW else [str(packets), str(dropped)]),
             )
         return table
-
-
-def bars(values: list[float], top: float) -> str:
-    """Draw a line of bars."""
-    last = len(BARS) - 1
-    return "".join(BARS[min(last, round(v / top * last)) if top > 0 else 0] for v in values)

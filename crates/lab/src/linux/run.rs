@@ -185,8 +185,11 @@ impl Running<'_> {
             let waits = self.commands.any_in_foreground();
             let (populated, left) = (!spec.population.is_empty(), self.observer.sources.left());
             let commands = &mut self.commands;
+            let mut told = 0;
             let mut over = |now: Instant, _idle: bool| {
+                let samples = recorder.since(&mut told);
                 let progress = Progress {
+                    samples: &samples,
                     fraction: (now.as_secs_f64() / spec.end.as_secs_f64()).min(1.0),
                     now,
                     recorded: recorder.bytes(),

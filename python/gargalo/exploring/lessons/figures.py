@@ -69,7 +69,7 @@ class Expectation:
     during: tuple[float, float] | None = None
     """Seconds of the run; by default its measured window."""
     statistic: Statistic | None = None
-    """Of what samples: those of the flow, of its objects, of the subflow or of the link."""
+    """Of what samples: those of the flow, of its objects or pings, of the subflow or of the link."""
     over: str | None = None
     """Another flow, or path of this flow, by whose figure this one is divided."""
     least: float | None = None
@@ -122,8 +122,9 @@ class Expectation:
             return self._of_link(run, self.link)
         if flow is None:
             return self._of_all(run)
-        if self.statistic is not None and self.metric in run.objects.columns:
-            return self._statistic(run.objects.filter(pl.col("flow").is_in(flows)))
+        for table in (run.objects, run.pings):
+            if self.statistic is not None and self.metric in table.columns:
+                return self._statistic(table.filter(pl.col("flow").is_in(flows)))
         if len(flows) > 1:
             msg = f"there are {len(flows)} flows {flow!r}"
             raise UnknownFigureError(msg)
@@ -196,8 +197,8 @@ class Expectation:
     def _within(self, rows: pl.DataFrame) -> pl.DataFrame:
         if self.during is None:
             return rows
-        # An object counts by when it was asked for.
-        at = "time_s" if "time_s" in rows.columns else "requested_s"
+        # An object counts by when it was asked for, an echo by when its request was sent.
+        at = next(c for c in ("time_s", "requested_s", "sent_s") if c in rows.columns)
         return rows.filter(pl.col(at).is_between(*self.during))
 
     def _statistic(self, rows: pl.DataFrame) -> float:

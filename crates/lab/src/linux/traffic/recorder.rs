@@ -125,6 +125,14 @@ impl Recorder {
         Samples::bytes_of(&kept.flows, &kept.subflows, &[], &kept.events, &kept.gauges)
     }
 
+    /// Samples of flows after the first `told`, which then is the number of all.
+    pub fn since(&self, told: &mut usize) -> Vec<FlowSample> {
+        let kept = self.lock();
+        let fresh = kept.flows.get(*told..).unwrap_or_default().to_vec();
+        *told = kept.flows.len();
+        fresh
+    }
+
     /// Marks the end of the run: further samples are those of its end.
     pub fn end(&self) {
         self.lock().over = true;
