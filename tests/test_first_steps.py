@@ -388,7 +388,7 @@ def test_what_is_named_instead_of_a_word_is_there():
 # --- the examples of the help pages
 
 PARSED = ("study", "evaluate", "explore", "lab", "shell", "iperf3", "connect")
-"""Commands whose examples take minutes, other hosts or real time, or serve until an interrupt: their options are checked only."""
+"""Commands whose examples take minutes, other hosts or real time, or do not end: their options are checked only."""
 NOT_RUN = ("--open", "--stack kernel", "--help", "--repeat 5", "world=lab")
 PRESENT = {
     "handshake.pkt": next((ROOT / "scripts").rglob("*.pkt")).read_text(encoding="utf-8"),

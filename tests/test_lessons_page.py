@@ -78,7 +78,8 @@ def test_every_step_runs_its_scenario_and_tells_what_was_measured(name, chromium
             page.shown(n)
             if step.choices:
                 assert page.lines()[0] == f"Yes: {step.right}."
-            assert page.lines()[-len(of.explanation(n)) :] == [p.replace("`", "") for p in of.explanation(n)]  # fmt: skip
+            told = [p.replace("`", "") for p in of.explanation(n)]
+            assert page.lines()[-len(told) :] == told
             assert page.text() == step.text
             assert page.hash() == of.run(n).info["results_hash"]
             panels = page.do(

@@ -165,9 +165,10 @@ def read_help(me: Stranger) -> str:
 def read_lists(me: Stranger) -> str:
     """What there is to write in a scenario."""
     kinds = [e["name"] for e in json.loads(me.gargalo("list --json").stdout)]
-    kinds.remove("studies")
-    told = me.gargalo("list studies", code=1).stderr
-    expect("pip install 'gargalo[report]'" in told, f"nothing says what studies need: {told}")
+    for kind, extra in (("studies", "report"), ("lessons", "explore")):
+        kinds.remove(kind)
+        told = me.gargalo(f"list {kind}", code=1).stderr
+        expect(f"pip install 'gargalo[{extra}]'" in told, f"nothing says what {kind} need: {told}")
     listed = me.several([f"list {k}" for k in kinds])
     lines = {k: len(shown.splitlines()) for k, shown in zip(kinds, listed, strict=True)}
     expect(min(lines.values()) > 0, f"an empty list: {lines}")

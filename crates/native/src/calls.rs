@@ -365,8 +365,8 @@ mod system {
     /// Lets a thread run only when nothing else does.
     pub(super) fn make_idle(slot: &Slot) {
         let thread = slot.thread.load(Ordering::Acquire) as libc::pid_t;
-        // SAFETY: the parameter has numbers only, more with musl than with glibc, and all may be 0; a thread that has ended
-        // makes the call fail, which does no harm.
+        // SAFETY: the parameter has numbers only, more with musl than with glibc, and all may be 0; a thread that has
+        // ended makes the call fail, which does no harm.
         unsafe {
             let none: libc::sched_param = std::mem::zeroed();
             libc::sched_setscheduler(thread, libc::SCHED_IDLE, &none);

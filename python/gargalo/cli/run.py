@@ -164,8 +164,8 @@ def carry_out(
 ) -> tuple[Run, bool]:
     """Do a run with a progress bar; return it, and whether it was interrupted. One that fails ends the command.
 
-    `simulate` takes the function that receives the progress, and writes results into `target`. The flows of `watched` are
-    shown instead of a bar.
+    `simulate` takes the function that receives the progress, and writes results into `target`. The flows of `watched`
+    are shown instead of a bar.
     """
     from gargalo.running import Interrupted
     from gargalo.terminal.live import flows_of
