@@ -25,7 +25,7 @@ OF_THE_CALLER = ("CARGO_", "PYTHON", "PYO3_", "VIRTUAL_ENV", "RUSTFLAGS", "MAKE"
 """Beginnings of variables that would have the clone use what this machine has built."""
 SCENARIO = """\
 duration = "5s"
-topology.simple.link = { rate = "5Mbit/s", delay = "10ms", queue = { blue = { limit = 20 } } }
+topology.simple.link = { rate = "5Mbit/s", delay = "10ms", queue = { blue = { limit = "20 packets" } } }
 [[flows]]
 from = "client"
 to = "server"
