@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import first_change
+import gargalo
 from conftest import ROOT
 
 
@@ -40,3 +41,7 @@ def test_the_commands_are_those_of_the_makefile():
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     for _, words in first_change.STEPS:
         assert words[:1] != ["make"] or f"\n{words[1]}:" in text
+
+
+def test_its_scenario_is_right_but_for_the_new_queue():
+    gargalo.resolve(first_change.SCENARIO.replace("blue", "codel"))
