@@ -100,7 +100,7 @@ test: test-plan ## everything that can fail; LONG=1 checks all of what is otherw
 
 test-plan:
 	@echo "test: 1. Python packages in $(VENV), and of the system as root if missing: $(foreach t,$(TEST_TOOLS),$(lastword $(subst :, ,$(t))))"; \
-	echo "test: 2. a wheel and all of Rust's tests are compiled, and run; 3. pytest. On two cores 30 min in all; make quick is what changed"
+	echo "test: 2. a wheel and all of Rust's tests are compiled, and run; 3. pytest. On two cores 20 min in all; make quick is what changed"
 
 test-rust: dev
 	cargo test --workspace --locked --quiet
