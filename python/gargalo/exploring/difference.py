@@ -15,10 +15,11 @@ from gargalo.exploring.packets import TUPLE, events_of, in_datagrams, signed, wi
 from gargalo.interop.traces import CAPTURE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from gargalo.exploring.packets import Recorded
+    from gargalo.exploring.view import Part
     from gargalo.results import Run
 
 TABLES = {
@@ -45,7 +46,7 @@ class Difference:
     flow: int | None = None
     """The flow's number in the run whose packet or event it is; None: it is of a link."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Part:
         """Return all fields."""
         return asdict(self)
 
@@ -166,7 +167,9 @@ def described(one: Recorded, file: Path, at: int) -> Described:
     )
 
 
-def quic_number(run: Run, folder: Path, records: pl.DataFrame, row: dict[str, Any]) -> int | None:
+def quic_number(
+    run: Run, folder: Path, records: pl.DataFrame, row: Mapping[str, Any]
+) -> int | None:
     """Return the packet number of a datagram of QUIC, the first if it has several; None: it is not in a qlog."""
     flow = run.flows.filter(pl.col("id") == row["flow"])
     if flow.is_empty():

@@ -9,11 +9,12 @@ import json
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gargalo.exploring.view import Part
     from gargalo.results import Run
 
 HERE = files("gargalo.exploring") / "assets"
@@ -37,7 +38,7 @@ def page(
     panels: Sequence[str] | None = None,
     *,
     facts: Mapping[str, str | int | float] | None = None,
-    more: Sequence[dict[str, Any]] = (),
+    more: Sequence[Part] = (),
 ) -> str:
     """Return the page of a run.
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gargalo.exploring.view import pictures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gargalo.exploring.view import Part
     from gargalo.results import Run
     from gargalo.running import Progress
 
@@ -38,7 +39,7 @@ class Glimpses:
         self,
         run: Callable[[Callable[[Progress], bool]], Run],
         panels: Sequence[str] | None,
-        tell: Callable[[dict[str, Any]], None],
+        tell: Callable[[Part], None],
     ) -> None:
         self._run, self._panels, self._tell = run, panels, tell
         self._begun = time.monotonic()
@@ -76,7 +77,7 @@ class Glimpses:
             if not seen.interrupted:
                 return
             made = list(pictures(seen, self._panels))
-            made[0] |= {"partial": True, "duration_s": end_s}
+            made[0] = {**made[0], "partial": True, "duration_s": end_s}
             with self._telling:
                 for part in [] if self._ended else made:
                     self._tell(part)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gargalo.exploring.view import Part
     from gargalo.results import Run
     from gargalo.running import Progress, ScenarioLike
     from gargalo.scenarios.setup import Direction
@@ -109,7 +110,7 @@ def packets(
     from_s: float,
     to_s: float,
     stopped: Callable[[], bool] = lambda: False,
-) -> dict[str, Any]:
+) -> Part:
     """Return the packets of a flow in a window, and those of all flows on each link, as the page draws them.
 
     Args:
@@ -162,7 +163,7 @@ class Window:
         self.fates[at] = seen.passages["fate"].to_list()
         self.time_ns = self.records["time_ns"].to_numpy()
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Part:
         """Return the answer."""
         own = self.records.filter(pl.col("flow") == self.row["id"])
         sent = own.filter("at_origin")
@@ -175,7 +176,7 @@ class Window:
         sender = data["from_node"][0] if data.height else None
         transport = self.row["transport"]
         of_quic = self.numbers(sender) if transport == "quic" and sender is not None else None
-        paths: list[dict[str, Any]] = []
+        paths: list[Part] = []
         for rows, back in connections(
             sent.filter(pl.col("from_node") == sender), own.filter("at_goal")
         ):
@@ -189,11 +190,16 @@ class Window:
             paths.append(
                 {"link": self.links[rows["link"][0]], "opened_s": rows["time_ns"][0] / 1e9, **shown}
             )
-        for path in paths:
-            same = sum(p["link"] == path["link"] for p in paths) > 1
-            path["name"] = (
-                f"{path['link']} since {path['opened_s']:.3g} s" if same else path["link"]
-            )
+        links = [path["link"] for path in paths]
+        paths = [
+            {
+                **path,
+                "name": f"{path['link']} since {path['opened_s']:.3g} s"
+                if links.count(path["link"]) > 1
+                else path["link"],
+            }
+            for path in paths
+        ]
         nodes = [n.name for n in self.run.setup.nodes]
         return {
             "flow": self.row["id"],
@@ -258,7 +264,7 @@ class Window:
             [found, self.journeys(inside["record"].to_numpy().astype(np.int64))], how="horizontal"
         )
 
-    def segments(self, rows: pl.DataFrame, columns: Sequence[str]) -> dict[str, Any]:
+    def segments(self, rows: pl.DataFrame, columns: Sequence[str]) -> Part:
         """Return columns of packets; if they are too many, all that are special and some of the others."""
         special = (
             pl.col("retransmission")
@@ -271,9 +277,7 @@ class Window:
              *columns],
         )  # fmt: skip
 
-    def kept(
-        self, rows: pl.DataFrame, special: pl.Expr, what: str, columns: Sequence[str]
-    ) -> dict[str, Any]:
+    def kept(self, rows: pl.DataFrame, special: pl.Expr, what: str, columns: Sequence[str]) -> Part:
         """Return columns of rows, of too many a part, and say so."""
         if rows.height > MOST_ROWS:
             number, marked = rows.height, rows.with_row_index("at").filter(special)["at"]
@@ -285,7 +289,7 @@ class Window:
 
     # --- transports
 
-    def of_tcp(self, rows: pl.DataFrame, back: pl.DataFrame) -> dict[str, Any]:
+    def of_tcp(self, rows: pl.DataFrame, back: pl.DataFrame) -> Part:
         """Return segments, acknowledgements, SACK blocks and the window of a connection; bytes count from its first."""
         # The first byte is 0, and SYN the one before it.
         first = unwrapped(rows["sequence"].to_numpy()) - 1
@@ -370,7 +374,7 @@ class Window:
             },
         )
 
-    def of_datagrams(self, rows: pl.DataFrame) -> dict[str, Any]:
+    def of_datagrams(self, rows: pl.DataFrame) -> Part:
         """Return datagrams; their numbers are those of their order."""
         number = pl.int_range(pl.len())
         rows = rows.with_columns(first=number, end=number + 1, retransmission=pl.lit(value=False))
@@ -389,7 +393,7 @@ class Window:
             },
         }
 
-    def of_quic(self, rows: pl.DataFrame, log: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def of_quic(self, rows: pl.DataFrame, log: Sequence[Mapping[str, Any]]) -> Part:
         """Return packets of QUIC by their numbers in the application's space, on one path."""
         if not log:
             self.notes.append("this QUIC stack writes no qlog: datagrams are shown in their order")
@@ -461,7 +465,7 @@ class Window:
             },
         }  # fmt: skip
 
-    def numbers(self, sender: int) -> list[dict[str, Any]]:
+    def numbers(self, sender: int) -> list[Part]:
         """Return what the sender's qlog has of packets with data of the application, in its order."""
         node = self.run.setup.nodes[sender].name
         side = "client" if node == self.row["from"] else "server"
@@ -470,7 +474,7 @@ class Window:
 
     # --- links
 
-    def on_links(self) -> dict[str, Any] | None:
+    def on_links(self) -> Part | None:
         """Return the packets that were on a link in the window; None if they are too many."""
         rows = self.seen.passages.filter(
             (pl.col("entered_ns") <= self.to_ns)
@@ -657,7 +661,7 @@ class Numbers:
             self.when.setdefault(number, time_ns / 1e9)
 
 
-def events_of(file: Path) -> Iterator[dict[str, Any]]:
+def events_of(file: Path) -> Iterator[Part]:
     """Return `sent`, `lost` and `acks` of a qlog, with `time_ns`; `again`: the packet has data that was sent before."""
     ends: dict[int, int] = {}
     with file.open(encoding="utf-8") as lines:

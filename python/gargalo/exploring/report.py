@@ -249,9 +249,11 @@ def _notes(run: Run) -> str:
     return "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
 
-def _facts(run: Run) -> dict[str, Any]:
+def _facts(run: Run) -> dict[str, str | int | float]:
     i = run.info
-    facts: dict[str, Any] = {"engine": f"gargalo {i.get('version', _core.__version__)}"}
+    facts: dict[str, str | int | float] = {
+        "engine": f"gargalo {i.get('version', _core.__version__)}"
+    }
     for key, name in (
         ("seed", "seed"),
         ("packets", "packets"),

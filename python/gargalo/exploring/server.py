@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from gargalo.exploring.lessons import Lesson
+    from gargalo.exploring.view import Part
     from gargalo.results import Run
     from gargalo.running import Progress
 
@@ -178,7 +179,7 @@ class Asked:
         return run(self.scenario, set=RECORDED, progress=progress)
 
 
-def answer(asked: Asked, stop: threading.Event, tell: Callable[[dict[str, Any]], None]) -> None:
+def answer(asked: Asked, stop: threading.Event, tell: Callable[[Part], None]) -> None:
     """Change the scenario, run it, and tell everything that the page shows of it.
 
     Args:
@@ -220,7 +221,7 @@ def answer(asked: Asked, stop: threading.Event, tell: Callable[[dict[str, Any]],
         tell(failed(e))
 
 
-def failed(error: Exception) -> dict[str, Any]:
+def failed(error: Exception) -> Part:
     """Return what the page shows of a scenario that cannot be run."""
     found = [d.to_json() for d in getattr(error, "diagnostics", ())]
     return {"part": "error", "diagnostics": found or [{"message": told(error)}]}
@@ -372,7 +373,7 @@ def window(given: Any) -> tuple[int, float, float]:
     return flow, float(times[0]), float(times[1])
 
 
-def apart(a: Asked, b: Asked, stopped: Callable[[], bool]) -> dict[str, Any] | None:
+def apart(a: Asked, b: Asked, stopped: Callable[[], bool]) -> Part | None:
     """Return the first difference of two scenarios' runs, with the first packet that differs in `packet`.
 
     Of a run of the lab packets are not known.
@@ -418,7 +419,7 @@ async def watched(
             leaving.cancel()
 
 
-def beginning(site: Site) -> dict[str, Any]:
+def beginning(site: Site) -> Part:
     """Return what the page needs once: the schema of scenarios and the presets."""
     return {
         "version": _core.__version__,

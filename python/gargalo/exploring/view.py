@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,12 +16,16 @@ from gargalo.pictures.thinning import thin
 from gargalo.summary import FLOWS, flow_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     from numpy.typing import NDArray
 
     from gargalo.pictures.model import Chart, Line
     from gargalo.results import Run
+
+    Part: TypeAlias = Mapping[str, object]
+    """A part of what the page shows, as JSON."""
 
 FIRST = (
     "goodput", "rtt", "queue", "cwnd", "losses", "marks", "pacing", "paths", "subflow-cwnd", "subflow-rtt", "objects",
@@ -39,7 +43,7 @@ MOST_ROWS = 50
 
 def parts(
     run: Run, panels: Sequence[str] | None = None, usual: Sequence[str] = FIRST
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Part]:
     """Return what a page shows, what is had soonest first; each part has its name in `part`.
 
     Args:
@@ -54,7 +58,7 @@ def parts(
 
 def pictures(
     run: Run, panels: Sequence[str] | None = None, usual: Sequence[str] = FIRST
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Part]:
     """Return the parts without the story; they may be those of a run that was stopped."""
     yield _about(run)
     drawn = _panels(run, panels, usual)
@@ -64,9 +68,7 @@ def pictures(
     yield from drawn
 
 
-def _panels(
-    run: Run, chosen: Sequence[str] | None, usual: Sequence[str]
-) -> Iterator[dict[str, Any]]:
+def _panels(run: Run, chosen: Sequence[str] | None, usual: Sequence[str]) -> Iterator[Part]:
     if chosen is None:
         calls = (run.flows["workload"] == "media").any()
         names = tuple(name for name in usual if calls or name != OF_MEDIA)
@@ -79,9 +81,7 @@ def _panels(
             yield {"part": "panel", "metric": name, **_chart(chart)}
 
 
-def view(
-    run: Run, panels: Sequence[str] | None = None, usual: Sequence[str] = FIRST
-) -> list[dict[str, Any]]:
+def view(run: Run, panels: Sequence[str] | None = None, usual: Sequence[str] = FIRST) -> list[Part]:
     """Return all parts of a page at once."""
     return list(parts(run, panels, usual))
 
@@ -91,7 +91,7 @@ def _changes(chart: Chart) -> bool:
     return any(np.nanmax(line.y, initial=0.0) > 0 for line in chart.lines)
 
 
-def _about(run: Run) -> dict[str, Any]:
+def _about(run: Run) -> Part:
     rows = run.flows.head(MOST_ROWS).to_dicts()
     columns, lines = flow_table(rows, run.names)
     return {
@@ -116,7 +116,7 @@ def _about(run: Run) -> dict[str, Any]:
     }
 
 
-def _network(run: Run) -> dict[str, Any]:
+def _network(run: Run) -> Part:
     """Return nodes and links, and of each link direction that carried something its samples."""
     samples, directions = run.link_samples, []
     if not samples.is_empty():
@@ -135,7 +135,7 @@ def _network(run: Run) -> dict[str, Any]:
     }
 
 
-def _chart(chart: Chart) -> dict[str, Any]:
+def _chart(chart: Chart) -> Part:
     return {
         "title": chart.title,
         "words": chart.words,
@@ -149,7 +149,7 @@ def _chart(chart: Chart) -> dict[str, Any]:
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: Line) -> Part:
     return {
         "name": line.name,
         "colour": line.colour,
@@ -159,7 +159,7 @@ def _line(line: Line) -> dict[str, Any]:
     }
 
 
-def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> dict[str, Any]:
+def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> Part:
     """Return points as the page takes them: little-endian doubles in base64, thinned to what a screen can show."""
     at, values = thin(x, y)
     return {"x": _packed(at), "y": _packed(values), "thinned_from": x.size if at.size < x.size else None}  # fmt: skip
@@ -169,9 +169,9 @@ def _packed(values: NDArray[np.float64]) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode("ascii")
 
 
-def _story(run: Run) -> list[dict[str, Any]]:
+def _story(run: Run) -> list[Part]:
     story = explain(run)
-    found = []
+    found: list[Part] = []
     for sentence in story.sentences:
         heading = story.heading(sentence)
         found.append(

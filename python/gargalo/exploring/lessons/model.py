@@ -111,7 +111,7 @@ class Lesson:
         told = QUOTE.sub(measured, self.steps[number - 1].explanation)
         return [" ".join(p.split()) for p in told.split("\n\n")]
 
-    def controllers(self) -> dict[str, Any]:
+    def controllers(self) -> Mapping[str, type]:
         """Return the congestion controls of the lesson's own file, by name."""
         return {} if self.plugin is None else _classes(self.plugin)
 
@@ -369,5 +369,5 @@ def _figures(of: Lesson, number: int) -> tuple[Figure, ...]:
 
 
 @functools.cache
-def _classes(file: Path) -> dict[str, Any]:
+def _classes(file: Path) -> Mapping[str, type]:
     return classes(file)["congestion"]

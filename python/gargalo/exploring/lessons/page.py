@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gargalo.exploring.text import plain
 
 if TYPE_CHECKING:
     from gargalo.exploring.lessons.model import Lesson
+    from gargalo.exploring.view import Part
 
 
-def outline(lesson: Lesson) -> dict[str, Any]:
+def outline(lesson: Lesson) -> Part:
     """Return everything but explanations, whose figures are measured when they are asked for."""
     return {
         "name": lesson.name,
@@ -38,7 +39,7 @@ def outline(lesson: Lesson) -> dict[str, Any]:
     }
 
 
-def explained(lesson: Lesson, number: int) -> dict[str, Any]:
+def explained(lesson: Lesson, number: int) -> Part:
     """Return what is told after a step, which are counted from 1.
 
     Raises:
