@@ -165,14 +165,18 @@ def test_every_script_says_what_it_shows():
 
 
 def run_on_kernel(paths: list[Path]) -> None:
+    failed = failing_on_kernel(paths, jobs=32)
+    # The kernel is in real time, beside other tests: one of its timers may have been first. What fails alone has failed.
+    failed = failing_on_kernel(list(failed), jobs=1) if failed else {}
+    shown = {str(path.relative_to(ROOT)): verdict for path, verdict in failed.items()}
+    assert not failed, json.dumps(shown, indent=1)
+
+
+def failing_on_kernel(paths: list[Path], jobs: int) -> dict[Path, object]:
     texts = [path.read_text(encoding="utf-8") for path in paths]
-    verdicts = scripts.run(texts, kernel=True, strict_end=True, tolerance_ms=100, jobs=32)
-    failed = {
-        str(path.relative_to(ROOT)): verdict
-        for path, verdict in zip(paths, verdicts, strict=True)
-        if verdict["verdict"] != "passed"
-    }
-    assert not failed, json.dumps(failed, indent=1)
+    verdicts = scripts.run(texts, kernel=True, strict_end=True, tolerance_ms=100, jobs=jobs)
+    verdict_of = zip(paths, verdicts, strict=True)
+    return {path: verdict for path, verdict in verdict_of if verdict["verdict"] != "passed"}
 
 
 needs_6_18 = pytest.mark.skipif(
