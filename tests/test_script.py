@@ -166,7 +166,7 @@ def test_every_script_says_what_it_shows():
 
 def run_on_kernel(paths: list[Path]) -> None:
     failed = failing_on_kernel(paths, jobs=32)
-    # The kernel is in real time, beside other tests: one of its timers may have been first. What fails alone has failed.
+    # The kernel is in real time, beside other tests: a timer may have been first. What fails alone has failed.
     failed = failing_on_kernel(list(failed), jobs=1) if failed else {}
     shown = {str(path.relative_to(ROOT)): verdict for path, verdict in failed.items()}
     assert not failed, json.dumps(shown, indent=1)
