@@ -162,9 +162,10 @@ def find(name: str) -> Lesson:
 def write(lesson: Lesson, file: Path) -> None:
     """Write a lesson for paper."""
     from gargalo.exploring.lessons.sheet import sheet
+    from gargalo.writing import replace
 
     try:
-        file.write_text(sheet(lesson), encoding="utf-8")
+        replace(file, sheet(lesson))
     except OSError as e:
         fail(f"--print {file}: cannot be written: {because(e)}")
     print(printable(f"wrote {file}"))

@@ -153,19 +153,23 @@ def run(
         ),
         target,
         quiet=quiet,
-        watched=made if watch else None,
+        watched=names_of(made) if watch else None,
     )
     report(done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json))
     end_with(done, interrupted=interrupted)
 
 
 def carry_out(
-    simulate: Callable[..., Run], target: Path | None, *, quiet: bool, watched: Setup | None = None
+    simulate: Callable[..., Run],
+    target: Path | None,
+    *,
+    quiet: bool,
+    watched: Mapping[int, str] | None = None,
 ) -> tuple[Run, bool]:
     """Do a run with a progress bar; return it, and whether it was interrupted. One that fails ends the command.
 
-    `simulate` takes the function that receives the progress, and writes results into `target`. The flows of `watched`
-    are shown instead of a bar.
+    `simulate` takes the function that receives the progress, and writes results into `target`. The flows `watched`,
+    by number and name, are shown instead of a bar.
     """
     from gargalo.running import Interrupted
     from gargalo.terminal.live import flows_of
@@ -173,10 +177,8 @@ def carry_out(
 
     existed = target is None or target.parent.exists()
     interrupted = False
-    rows = () if watched is None else watched.flows
-    names = flow_names({"id": f.id, "label": f.label, "from": f.from_, "to": f.to} for f in rows)
     try:
-        with bar(shown=not quiet) if watched is None else flows_of(names) as tell:
+        with bar(shown=not quiet) if watched is None else flows_of(watched) as tell:
             done = simulate(progress=tell)
     except Interrupted as e:
         done, interrupted = e.run, True
@@ -302,6 +304,12 @@ def capture_settings(links: tuple[str, ...], ends: Ends | None, payload: bool) -
     if payload:
         settings["record.capture_payload"] = True
     return settings
+
+
+def names_of(made: Setup) -> dict[int, str]:
+    """Return a name for each flow of a scenario by its number."""
+    rows = ({"id": f.id, "label": f.label, "from": f.from_, "to": f.to} for f in made.flows)
+    return flow_names(rows)
 
 
 def check_watch(made: Setup, world: World, *, watch: bool) -> None:

@@ -101,8 +101,12 @@ def packet_difference(a: Recorded, b: Recorded) -> Difference | None:
             one.large and at >= len(p) for one, p in zip((a, b), places, strict=True)
         ):
             return None
-    for one, file, known in zip((a, b), files, places, strict=True):
-        found.append(described(one, file, at) if at < len(known) else None)
+        times = [
+            None if at >= len(p) else struct.unpack_from("<II", raw, p[at] + 12)
+            for raw, p in zip(maps, places, strict=True)
+        ]
+    for one, file, time in zip((a, b), files, times, strict=True):
+        found.append(None if time is None else described(one, file, at, time[0] << 32 | time[1]))
     first = min((f for f in found if f is not None), key=lambda f: f.time_s)
     in_a, in_b = (None if f is None else f.text for f in found)
     return Difference(first.time_s, "packets", first.subject, "packet", in_a, in_b, first.flow)
@@ -129,13 +133,10 @@ class Described(NamedTuple):
     text: str
 
 
-def described(one: Recorded, file: Path, at: int) -> Described:
-    """Return what the packet of a number in a capture is."""
+def described(one: Recorded, file: Path, at: int, time_ns: int) -> Described:
+    """Return what the packet of a number in a capture is, which was recorded at that time."""
     run = one.run
-    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as raw:
-        place = int(captures.blocks(raw, file)[1][at])
-        high, low = struct.unpack_from("<II", raw, place + 12)
-    seen = captures.read(file, run, (high << 32 | low) / 1e9)
+    seen = captures.read(file, run, time_ns / 1e9)
     records = with_flows(seen, run)
     row = records.row(at, named=True)
     name = run.names.get(row["flow"], f"flow {row['flow']}")

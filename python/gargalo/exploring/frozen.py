@@ -60,7 +60,7 @@ def page(
     styles = [library("uPlot.min.css"), asset("page.css")]
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"script-src {' '.join(map(_digest, scripts))}; style-src {' '.join(map(_digest, styles))}"
+        f"script-src {' '.join(map(digest, scripts))}; style-src {' '.join(map(digest, styles))}"
     )
     return asset("frozen.html").format(
         title=html.escape(title),
@@ -72,6 +72,6 @@ def page(
     )
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
     """Return what a content security policy has for an inline element."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -233,9 +233,9 @@ def application(site: Site) -> Starlette:
 
     async def index(request: Request) -> Response:
         if request.query_params.get("token"):
-            answered = RedirectResponse("/", status_code=303)
-            answered.set_cookie(cookie(request), site.token, httponly=True, samesite="strict")
-            return answered
+            redirect = RedirectResponse("/", status_code=303)
+            redirect.set_cookie(cookie(request), site.token, httponly=True, samesite="strict")
+            return redirect
         return HTMLResponse(asset("explore.html"))
 
     async def file(request: Request) -> Response:
@@ -246,7 +246,7 @@ def application(site: Site) -> Starlette:
         return Response(content, media_type=ASSETS[name])
 
     async def start(_: Request) -> Response:
-        return Response(json.dumps(beginning(site)), media_type="application/json")
+        return answered(beginning(site))
 
     async def run_it(request: Request) -> Response:
         asked = Asked.read(site, await body(request))
@@ -287,8 +287,7 @@ def application(site: Site) -> Starlette:
         if lesson is None or not 1 <= number <= len(lesson.steps):
             return PlainTextResponse("not found", status_code=404)
         async with running:
-            found = await asyncio.to_thread(explained, lesson, number)
-        return Response(json.dumps(found), media_type="application/json")
+            return answered(await asyncio.to_thread(explained, lesson, number))
 
     async def picture(request: Request) -> Response:
         given = await body(request)
@@ -300,15 +299,10 @@ def application(site: Site) -> Starlette:
         ):
             msg = "a span is two instants in seconds"
             raise BadRequestError(msg)
+        part = None if span is None else (span[0], span[1])
         try:
-            made = await asyncio.to_thread(
-                lambda: file_of(
-                    asked.run(),
-                    metric,
-                    format_,
-                    width,
-                    None if span is None else (span[0], span[1]),
-                )
+            made = await watched(
+                request, running, lambda _: file_of(asked.run(), metric, format_, width, part)
             )
         except (_core.ScenarioError, _core.RunError):
             raise
@@ -317,7 +311,7 @@ def application(site: Site) -> Starlette:
         return Response(made, media_type=FORMATS[format_])
 
     async def refused(_: Request, error: Exception) -> Response:
-        return Response(json.dumps(failed(error)), status_code=400, media_type="application/json")
+        return answered(failed(error), 400)
 
     made = Starlette(
         routes=[
@@ -392,11 +386,10 @@ def apart(a: Asked, b: Asked, stopped: Callable[[], bool]) -> Part | None:
     return {**first.to_json(), "packet": None if packet is None else packet.to_json()}
 
 
-def answered(found: Any) -> Response:
+def answered(found: Any, status: int = 200) -> Response:
     """Return an answer in JSON."""
-    return Response(
-        json.dumps(found, ensure_ascii=False, allow_nan=False), media_type="application/json"
-    )
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False)
+    return Response(text, status, media_type="application/json")
 
 
 async def watched(

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-import io
 import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from matplotlib import rc_context
-
-from gargalo.exploring.frozen import asset
+from gargalo.exploring.frozen import asset, digest
 from gargalo.exploring.lessons.model import LETTERS
 from gargalo.pictures.metrics import overlay, picture
-from gargalo.pictures.paper import STYLE, draw
+from gargalo.pictures.paper import draw, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,8 +32,7 @@ def sheet(lesson: Lesson) -> str:
 
     """
     style = asset("sheet.css")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'"
+    policy = f"default-src 'none'; img-src data:; style-src {digest(style)}"
     steps = list(enumerate(lesson.steps, 1))
     parts = [
         f"<h1>{escape(lesson.title)}</h1>",
@@ -93,12 +88,8 @@ def _pictures(lesson: Lesson, number: int, step: Step) -> Iterable[str]:
         if step.ghost:
             before = picture(lesson.run(number - 1), metric)
             chart = overlay([("now", chart), ("before", before)])
-        file = io.BytesIO()
-        with rc_context(STYLE):
-            draw(chart, width_in=WIDTH_IN, font_pt=8).savefig(
-                file, format="svg", metadata={"Date": None}
-            )
-        data = base64.b64encode(file.getvalue()).decode()
+        drawn = encoded(draw(chart, width_in=WIDTH_IN, font_pt=8), "svg")
+        data = base64.b64encode(drawn).decode()
         yield f"<img alt='{escape(chart.title)} over time' src='data:image/svg+xml;base64,{data}'>"
 
 
