@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
     from gargalo.running import Progress
 
-# Both go on until the end: a short transfer may be over between two samples.
-BOTH = TINY.replace('"3s"', '"1500ms"').replace('{ bytes = "200kB" }', "{}")
+# Both begin before the queue is full, where a SYN may be lost, and go on until the end.
+BOTH = (
+    TINY.replace('"3s"', '"1500ms"')
+    .replace('"500ms"', '"10ms"')
+    .replace('{ bytes = "200kB" }', "{}")
+)
 
 
 def drawn(view: Flows, width: int = 100) -> str:
