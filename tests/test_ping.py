@@ -145,7 +145,7 @@ def test_explain_tells_of_pings(loaded: gargalo.Run, lossy: gargalo.Run):
 
 def test_the_page_has_their_pictures(loaded: gargalo.Run):
     titles = {part["title"] for part in view(loaded) if part["part"] == "panel"}
-    assert {"Round-trip time of pings", "One-way delay of pings"} < titles
+    assert {"Round-trip time of pings", "One-way delay of datagrams"} < titles
 
 
 def test_the_pictures_have_the_rows(lossy: gargalo.Run):

@@ -62,7 +62,7 @@ OPERATORS = re.compile(
     r"|ReplaceFalseWithTrue|AddNot|NumberReplacer"
     r"|ReplaceContinueWithBreak|ReplaceBreakWithContinue|ZeroIterationForLoop)"
 )
-LONGEST_TEST_RUN_S = 600
+LONGEST_TEST_RUN_S = 240
 
 
 @dataclass
@@ -112,6 +112,9 @@ def of_crates(part: str, crates: list[str], arguments: list[str]) -> Score:
         "test",
         "--gitignore",
         "true",
+        # It would be taken from the tests of the crate alone, without those of the packages that are to notice.
+        "--timeout",
+        str(LONGEST_TEST_RUN_S),
         "--colors",
         "never",
     ]

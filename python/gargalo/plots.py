@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gargalo import _core
-from gargalo.pictures import runs
+from gargalo.pictures import datagrams, runs
 from gargalo.pictures.paper import Picture, draw, save
 
 if TYPE_CHECKING:
@@ -42,11 +42,15 @@ class Plots:
 
     def ping(self) -> Picture:
         """Round-trip time of each echo request of pings (ms)."""
-        return draw(runs.round_trips(self._run))
+        return draw(datagrams.round_trips(self._run))
 
     def one_way_delay(self) -> Picture:
-        """One-way delays of the echo requests of pings and of their answers (ms)."""
-        return draw(runs.one_way_delays(self._run))
+        """One-way delays of datagrams (ms): of pings and their answers, with `record.gauges` of all."""
+        return draw(datagrams.one_way_delays(self._run))
+
+    def frame_delay(self) -> Picture:
+        """Time from the encoder to the arrival of its last packet of each frame of calls (ms)."""
+        return draw(datagrams.frame_delays(self._run))
 
     def paths(self, *, bin_s: float | None = None) -> Picture:
         """Data that several paths deliver over time (Mbit/s), stacked, of all flows."""
@@ -70,6 +74,8 @@ class Plots:
             names += ["paths", "out_of_order", "subflow_window"]
         if not self._run.pings.is_empty():
             names += ["ping", "one_way_delay"]
+        if not self._run.media_frames.is_empty():
+            names += ["frame_delay"]
         for name in names:
             figure: Picture = getattr(self, name)()
             for suffix in formats:

@@ -131,6 +131,11 @@ class Run:
         return self._table("objects")
 
     @cached_property
+    def media_frames(self) -> pl.DataFrame:
+        """A row per frame of a call's encoder (workload `media`): when it was encoded and when it had arrived."""
+        return self._table("media_frames")
+
+    @cached_property
     def pings(self) -> pl.DataFrame:
         """A row per echo request of a ping: when it was sent, its round trip, one-way delays, whether it was lost."""
         return self._table("pings")

@@ -925,7 +925,7 @@ class Record:
     flows: bool | None = None
     """Sample the state of flows: windows, round-trip times, rates."""
     gauges: bool | None = None
-    """Record the internal quantities of the congestion control of TCP flows, and of QUIC flows with one path: with each sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious."""
+    """Record the internal quantities of the congestion control of TCP flows, and of QUIC flows with one path: with each sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious. Of UDP flows it records the one-way delay of each datagram."""
     interval: str | None = None
     """Time between two samples of flows and links."""
     links: bool | None = None

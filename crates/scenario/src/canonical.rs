@@ -230,10 +230,13 @@ pub(crate) fn results_hash(
     hash.update("]");
     canonical(&found["links"], &mut hash);
     let (mut since, mut stopped) = (0, false);
-    // Without rows it is no part of it: runs without pings have the hash that they had before there were any.
-    let counts = |t: &&gargalo_trace::Columns| {
-        !t.is_empty() || t.schema().name != tables.pings.schema().name
-    };
+    // Without rows these are no part of it: runs without pings or calls have the hash that they had before there were
+    // such tables.
+    let later = [
+        tables.pings.schema().name,
+        tables.media_frames.schema().name,
+    ];
+    let counts = |t: &&gargalo_trace::Columns| !t.is_empty() || !later.contains(&t.schema().name);
     for table in tables.all().into_iter().filter(counts) {
         table.feed(&mut |bytes| {
             for piece in bytes.chunks(EVERY) {

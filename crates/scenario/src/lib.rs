@@ -39,6 +39,7 @@ mod diagnostic;
 mod jitter;
 #[cfg(target_os = "linux")]
 pub mod lab;
+mod media_frames;
 pub mod memory;
 pub mod model;
 mod multipath;

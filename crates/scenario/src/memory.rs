@@ -5,6 +5,7 @@ use std::time;
 
 use gargalo_flow::Progress;
 use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_workload::media_frames::MediaFrame;
 use gargalo_workload::{Echo, Workload};
 use serde_json::Value as Json;
 
@@ -16,33 +17,41 @@ const LOOK_EVERY: time::Duration = time::Duration::from_millis(20);
 /// Rows that a run will certainly record, and their size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Samples of flows and links, and echo requests of pings.
+    /// Samples of flows and links, echo requests of pings and frames of calls.
     pub rows: u64,
     /// Bytes during the run and after conversion to tables.
     pub bytes: u64,
     /// Of these, the bytes of pings.
     pub pings: u64,
+    /// Of these, the bytes of frames.
+    pub frames: u64,
 }
 
 impl Estimate {
-    /// Estimates samples and echo requests only, and only while a flow certainly sends: unlimited flows and arrivals.
-    /// The records of limited transfers depend on the network.
+    /// Estimates samples, echo requests and frames only, and only while a flow certainly sends: unlimited flows and
+    /// arrivals. The records of limited transfers depend on the network.
     pub fn of(scenario: &Scenario) -> Self {
         let record = &scenario.record;
         let end = Instant::ZERO + scenario.duration;
         let interval = record.interval.as_nanos().max(1);
         let mut last = Instant::ZERO;
         let (mut flow_rows, mut subflow_rows, mut gauge_rows) = (0_u64, 0_u64, 0_u64);
-        let mut ping_rows = 0_u64;
+        let (mut ping_rows, mut frame_rows) = (0_u64, 0_u64);
         for f in &scenario.flows {
             let until = f.stop.unwrap_or(Instant::MAX).min(end);
             if f.arrivals.is_some() {
                 last = last.max(until);
             } else if f.workload.is_endless() {
                 last = last.max(until);
-                if let (true, Workload::Ping(ping)) = (f.rows, &f.workload) {
-                    let requests = ping.requests(until.saturating_since(f.start));
-                    ping_rows = ping_rows.saturating_add(requests);
+                let within = until.saturating_since(f.start);
+                match &f.workload {
+                    Workload::Ping(ping) if f.rows => {
+                        ping_rows = ping_rows.saturating_add(ping.requests(within));
+                    }
+                    Workload::Media(media) if f.rows => {
+                        frame_rows = frame_rows.saturating_add(media.frames(within));
+                    }
+                    _ => {}
                 }
                 if f.rows && f.transport != Transport::Udp {
                     let samples = until.saturating_since(f.start).as_nanos() / interval;
@@ -68,9 +77,11 @@ impl Estimate {
             (record.flows, gauge_rows, GAUGE_ROW),
             (record.links, link_rows, LINK_ROW),
             (true, ping_rows, PING_ROW),
+            (true, frame_rows, FRAME_ROW),
         ];
         let mut sum = Self {
             pings: ping_rows.saturating_mul(PING_ROW),
+            frames: frame_rows.saturating_mul(FRAME_ROW),
             ..Self::default()
         };
         for (_, rows, each) in all.into_iter().filter(|(wanted, ..)| *wanted) {
@@ -95,7 +106,11 @@ impl Estimate {
             limit,
             interval: scenario.record.interval,
             enough: scenario.record.interval.mul_f64(factor.ceil()),
-            is_of_pings: self.pings > self.bytes / 2,
+            most: match self.bytes / 2 {
+                half if self.pings > half => Most::Pings,
+                half if self.frames > half => Most::Frames,
+                _ => Most::Samples,
+            },
         })
     }
 }
@@ -113,8 +128,19 @@ pub struct TooMuch {
     pub interval: Duration,
     /// Sampling interval that would fit.
     pub enough: Duration,
-    /// Most of it are the requests of pings.
-    pub is_of_pings: bool,
+    /// What takes most of it.
+    pub most: Most,
+}
+
+/// What takes most of the memory of a run's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Most {
+    /// The samples of flows and links.
+    Samples,
+    /// The echo requests of pings.
+    Pings,
+    /// The frames of calls.
+    Frames,
 }
 
 impl std::error::Error for TooMuch {}
@@ -127,12 +153,16 @@ impl fmt::Display for TooMuch {
             enough,
             ..
         } = self;
-        let (cause, remedy) = match self.is_of_pings {
-            true => (
+        let (cause, remedy) = match self.most {
+            Most::Frames => (
+                "workload.media".to_owned(),
+                "give the calls a lower `frame_rate`, or their flow record = \"summary\"".to_owned(),
+            ),
+            Most::Pings => (
                 "workload.ping".to_owned(),
                 "give the pings a longer `interval` or a `count`, or their flow record = \"summary\"".to_owned(),
             ),
-            false => (
+            Most::Samples => (
                 format!("record.interval = \"{interval}\""),
                 format!(
                     "write record.interval = \"{enough}\" or more, record.flows = false, record.links = false or \
@@ -165,6 +195,8 @@ const SENDER_GAUGES: u64 = 5;
 const LINK_ROW: u64 = size_of::<gargalo_flow::LinkSample>() as u64 + 8 * 9 + 2 * 20;
 /// The log exists twice when the flow ends; beside it is the number of the answer.
 const PING_ROW: u64 = 2 * size_of::<Echo>() as u64 + 4 + 7 * 9;
+/// The log, too, exists twice when the flow ends; beside it are the number of its last packet, and bits for packets.
+const FRAME_ROW: u64 = 2 * size_of::<MediaFrame>() as u64 + 8 + 8 * 9;
 
 /// Watches the memory of a run.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use gargalo_workload::AppResult;
 use serde_json::{Value as Json, json};
 
 use crate::background;
+use crate::media_frames;
 use crate::objects::{self, Completion};
 use crate::pings::RoundTrips;
 use crate::resolved::{Scenario, Transport};
@@ -69,6 +70,10 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
         }
         if any(|r| matches!(r, AppResult::Ping(_))) {
             map.extend(RoundTrips::of(out, &out.flows).json());
+        }
+        // Calls of groups keep no frames.
+        if any(|r| matches!(r, AppResult::Media(m) if m.frames.is_some())) {
+            map.extend(media_frames::json(out));
         }
         let background = background::json(scenario, out);
         if !background.is_null() {

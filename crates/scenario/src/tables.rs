@@ -9,6 +9,7 @@ use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample}
 use gargalo_units::Bytes;
 use gargalo_workload::AppResult;
 
+use crate::media_frames;
 use crate::multipath;
 use crate::objects::{self, Completion};
 use crate::options::RunError;
@@ -31,6 +32,7 @@ pub(crate) fn tables(
         let mut row = flow_row(scenario, spec.get(&f.template).copied(), &out, f);
         objects::push(f, &mut tables.objects);
         pings::push(f, &mut tables.pings);
+        media_frames::push(f, &mut tables.media_frames);
         multipath::push(scenario, &out, f, &mut row, &mut tables.subflows);
         tables.flows.push(&row);
     }

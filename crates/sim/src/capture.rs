@@ -30,6 +30,7 @@ pub struct Capture {
     keys: Option<BufWriter<File>>,
     /// The first failure; later packets are not written.
     failed: Option<String>,
+    /// The identification of the last TCP segment.
     identification: u16,
 }
 
@@ -89,10 +90,10 @@ impl Capture {
             return;
         }
         self.buffer.clear();
-        self.identification = self.identification.wrapping_add(1);
+        let identification = self.identification(&body.content);
         let built = encode(
             &mut self.buffer,
-            self.identification,
+            identification,
             (
                 interface_address(from, body.interfaces.0),
                 interface_address(to, body.interfaces.1),
@@ -115,6 +116,19 @@ impl Capture {
         });
         if let Err(reason) = written {
             self.failed = Some(reason);
+        }
+    }
+
+    /// The identification of a packet's IP header. Datagrams of UDP, which have no content, are told apart by theirs,
+    /// which is the same wherever they are captured. Those of QUIC have none: they are not fragmented (RFC 6864 §4.1).
+    fn identification(&mut self, content: &Content) -> u16 {
+        match content {
+            Content::Udp(datagram) => datagram.number as u16,
+            Content::Quic(_) => 0,
+            Content::Tcp(_) => {
+                self.identification = self.identification.wrapping_add(1);
+                self.identification
+            }
         }
     }
 

@@ -97,7 +97,7 @@ impl Recorder {
         self.recording.gauges
     }
 
-    pub(crate) fn gauges(&mut self, gauges: Vec<Gauge>) {
+    pub(crate) fn gauges(&mut self, gauges: impl IntoIterator<Item = Gauge>) {
         self.samples.gauges.extend(gauges);
     }
 

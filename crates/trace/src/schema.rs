@@ -379,6 +379,27 @@ tables! {
         lost: Option<bool> => "lost" [""],
     }
 
+    /// A frame of a call's encoder (workload `media`).
+    MediaFrames("media_frames"): MediaFrameRow {
+        /// Number of the flow.
+        flow: u64 => "flow" [""],
+        /// Number of the frame in its flow, from 0.
+        frame: u64 => "frame" [""],
+        /// Size of the frame, RTP headers included.
+        size: Bytes => "size_bytes" ["byte"],
+        /// Number of packets into which it was cut.
+        packets: u64 => "packets" [""],
+        /// How many of them had arrived when the flow ended; copies that a link made are not counted.
+        received_packets: u64 => "received_packets" [""],
+        /// When it left the encoder.
+        encoded: Instant => "encoded_s" ["s"],
+        /// When the last of its packets arrived; missing if one did not.
+        completed: Option<Instant> => "completed_s" ["s"],
+        /// From the encoder to the arrival of its last packet, with the time in the sender's shaping buffer; missing if
+        /// a packet did not arrive.
+        delay: Option<Duration> => "delay_s" ["s"],
+    }
+
     /// A subflow of a Multipath TCP flow, or a path of a multipath QUIC one, seen by the sender of the data.
     Subflows("subflows"): SubflowRow<'a> {
         /// Number of the flow.

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use crate::schema::{
-    Events, FlowSamples, Flows, Gauges, LinkSamples, Objects, Pings, SubflowSamples, Subflows,
+    Events, FlowSamples, Flows, Gauges, LinkSamples, MediaFrames, Objects, Pings, SubflowSamples,
+    Subflows,
 };
 use crate::table::{Columns, Table};
 use crate::{Error, RunDir};
@@ -25,6 +26,8 @@ pub struct Tables {
     pub objects: Table<Objects>,
     /// A row per echo request.
     pub pings: Table<Pings>,
+    /// A row per frame of a call.
+    pub media_frames: Table<MediaFrames>,
     /// A row per subflow of a Multipath TCP flow or path of a multipath QUIC one.
     pub subflows: Table<Subflows>,
     /// A row per subflow and sampling instant.
@@ -33,7 +36,7 @@ pub struct Tables {
 
 impl Tables {
     /// All of them, in the order of the reference.
-    pub fn all(&self) -> [&Columns; 9] {
+    pub fn all(&self) -> [&Columns; 10] {
         [
             &self.flows,
             &self.flow_samples,
@@ -42,6 +45,7 @@ impl Tables {
             &self.gauges,
             &self.objects,
             &self.pings,
+            &self.media_frames,
             &self.subflows,
             &self.subflow_samples,
         ]

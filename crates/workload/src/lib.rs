@@ -13,6 +13,7 @@ pub mod emodel;
 pub mod frames;
 pub mod ftp;
 pub mod media;
+pub mod media_frames;
 pub mod mix;
 pub mod nada;
 mod objects;
@@ -270,7 +271,7 @@ impl App {
             Workload::OnOff(o) => {
                 Self::other(TickApp::new(o.rate, o.packet_size, Some((o.on, o.off))))
             }
-            Workload::Media(spec) => Self::other(MediaApp::new(spec)),
+            Workload::Media(spec) => Self::other(MediaApp::new(spec, has_rows)),
             Workload::Voice(spec) => Self::other(VoiceApp::new(spec)),
             Workload::Ping(spec) => Self::other(PingApp::new(spec, has_rows)),
             Workload::Video(spec) => Self::other(VideoApp::new(spec)),

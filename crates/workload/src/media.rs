@@ -12,6 +12,7 @@ use gargalo_units::{Bytes, Duration, Ecn, Instant, Rate};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
+use super::media_frames::{MediaFrame, MediaFrames};
 use super::nada::{Arrival, Nada, Receiver, Report, Sender};
 use super::ticks::LARGEST_PAYLOAD;
 use super::{Action, AppResult, Application, Datagram};
@@ -36,6 +37,13 @@ settings! {
     }
 }
 
+impl Media {
+    /// Frames that the encoder produces within a time.
+    pub fn frames(&self, within: Duration) -> u64 {
+        (within.as_secs_f64() * self.frame_rate) as u64
+    }
+}
+
 /// The results of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MediaResult {
@@ -47,6 +55,8 @@ pub struct MediaResult {
     pub jitter: Duration,
     /// Reports of the receiver that reached the sender.
     pub reports: u64,
+    /// The encoder's frames in their order; `None`: the results have no rows for them.
+    pub frames: Option<Vec<MediaFrame>>,
 }
 
 /// A sender's state for samples.
@@ -95,6 +105,8 @@ pub struct MediaApp {
     jitter_sum_ns: f64,
     received: u64,
     last_delay: Option<Duration>,
+    /// `None`: the results have no rows for them.
+    frames: Option<MediaFrames>,
 }
 
 impl Application for MediaApp {
@@ -124,7 +136,7 @@ impl Application for MediaApp {
 }
 
 impl MediaApp {
-    pub(super) fn new(spec: &Media) -> Self {
+    pub(super) fn new(spec: &Media, has_rows: bool) -> Self {
         Self {
             spec: *spec,
             sender: Sender::new(spec.nada, Instant::ZERO),
@@ -146,6 +158,7 @@ impl MediaApp {
             jitter_sum_ns: 0.0,
             received: 0,
             last_delay: None,
+            frames: has_rows.then(MediaFrames::default),
         }
     }
 
@@ -213,6 +226,9 @@ impl MediaApp {
         }
         self.buffered += bytes;
         self.encoded += bytes;
+        if let Some(frames) = &mut self.frames {
+            frames.encoded(now, bytes, packets);
+        }
         self.next_frame = now + Duration::from_secs_f64(1.0 / self.spec.frame_rate);
     }
 
@@ -264,6 +280,9 @@ impl MediaApp {
         }
         self.received += 1;
         self.jitter_sum_ns += self.jitter_ns;
+        if let Some(frames) = &mut self.frames {
+            frames.arrived(now, datagram.number);
+        }
         let packet = Arrival {
             number: datagram.number,
             bytes: datagram.bytes,
@@ -302,6 +321,7 @@ impl MediaApp {
             },
             jitter: Duration::from_nanos(jitter as u64),
             reports: self.reports,
+            frames: self.frames.as_ref().map(MediaFrames::all),
         }
     }
 }
@@ -352,7 +372,7 @@ mod tests {
 
     #[test]
     fn on_a_free_path_it_reaches_its_highest_rate_and_keeps_it() {
-        let mut app = MediaApp::new(&Media::default());
+        let mut app = MediaApp::new(&Media::default(), true);
         let written = run(&mut app, Duration::from_secs(30), true);
         let late = Instant::ZERO + Duration::from_secs(20);
         let bytes: u64 = written.iter().filter(|w| w.0 >= late).map(|w| w.1).sum();
@@ -379,7 +399,7 @@ mod tests {
 
     #[test]
     fn without_reports_it_stays_at_its_lowest_rate() {
-        let mut app = MediaApp::new(&Media::default());
+        let mut app = MediaApp::new(&Media::default(), true);
         let written = run(&mut app, Duration::from_secs(20), false);
         let bytes: u64 = written.iter().map(|w| w.1).sum();
         let rate = bytes as f64 * 8.0 / 20.0;
@@ -389,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_full_buffer_is_emptied_faster_and_fed_slower() {
-        let mut app = MediaApp::new(&Media::default());
+        let mut app = MediaApp::new(&Media::default(), true);
         assert_eq!(app.encoder_rate(), 150_000.0);
         app.buffered = 12_500;
         // 0.1 * 8 * 12500 * 30.
@@ -401,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_lost_report_is_forgotten_and_a_late_one_too() {
-        let mut app = MediaApp::new(&Media::default());
+        let mut app = MediaApp::new(&Media::default(), true);
         let report = |n: u64| Report {
             ramp_up: true,
             signal: 0.0,

@@ -403,8 +403,8 @@ def missing(metric: str, made: Sequence[Run]) -> str:
     """Say why there is nothing to draw, and what records it."""
     from gargalo.pictures import metrics
 
-    if metric in metrics.PINGS:
-        return f"these runs have no {metric}: give them a flow with workload.ping"
+    if metric in metrics.DATAGRAMS:
+        return f"these runs have no {metric}: give them {metrics.DATAGRAMS[metric]}"
     if metric in metrics.COUNTS:
         empty, key = all(r.events.is_empty() for r in made), "record.events"
     elif metric in metrics.METRICS and metrics.METRICS[metric].source == "links":

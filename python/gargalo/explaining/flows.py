@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from gargalo.explaining.frames import frames
 from gargalo.explaining.model import Sentence, counted, instant, listed, period, size
 from gargalo.explaining.phases import PROBE_RTT, STARTING, visits
 from gargalo.explaining.pings import pings
@@ -63,6 +64,7 @@ def story(run: Run, flow: int, name: str) -> Iterator[Sentence]:
     if not several and not run.flow_samples.is_empty():
         yield from limits(run, row, name)
     yield from pings(run, row, name)
+    yield from frames(run, row, name)
     yield from end(run, row, name)
 
 

@@ -1,7 +1,7 @@
 """The packets of a run from its capture at both ends of every link: where each was, and when.
 
-A capture has copies of headers and no names for packets. A packet that left a link is the one that entered it with
-the same bytes; of several with the same bytes the order is taken, if none of them is missing.
+A capture has copies of headers. A packet that left a link is the one that entered it with the same bytes, of UDP with
+the same identification; of several that are the same the order is taken, if none of them is missing.
 """
 
 from __future__ import annotations
@@ -159,9 +159,10 @@ def _records(words: NDArray[np.uint32], places: Integers, until_ns: int | None) 
     protocol = field(2, 16, 8)
     tcp = protocol == TCP
     size = field(0, 0, 16)
-    # Whatever follows the IP header, which has a number of its own at each end.
-    weights = np.random.default_rng(1).integers(1, 2**63, SEEN // 4 - 5, dtype=np.uint64) * 2 + 1
-    parts = head[:, 5:].astype(np.uint64) * weights
+    # Whatever follows the IP header, whose identification names a datagram of UDP, but is that of a copy with TCP.
+    weights = np.random.default_rng(1).integers(1, 2**63, SEEN // 4 - 4, dtype=np.uint64) * 2 + 1
+    named = np.where(protocol == UDP, field(1, 16, 16), 0)
+    parts = np.column_stack([named, head[:, 5:]]).astype(np.uint64) * weights
     return pl.DataFrame(
         {
             "time_ns": time,
@@ -179,7 +180,7 @@ def _records(words: NDArray[np.uint32], places: Integers, until_ns: int | None) 
             "window": np.where(tcp, field(8, 0, 16), 0),
             "payload_bytes": size - 20 - np.where(tcp, field(8, 28, 4) * 4, 8),
             "whole": parts.sum(axis=1, dtype=np.uint64),
-            "base": parts[:, :4].sum(axis=1, dtype=np.uint64),
+            "base": parts[:, :5].sum(axis=1, dtype=np.uint64),
             "place": places + 28,
         }
     )

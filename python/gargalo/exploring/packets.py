@@ -379,10 +379,6 @@ class Window:
         number = pl.int_range(pl.len())
         rows = rows.with_columns(first=number, end=number + 1, retransmission=pl.lit(value=False))
         data = self.sent_in_window(rows)
-        if (data["fate"] == "unknown").any():
-            self.notes.append(
-                "UDP datagrams look alike: where some are lost, which ones is not known"
-            )
         return {
             "segments": self.segments(data, []),
             "acks": None,

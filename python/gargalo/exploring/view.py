@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FIRST = (
     "goodput", "rtt", "queue", "cwnd", "losses", "marks", "pacing", "paths", "subflow-cwnd", "subflow-rtt", "objects",
-    "ping", "one-way-delay",
+    "ping", "one-way-delay", "frame-delay",
 )  # fmt: skip
 """The panels of a page that has not been asked for others, if there is something to draw in them."""
 MORE = ("out-of-order", "utilization")

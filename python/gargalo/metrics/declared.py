@@ -63,6 +63,11 @@ SPECIAL: Mapping[str, Declared] = {
     "ping_rtt_p95_s": Declared(POSITIVE, "less"),
     "ping_rtt_max_s": Declared(POSITIVE, "less"),
     "ping_rtt_mdev_s": Declared(POSITIVE, "less"),
+    "media_frames": Declared(POSITIVE),
+    "media_frames_completed": Declared(POSITIVE, "more"),
+    "media_frame_delay_p50_s": Declared(POSITIVE, "less"),
+    "media_frame_delay_p95_s": Declared(POSITIVE, "less"),
+    "media_frame_delay_max_s": Declared(POSITIVE, "less"),
     "subflows": Declared(POSITIVE),
     "reinjected_packets": Declared(POSITIVE),
     "opportunistic_packets": Declared(POSITIVE),
@@ -74,7 +79,7 @@ SPECIAL: Mapping[str, Declared] = {
     "late_p99_s": Declared(POSITIVE, "less"),
     "late_max_s": Declared(POSITIVE, "less"),
 }
-"""What some runs have: those with objects, with pings, over several paths, in the lab."""
+"""What some runs have: those with objects, with pings, with calls, over several paths, in the lab."""
 FIGURES: Mapping[str, Declared] = {**STANDARD, **SPECIAL}
 USUAL = (
     "goodput_bps",

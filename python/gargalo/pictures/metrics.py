@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from gargalo.pictures import runs
+from gargalo.pictures import datagrams, runs
 from gargalo.pictures.looks import Looks
 from gargalo.pictures.model import MOST_LINES, Chart, Line
 from gargalo.pictures.objects import objects
@@ -71,10 +71,20 @@ METRICS = {
 """Quantities that are a column of samples."""
 RATES = {"goodput": runs.goodput, "in-order-delivery": runs.delivery}
 """Rates in bins."""
-PINGS = {"ping": runs.round_trips, "one-way-delay": runs.one_way_delays}
-"""Quantities of echo requests."""
-OTHERS = {"paths": runs.paths, "objects": objects, **PINGS}
-"""Rates of paths on top of each other, what requests asked for, and those of echo requests."""
+DATAGRAMS = {
+    "ping": "a flow with workload.ping",
+    "one-way-delay": "a flow with workload.ping, or one over UDP and record.gauges",
+    "frame-delay": "a flow with workload.media",
+}
+"""Delays of echo requests, of datagrams, and of the frames of calls, and what has them."""
+OTHERS = {
+    "paths": runs.paths,
+    "objects": objects,
+    "ping": datagrams.round_trips,
+    "one-way-delay": datagrams.one_way_delays,
+    "frame-delay": datagrams.frame_delays,
+}
+"""Rates of paths on top of each other, what requests asked for, and what UDP carried."""
 COUNTS = {
     "losses": ("loss", "Packets declared lost since the start", "lost", "packets"),
     "recoveries": ("recovery", "Recoveries since the start", "recoveries", ""),

@@ -16,7 +16,7 @@ from gargalo.pictures.looks import DASHES, REFERENCE, Looks, distinct
 from gargalo.pictures.model import MOST_LINES, Chart, Line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -120,50 +120,6 @@ def _flows(run: Run, chosen: Sequence[int] | None) -> Iterator[tuple[int, str, p
     for flow in shown_flows(run, chosen):
         if (flow,) in parts:
             yield flow, names[flow], parts[flow,].sort("time_s")
-
-
-# --- pings
-
-
-def round_trips(
-    run: Run, _bin_s: float | None = None, chosen: Sequence[int] | None = None
-) -> Chart:
-    """Draw the round trip of each echo request over the time at which it was sent; one without an answer is a gap."""
-    return _pinged(run, "Round-trip time of pings", "RTT", {"rtt_s": ""}, chosen)
-
-
-def one_way_delays(
-    run: Run, _bin_s: float | None = None, chosen: Sequence[int] | None = None
-) -> Chart:
-    """Draw the one-way delays of echo requests and of their answers over the time at which the request was sent."""
-    ways = {"forward_delay_s": " there", "return_delay_s": " back"}
-    return _pinged(run, "One-way delay of pings", "one-way delay", ways, chosen)
-
-
-def _pinged(
-    run: Run, title: str, words: str, columns: Mapping[str, str], chosen: Sequence[int] | None
-) -> Chart:
-    """Draw columns of the table of pings (ms), each with what it adds to the name of the flow."""
-    lines: list[Line] = []
-    notes = list(left_out(run, chosen))
-    pings = run.pings
-    if not pings.is_empty():
-        flows, looks, used = shown_flows(run, chosen), looks_of(run, chosen), Looks()
-        pings = pings.filter(pl.col("flow").is_in(flows))
-        parts = pings.partition_by("flow", as_dict=True, maintain_order=True)
-        for flow in flows:
-            rows = parts.get((flow,), pings.clear()).sort("sent_s")
-            for column, end in columns.items():
-                values = rows[column] * 1e3
-                if values.null_count() < len(values):
-                    look = looks[flow]
-                    if end:
-                        look = Look(look.of, *used.next(look.of))
-                    name = f"{run.names[flow]}{end}"
-                    lines.append(look.line(name, numbers(rows["sent_s"]), numbers(values)))
-        if missing := pings["rtt_s"].null_count():
-            notes.append(f"gaps: {missing} of {pings.height} requests have no answer")
-    return Chart(title, words, "ms", tuple(lines), notes=tuple(notes), window=measured_window(run))
 
 
 # --- goodput

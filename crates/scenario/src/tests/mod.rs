@@ -5,6 +5,7 @@ mod document;
 mod grammar;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod media_frames;
 mod memory;
 mod mptcp;
 mod parking_lot;

@@ -42,7 +42,7 @@ impl DatagramEnd {
     ) -> Interest {
         match &mut self.quic {
             Some(quic) => quic.drive(now, flow, sockets, recorder),
-            None => flow.drive_datagrams(now, self.side, sockets),
+            None => flow.drive_datagrams(now, self.side, sockets, recorder),
         }
     }
 

@@ -17,6 +17,7 @@ use rand_pcg::Pcg64;
 
 use super::notices::{Notice, Notices};
 use super::quic_run::QuicRun;
+use super::recorder::Recorder;
 use super::stream::{Arrival, Datagrams, Interest, Received, Stream};
 use super::wire::WireCounter;
 use crate::multipath::{self, MultipathReport};
@@ -404,9 +405,10 @@ impl Flow {
         now: Instant,
         side: usize,
         socket: &mut dyn Datagrams,
+        recorder: &Recorder,
     ) -> Interest {
         let done = self
-            .take(now, side, socket)
+            .take(now, side, socket, recorder)
             .and_then(|()| self.send_due(now, side, socket));
         if let Err(e) = done {
             self.fail(now, reason(&e));
@@ -438,7 +440,13 @@ impl Flow {
         Ok(())
     }
 
-    fn take(&self, now: Instant, side: usize, socket: &mut dyn Datagrams) -> io::Result<()> {
+    fn take(
+        &self,
+        now: Instant,
+        side: usize,
+        socket: &mut dyn Datagrams,
+        recorder: &Recorder,
+    ) -> io::Result<()> {
         let mut guard = self.state();
         let state = &mut *guard;
         loop {
@@ -471,6 +479,10 @@ impl Flow {
                 sent_at: sent_at.min(now),
                 marked: from.ecn == Ecn::Ce,
             };
+            // One without a time stamp says nothing of its delay.
+            if recorder.tables.gauges && self.spec.rows && stamp.is_some() {
+                recorder.look(state.talk.delay(now, self.spec.id, &arrived));
+            }
             state.talk.on_datagram(now, &arrived);
         }
     }

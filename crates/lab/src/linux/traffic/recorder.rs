@@ -115,7 +115,7 @@ impl Recorder {
     }
 
     /// Records the internal quantities of a congestion control.
-    pub fn look(&self, gauges: Vec<Gauge>) {
+    pub fn look(&self, gauges: impl IntoIterator<Item = Gauge>) {
         self.lock().gauges.extend(gauges);
     }
 
