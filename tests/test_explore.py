@@ -391,12 +391,30 @@ def test_a_run_of_the_lab_is_opened_with_its_results(tmp_path):
     assert scenario(tmp_path / "run").results == tmp_path / "run"
 
 
+def test_datagrams_are_recorded_for_their_panel_only():
+    text = TEXT + """
+[[flows]]
+from = "client"
+to = "server"
+transport.udp = {}
+workload.cbr = { rate = "1Mbit/s" }
+"""
+    assert Asked(text).run().datagrams.is_empty()
+    told: list[dict[str, Any]] = []
+    answer(Asked(text, panels=("goodput", "one-way-delay")), threading.Event(), told.append)
+    panels = [p for p in told if p["part"] == "panel"]
+    assert [p["metric"] for p in panels] == ["goodput", "one-way-delay"]
+    (line,) = panels[1]["lines"]
+    assert line["name"] == "udp"
+
+
 LONG_RUN = TEXT.replace("2s", "60s").replace("5Mbit/s", "200Mbit/s")
 
 
 def test_what_a_long_run_has_done_is_drawn_while_it_goes_on(monkeypatch):
-    monkeypatch.setattr(glimpses, "AFTER_S", 0.01)
-    monkeypatch.setattr(glimpses, "MOST_DONE", 1.0)
+    monkeypatch.setattr(glimpses, "LONG_S", 0.0)
+    monkeypatch.setattr(glimpses, "FIRST_S", 0.01)
+    monkeypatch.setattr(glimpses, "WORTH", 0.0)
     told: list[dict[str, Any]] = []
     seen = threading.Event()
 

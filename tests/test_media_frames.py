@@ -26,7 +26,7 @@ workload.cbr = { rate = "400kbit/s" }
 
 @pytest.fixture(scope="module")
 def call() -> gargalo.Run:
-    return gargalo.run(CALL, set={"record.gauges": True})
+    return gargalo.run(CALL, set={"record.datagrams": True})
 
 
 def test_figures_are_those_of_the_table(call: gargalo.Run):
@@ -48,16 +48,15 @@ def test_figures_are_those_of_the_table(call: gargalo.Run):
 def test_a_frame_is_never_sooner_than_its_last_packet(call: gargalo.Run):
     """A frame waits in the shaping buffer, and each of its packets in the network."""
     for flow, frames in call.media_frames.partition_by("flow", as_dict=True).items():
-        mine = call.gauges.filter(pl.col("flow") == flow[0])
-        delays = mine.filter(pl.col("name") == "one_way_delay_s")
-        assert delays.height == frames["received_packets"].sum()
+        mine = call.datagrams.filter(pl.col("flow") == flow[0])
+        assert mine.height == frames["received_packets"].sum()
         # The instants at which frames were complete are those at which datagrams arrived: with jitter several at once.
-        least = delays.group_by("time_s").agg(pl.col("value").min())
+        least = mine.group_by("arrived_s").agg(least_s=pl.col("delay_s").min())
         arrived = frames.drop_nulls("completed_s").join(
-            least, left_on="completed_s", right_on="time_s", how="left"
+            least, left_on="completed_s", right_on="arrived_s", how="left"
         )
-        assert arrived["value"].null_count() == 0
-        assert (arrived["delay_s"] >= arrived["value"] - 1e-9).all()
+        assert arrived["least_s"].null_count() == 0
+        assert (arrived["delay_s"] >= arrived["least_s"] - 1e-9).all()
 
 
 def test_the_page_and_the_story_have_the_frames(call: gargalo.Run):
@@ -92,7 +91,7 @@ def test_runs_without_calls_have_none(tmp_path, inside):
     assert done.returncode != 0
     assert "workload.media" in done.stderr
     done = inside("plot", tmp_path / "run", "--metric", "one-way-delay")
-    assert "record.gauges" in done.stderr
+    assert "record.datagrams" in done.stderr
 
 
 def test_all_pictures_of_a_run_with_a_call(tmp_path, call: gargalo.Run):

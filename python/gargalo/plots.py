@@ -45,7 +45,7 @@ class Plots:
         return draw(datagrams.round_trips(self._run))
 
     def one_way_delay(self) -> Picture:
-        """One-way delays of datagrams (ms): of pings and their answers, with `record.gauges` of all."""
+        """One-way delays of datagrams (ms): of pings and their answers, with `record.datagrams` of all."""
         return draw(datagrams.one_way_delays(self._run))
 
     def frame_delay(self) -> Picture:

@@ -131,6 +131,11 @@ class Run:
         return self._table("objects")
 
     @cached_property
+    def datagrams(self) -> pl.DataFrame:
+        """A row per datagram of flows over UDP that arrived: when, and how long it took (with `record.datagrams`)."""
+        return self._table("datagrams")
+
+    @cached_property
     def media_frames(self) -> pl.DataFrame:
         """A row per frame of a call's encoder (workload `media`): when it was encoded and when it had arrived."""
         return self._table("media_frames")

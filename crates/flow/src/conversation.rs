@@ -14,7 +14,7 @@ use gargalo_workload::{Action, App, Datagram};
 use rand_pcg::Pcg64;
 
 use crate::result::{FlowResult, MultipathResult};
-use crate::samples::{FlowSample, Gauge, Reached};
+use crate::samples::{FlowSample, Reached};
 use crate::spec::{FlowSpec, TransportSpec};
 use crate::window::{Counts, Edge, Marks, Window};
 
@@ -472,18 +472,6 @@ impl Conversation {
         }
         self.act(datagram.side, action);
         true
-    }
-
-    /// The one-way delay of a datagram that has arrived, as a gauge of its flow; `None`: it is not one of the sender.
-    pub fn delay(&self, now: Instant, flow: u64, datagram: &Datagram) -> Option<Gauge> {
-        (datagram.side == 1).then(|| Gauge {
-            time: now,
-            flow,
-            cause: "arrival".into(),
-            phase: self.app.rates().map_or("", |r| r.phase),
-            name: "one_way_delay_s",
-            value: Some(now.saturating_since(datagram.sent_at).decimal_secs()),
-        })
     }
 
     /// Datagrams that the sender has sent.

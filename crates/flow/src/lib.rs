@@ -35,8 +35,8 @@ pub use quic_paths::QuicPaths;
 pub use result::{FlowResult, MptcpResult, MultipathResult, SubflowResult, describe_subflow};
 pub use routing::{DirectionId, NodeId, Routing};
 pub use samples::{
-    FlowSample, Gauge, LinkMarks, LinkResult, LinkSample, LinkSampler, ProtocolEvent, Reached,
-    Samples, SubflowSample,
+    ArrivedDatagram, FlowSample, Gauge, LinkMarks, LinkResult, LinkSample, LinkSampler,
+    ProtocolEvent, Reached, Samples, SubflowSample,
 };
 pub use slab::Slab;
 pub use source::{Arrival, Arrivals, GeneratorSpec, NewFlow, Next, PageId, Source, wire_model};

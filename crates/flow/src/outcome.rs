@@ -84,7 +84,7 @@ pub struct Outcome {
     /// The link directions from a host to another on a path ([`FlowSpec::path`](crate::FlowSpec::path)), as far as
     /// flows took them; empty in the lab.
     pub routes: BTreeMap<(NodeId, NodeId, u8), Vec<DirectionId>>,
-    /// Samples of flows, subflows and links, events and gauges, as far as they were recorded.
+    /// Samples of flows, subflows and links, events, gauges and datagrams, as far as they were recorded.
     pub samples: Samples,
     /// Senders that still existed when the run ended, in their state at that time: samples of flows that have a row
     /// and of their subflows, whether or not these were recorded (kernel flows in the lab: the last sample).

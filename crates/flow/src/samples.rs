@@ -219,6 +219,21 @@ pub struct Gauge {
     pub value: Option<f64>,
 }
 
+/// A datagram of the sender of a flow over UDP that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrivedDatagram {
+    /// Number of the flow.
+    pub flow: u64,
+    /// Number of the datagram in its flow, from 0.
+    pub number: u64,
+    /// Its payload.
+    pub size: Bytes,
+    /// When it was sent.
+    pub sent: Instant,
+    /// When it arrived.
+    pub arrived: Instant,
+}
+
 /// All samples of a run.
 #[derive(Debug, Default)]
 pub struct Samples {
@@ -232,28 +247,19 @@ pub struct Samples {
     pub events: Vec<ProtocolEvent>,
     /// In the order of time.
     pub gauges: Vec<Gauge>,
+    /// In the order of arrival.
+    pub datagrams: Vec<ArrivedDatagram>,
 }
 
 impl Samples {
     /// Memory that the samples take.
     pub fn bytes(&self) -> u64 {
-        let (flows, subflows) = (&self.flows, &self.subflows);
-        Self::bytes_of(flows, subflows, &self.links, &self.events, &self.gauges)
-    }
-
-    /// Memory that these samples take.
-    pub fn bytes_of(
-        flows: &[FlowSample],
-        subflows: &[SubflowSample],
-        links: &[LinkSample],
-        events: &[ProtocolEvent],
-        gauges: &[Gauge],
-    ) -> u64 {
         // The details are separate allocations.
         const DETAIL: u64 = 64;
-        let sizes = size_of_val(flows) + size_of_val(subflows) + size_of_val(links);
-        let more = size_of_val(events) + size_of_val(gauges);
-        (sizes + more) as u64 + events.len() as u64 * DETAIL
+        let of_senders = size_of_val(&*self.flows) + size_of_val(&*self.subflows);
+        let of_network = size_of_val(&*self.links) + size_of_val(&*self.datagrams);
+        let of_events = size_of_val(&*self.events) + size_of_val(&*self.gauges);
+        (of_senders + of_network + of_events) as u64 + self.events.len() as u64 * DETAIL
     }
 }
 

@@ -55,6 +55,8 @@ pub struct LabSpec {
     pub gauges: bool,
     /// Record protocol events of hosts with our stack.
     pub events: bool,
+    /// Record every datagram of flows over UDP that arrives.
+    pub datagrams: bool,
     /// Links whose packets are captured, and the file; `None`: no capture.
     pub captures: Option<CaptureSpec>,
     /// How the forwarding loop waits.

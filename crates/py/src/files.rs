@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::errors::run_error;
 
 /// Wall time between two calls of the progress function: often enough for the eye and for Ctrl-C.
-pub(crate) const PROGRESS_EVERY: time::Duration = time::Duration::from_millis(50);
+pub(crate) const PROGRESS_EVERY: time::Duration = time::Duration::from_millis(20);
 
 /// A results directory that appears whole or not at all.
 #[pyclass(frozen, module = "gargalo._core")]

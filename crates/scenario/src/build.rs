@@ -135,6 +135,7 @@ fn world(
             events: record.events,
             decisions: record.decisions,
             gauges: record.gauges,
+            datagrams: record.datagrams,
         },
         measure: scenario.measure,
         verify: record.verify,

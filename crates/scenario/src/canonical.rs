@@ -230,9 +230,10 @@ pub(crate) fn results_hash(
     hash.update("]");
     canonical(&found["links"], &mut hash);
     let (mut since, mut stopped) = (0, false);
-    // Without rows these are no part of it: runs without pings or calls have the hash that they had before there were
+    // Without rows these are no part of it: runs without them have the hash that they had before there were
     // such tables.
     let later = [
+        tables.datagrams.schema().name,
         tables.pings.schema().name,
         tables.media_frames.schema().name,
     ];

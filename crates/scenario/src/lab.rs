@@ -80,6 +80,7 @@ pub fn run(scenario: &Scenario, mut options: RunOptions) -> Result<Outcome, RunE
         sample_flows: record.flows,
         sample_links: record.links,
         gauges: record.gauges,
+        datagrams: record.datagrams,
         events: record.events || record.decisions,
         captures,
         tuning: scenario.lab.tuning,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use gargalo_flow::{FlowResult, Outcome, Phase, Progress, Samples, Watch};
 use gargalo_trace::Tables;
-use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
+use gargalo_trace::schema::{DatagramRow, EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
 use gargalo_units::Bytes;
 use gargalo_workload::AppResult;
 
@@ -188,6 +188,17 @@ fn samples_of(
             value: g.value,
         });
     }
+    for d in samples.datagrams {
+        rows.next()?;
+        tables.datagrams.push(&DatagramRow {
+            flow: d.flow,
+            datagram: d.number,
+            size: d.size,
+            sent: d.sent,
+            arrived: d.arrived,
+            delay: d.arrived.saturating_since(d.sent),
+        });
+    }
     Ok(())
 }
 
@@ -206,7 +217,8 @@ impl<'a, 'w> Rows<'a, 'w> {
     fn new(out: &Outcome, watch: &'a mut Watch<'w>) -> Self {
         let s = &out.samples;
         let samples = s.flows.len() + s.subflows.len() + s.links.len();
-        let total = out.flows.len() + samples + s.events.len() + s.gauges.len();
+        let records = s.events.len() + s.gauges.len() + s.datagrams.len();
+        let total = out.flows.len() + samples + records;
         Self {
             done: 0,
             total: total as u64,

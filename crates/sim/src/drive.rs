@@ -95,9 +95,8 @@ impl World {
                     sent_at: datagram.sent_at,
                     marked: ecn == Ecn::Ce,
                 };
-                if self.recorder.wants_gauges() && flow.spec.rows {
-                    let delay = flow.talk.delay(self.now, flow.id, &arrived);
-                    self.recorder.gauges(delay);
+                if side == 1 && flow.spec.rows {
+                    self.recorder.datagram(self.now, flow.id, &arrived);
                 }
                 if flow.talk.on_datagram(self.now, &arrived) {
                     self.send_datagrams(body.flow);

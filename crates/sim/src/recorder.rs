@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use gargalo_flow::{
-    Edge, FlowSample, Gauge, LinkMarks, LinkResult, LinkSampler, ProtocolEvent, QuicEnd, Samples,
-    SubflowSample, Topology,
+    ArrivedDatagram, Edge, FlowSample, Gauge, LinkMarks, LinkResult, LinkSampler, ProtocolEvent,
+    QuicEnd, Samples, SubflowSample, Topology,
 };
-use gargalo_units::{Duration, Instant};
+use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_workload::Datagram;
 
 use crate::net::Net;
 
@@ -25,6 +26,8 @@ pub struct Recording {
     pub decisions: bool,
     /// Record internal quantities of congestion controls over TCP.
     pub gauges: bool,
+    /// Record every datagram of flows over UDP that arrives.
+    pub datagrams: bool,
 }
 
 /// The tables in which an end of a QUIC flow has rows.
@@ -97,8 +100,22 @@ impl Recorder {
         self.recording.gauges
     }
 
-    pub(crate) fn gauges(&mut self, gauges: impl IntoIterator<Item = Gauge>) {
+    pub(crate) fn gauges(&mut self, gauges: Vec<Gauge>) {
         self.samples.gauges.extend(gauges);
+    }
+
+    /// Records a datagram of the sender that has arrived.
+    #[inline]
+    pub(crate) fn datagram(&mut self, now: Instant, flow: u64, datagram: &Datagram) {
+        if self.recording.datagrams {
+            self.samples.datagrams.push(ArrivedDatagram {
+                flow,
+                number: datagram.number,
+                size: Bytes::new(datagram.bytes),
+                sent: datagram.sent_at,
+                arrived: now,
+            });
+        }
     }
 
     pub(crate) fn flow(&mut self, sample: FlowSample) {

@@ -361,6 +361,22 @@ tables! {
         completion: Option<Duration> => "completion_s" ["s"],
     }
 
+    /// A datagram of a flow over UDP that arrived; only with `record.datagrams`.
+    Datagrams("datagrams"): DatagramRow {
+        /// Number of the flow.
+        flow: u64 => "flow" [""],
+        /// Number of the datagram in its flow, from 0; numbers that are missing did not arrive.
+        datagram: u64 => "datagram" [""],
+        /// Payload of the datagram.
+        size: Bytes => "size_bytes" ["byte"],
+        /// When it was sent.
+        sent: Instant => "sent_s" ["s"],
+        /// When it arrived; a copy that a link made has a row of its own.
+        arrived: Instant => "arrived_s" ["s"],
+        /// One-way delay.
+        delay: Duration => "delay_s" ["s"],
+    }
+
     /// An echo request of a ping, and its answer.
     Pings("pings"): PingRow {
         /// Number of the flow.

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use crate::schema::{
-    Events, FlowSamples, Flows, Gauges, LinkSamples, MediaFrames, Objects, Pings, SubflowSamples,
-    Subflows,
+    Datagrams, Events, FlowSamples, Flows, Gauges, LinkSamples, MediaFrames, Objects, Pings,
+    SubflowSamples, Subflows,
 };
 use crate::table::{Columns, Table};
 use crate::{Error, RunDir};
@@ -22,6 +22,8 @@ pub struct Tables {
     pub events: Table<Events>,
     /// A row per quantity of a congestion control and recording instant.
     pub gauges: Table<Gauges>,
+    /// A row per datagram that arrived.
+    pub datagrams: Table<Datagrams>,
     /// A row per requested object.
     pub objects: Table<Objects>,
     /// A row per echo request.
@@ -36,13 +38,14 @@ pub struct Tables {
 
 impl Tables {
     /// All of them, in the order of the reference.
-    pub fn all(&self) -> [&Columns; 10] {
+    pub fn all(&self) -> [&Columns; 11] {
         [
             &self.flows,
             &self.flow_samples,
             &self.link_samples,
             &self.events,
             &self.gauges,
+            &self.datagrams,
             &self.objects,
             &self.pings,
             &self.media_frames,

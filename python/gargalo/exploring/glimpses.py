@@ -6,6 +6,7 @@ long there is another, which is stopped early, and whose results are the beginni
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from gargalo.results import Run
     from gargalo.running import Progress
 
-AFTER_S = 0.5
-"""Wall time of a run before there is a glimpse of it; each glimpse runs for twice as long as the one before."""
-MOST_DONE = 0.3
-"""Share of a run from which on it is waited for: its end is about as near as a glimpse of it."""
+LONG_S = 0.09
+"""A run that will take longer is drawn before it ends."""
+FIRST_S = 0.03
+"""How long the first glimpse runs; each further one runs for twice as long as the one before."""
+WORTH = 2.5
+"""A glimpse begins only if the run itself will take so many times as long as it."""
 
 
 class Glimpses:
@@ -43,15 +46,18 @@ class Glimpses:
     ) -> None:
         self._run, self._panels, self._tell = run, panels, tell
         self._begun = time.monotonic()
+        self._ends = math.inf
         self._telling = threading.Lock()
         self._ended = False
         self._thread: threading.Thread | None = None
 
     def progress(self, now: Progress) -> None:
         """Begin with glimpses if the run takes long."""
-        late = time.monotonic() - self._begun >= AFTER_S
-        near = now.fraction > MOST_DONE
-        if self._thread is None and now.phase == "running" and late and not near:
+        if now.phase != "running" or now.fraction <= 0.0:
+            return
+        whole = (time.monotonic() - self._begun) / now.fraction
+        self._ends = self._begun + whole
+        if self._thread is None and whole > LONG_S and self._is_worth(FIRST_S):
             self._thread = threading.Thread(target=self._look, args=(now.end_s,), daemon=True)
             self._thread.start()
 
@@ -62,9 +68,13 @@ class Glimpses:
         if self._thread is not None:
             self._thread.join()
 
+    def _is_worth(self, longest: float) -> bool:
+        """Whether the run will go on for much longer than a glimpse, which takes processors from it."""
+        return self._ends - time.monotonic() >= WORTH * longest
+
     def _look(self, end_s: float) -> None:
-        longest = AFTER_S
-        while not self._ended:
+        longest = FIRST_S
+        while not self._ended and self._is_worth(longest):
             begun = time.monotonic()
 
             def more(_: Progress, begun: float = begun, longest: float = longest) -> bool:
@@ -76,9 +86,11 @@ class Glimpses:
                 return
             if not seen.interrupted:
                 return
-            made = list(pictures(seen, self._panels))
-            made[0] = {**made[0], "partial": True, "duration_s": end_s}
-            with self._telling:
-                for part in [] if self._ended else made:
+            for part in pictures(seen, self._panels):
+                if part["part"] == "about":
+                    part = {**part, "partial": True, "duration_s": end_s}
+                with self._telling:
+                    if self._ended:
+                        return
                     self._tell(part)
             longest *= 2

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from gargalo.results import Run
     from gargalo.running import Progress
 
+ON_DEMAND = {"one-way-delay": "record.datagrams"}
+"""Panels for which more is recorded than without them."""
 MOST_BODY = 4 << 20
 """Bytes of a request."""
 POLICY = (
@@ -176,7 +178,8 @@ class Asked:
         if self.measured:
             return load(self.measured)
         self.refresh()
-        return run(self.scenario, set=RECORDED, progress=progress)
+        asked = {ON_DEMAND[p]: True for p in self.panels or () if p in ON_DEMAND}
+        return run(self.scenario, set={**RECORDED, **asked}, progress=progress)
 
 
 def answer(asked: Asked, stop: threading.Event, tell: Callable[[Part], None]) -> None:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from gargalo.results import Run
 
-ONE_WAY_DELAY = "one_way_delay_s"
-"""The gauge of a datagram that has arrived."""
-
 
 class Series(NamedTuple):
     """A column of delays in seconds over time."""
@@ -41,20 +38,18 @@ def round_trips(
 def one_way_delays(
     run: Run, _bin_s: float | None = None, chosen: Sequence[int] | None = None
 ) -> Chart:
-    """Draw the one-way delays of echo requests and of their answers over the time at which the request was sent.
+    """Draw the one-way delays of echo requests and of their answers, over the time at which the request was sent.
 
-    With `record.gauges` those of all datagrams that arrived are drawn, over the time at which they did.
+    With `record.datagrams` those of all datagrams of other flows are drawn, too.
     """
-    pings, gauges = run.pings, run.gauges
+    pings, others = run.pings, run.datagrams
+    if not (pings.is_empty() or others.is_empty()):
+        others = others.filter(~pl.col("flow").is_in(pings["flow"].unique().implode()))
     series = [
         Series(pings, "sent_s", "forward_delay_s", " there"),
         Series(pings, "sent_s", "return_delay_s", " back"),
+        Series(others, "sent_s", "delay_s"),
     ]
-    if not gauges.is_empty():
-        others = gauges.filter(pl.col("name") == ONE_WAY_DELAY)
-        if not pings.is_empty():
-            others = others.filter(~pl.col("flow").is_in(pings["flow"].unique().implode()))
-        series.append(Series(others, "time_s", "value"))
     title = "One-way delay of datagrams"
     return _drawn(run, title, "one-way delay", series, chosen, _unanswered(run, chosen))
 

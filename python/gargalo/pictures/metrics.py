@@ -73,7 +73,7 @@ RATES = {"goodput": runs.goodput, "in-order-delivery": runs.delivery}
 """Rates in bins."""
 DATAGRAMS = {
     "ping": "a flow with workload.ping",
-    "one-way-delay": "a flow with workload.ping, or one over UDP and record.gauges",
+    "one-way-delay": "a flow with workload.ping, or one over UDP and record.datagrams",
     "frame-delay": "a flow with workload.media",
 }
 """Delays of echo requests, of datagrams, and of the frames of calls, and what has them."""

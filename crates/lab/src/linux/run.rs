@@ -70,6 +70,7 @@ pub fn run(spec: LabSpec, watch: &mut Watch<'_>) -> Result<LabOutcome> {
         Tables {
             gauges: spec.gauges,
             events: spec.events,
+            datagrams: spec.datagrams,
         },
     ));
     let plan = Arc::new(plan);

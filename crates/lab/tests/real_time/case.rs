@@ -243,6 +243,7 @@ impl Case {
             sample_links: false,
             gauges: false,
             events: true,
+            datagrams: false,
             tuning: Default::default(),
             devices: Default::default(),
             directory: std::env::temp_dir(),

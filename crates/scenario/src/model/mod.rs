@@ -233,9 +233,10 @@ settings! {
         /// Record every decision of MPTCP schedulers among the events: one for each segment.
         decisions: bool = false;
         /// Record the internal quantities of the congestion control of TCP flows, and of QUIC flows with one path: with
-        /// each sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious. Of UDP
-        /// flows it records the one-way delay of each datagram.
+        /// each sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious.
         gauges: bool = false;
+        /// Record every datagram of flows over UDP that arrives, with its one-way delay.
+        datagrams: bool = false;
         /// Write a qlog trace (`*.sqlog`) of each end of each QUIC flow.
         qlog: bool = false;
         /// Carry real bytes and compare them at the receiver (slow). With the profile `linux-6` they are written in

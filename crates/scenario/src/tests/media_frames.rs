@@ -104,18 +104,20 @@ fn only_calls_with_rows_have_frames() {
 }
 
 #[test]
-fn gauges_of_datagrams_are_their_one_way_delays() {
-    let head = "record = { gauges = true }";
+fn datagrams_have_their_one_way_delays() {
+    let head = "record = { datagrams = true }";
     let cbr =
         text(head, "", "", "").replace("workload.media = {  }", "workload.cbr.rate = \"1Mbit/s\"");
     let out = results(&cbr);
-    let delays: Vec<Json> = out.tables.gauges.rows().collect();
+    let rows_of = |out: &Outcome| -> Vec<Json> { out.tables.datagrams.rows().collect() };
     let arrived = out.tables.flows.rows().next().unwrap()["delivered_bytes"].clone();
-    assert_eq!(1000 * delays.len() as u64, arrived.as_u64().unwrap());
-    for row in &delays {
-        assert_eq!(row["name"], "one_way_delay_s");
-        assert_eq!(row["cause"], "arrival");
-        assert!(near(&row["value"], 0.011_028), "{row}");
+    assert_eq!(1000 * rows_of(&out).len() as u64, arrived.as_u64().unwrap());
+    for (i, row) in rows_of(&out).iter().enumerate() {
+        assert_eq!((&row["flow"], &row["datagram"]), (&0.into(), &i.into()));
+        assert_eq!(row["size_bytes"], 1000);
+        assert!(near(&row["sent_s"], 0.008 * i as f64), "{row}");
+        assert!(near(&row["arrived_s"], 0.008 * i as f64 + 0.011_028));
+        assert!(near(&row["delay_s"], 0.011_028), "{row}");
     }
     // The reports of a call, which go the other way, are not among them.
     let call = results(&text(head, "", "", ""));
@@ -123,10 +125,11 @@ fn gauges_of_datagrams_are_their_one_way_delays() {
         .iter()
         .map(|r| r["received_packets"].as_u64().unwrap())
         .sum();
-    assert_eq!(call.tables.gauges.rows().count() as u64, packets);
-    // Flows without rows have none.
-    let hidden = results(&text(head, "", "record = \"summary\"", ""));
-    assert_eq!(hidden.tables.gauges.rows().count(), 0);
+    assert_eq!(rows_of(&call).len() as u64, packets);
+    // Without the key, and of flows without rows, there are none.
+    for (head, flow) in [("", ""), (head, "record = \"summary\"")] {
+        assert!(rows_of(&results(&text(head, "", flow, ""))).is_empty());
+    }
 }
 
 #[test]

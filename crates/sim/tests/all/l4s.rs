@@ -35,6 +35,7 @@ fn compete(mbps: u64, rtt: Duration, controls: &[(&str, EcnMode)]) -> Outcome {
         links: true,
         events: false,
         gauges: false,
+        datagrams: false,
         decisions: false,
     };
     run(

@@ -41,6 +41,7 @@ fn call(up: LinkConfig, starts: &[f64], seconds: f64) -> Outcome {
         links: true,
         events: false,
         gauges: false,
+        datagrams: false,
         decisions: false,
     };
     run(simple(up, down), settings, flows.collect())

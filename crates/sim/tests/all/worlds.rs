@@ -55,6 +55,7 @@ fn gauges_are_of_the_instant_before_anything_leaves() {
         interval: Some(Duration::from_millis(100)),
         flows: true,
         gauges: true,
+        datagrams: false,
         ..Recording::default()
     };
     let link = pipe(Rate::from_mbps(20), Duration::from_millis(25), 400);

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gargalo_flow::{
-    Conversation, Edge, Ending, FlowResult, FlowSample, FlowSpec, MptcpSpec, MultipathResult,
-    QuicSpec, Reached, SubflowResult, TcpSpec, TransportSpec, Window, content,
+    ArrivedDatagram, Conversation, Edge, Ending, FlowResult, FlowSample, FlowSpec, MptcpSpec,
+    MultipathResult, QuicSpec, Reached, SubflowResult, TcpSpec, TransportSpec, Window, content,
 };
 use gargalo_units::{Bytes, Duration, Ecn, Instant, SenderCounters};
 use gargalo_workload::Datagram;
@@ -480,8 +480,14 @@ impl Flow {
                 marked: from.ecn == Ecn::Ce,
             };
             // One without a time stamp says nothing of its delay.
-            if recorder.tables.gauges && self.spec.rows && stamp.is_some() {
-                recorder.look(state.talk.delay(now, self.spec.id, &arrived));
+            if side == 1 && self.spec.rows && stamp.is_some() {
+                recorder.datagram(ArrivedDatagram {
+                    flow: self.spec.id,
+                    number,
+                    size: Bytes::new(length),
+                    sent: arrived.sent_at,
+                    arrived: now,
+                });
             }
             state.talk.on_datagram(now, &arrived);
         }

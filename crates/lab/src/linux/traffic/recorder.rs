@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gargalo_flow::{FlowSample, Gauge, ProtocolEvent, Samples, SubflowSample};
+use gargalo_flow::{ArrivedDatagram, FlowSample, Gauge, ProtocolEvent, Samples, SubflowSample};
 use gargalo_units::Instant;
 
 /// Samples of flows, in the order they were taken.
@@ -26,14 +26,13 @@ pub struct Tables {
     pub gauges: bool,
     /// Protocol events.
     pub events: bool,
+    /// Datagrams of flows over UDP that arrived.
+    pub datagrams: bool,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
-    flows: Vec<FlowSample>,
-    subflows: Vec<SubflowSample>,
-    events: Vec<ProtocolEvent>,
-    gauges: Vec<Gauge>,
+    samples: Samples,
     /// The run is over: further samples are those of its end.
     over: bool,
     last: Samples,
@@ -43,14 +42,14 @@ impl Kept {
     fn flows(&mut self) -> &mut Vec<FlowSample> {
         match self.over {
             true => &mut self.last.flows,
-            false => &mut self.flows,
+            false => &mut self.samples.flows,
         }
     }
 
     fn subflows(&mut self) -> &mut Vec<SubflowSample> {
         match self.over {
             true => &mut self.last.subflows,
-            false => &mut self.subflows,
+            false => &mut self.samples.subflows,
         }
     }
 
@@ -58,12 +57,20 @@ impl Kept {
     fn last(&mut self) -> Samples {
         let mut last = std::mem::take(&mut self.last);
         let known: BTreeSet<u64> = last.flows.iter().map(|s| s.flow).collect();
-        let Some(time) = self.flows.last().map(|s| s.time) else {
+        let Some(time) = self.samples.flows.last().map(|s| s.time) else {
             return last;
         };
         let is_last = |at: Instant, flow: &u64| at == time && !known.contains(flow);
-        let flows = self.flows.iter().filter(|s| is_last(s.time, &s.flow));
-        let subflows = self.subflows.iter().filter(|s| is_last(s.time, &s.flow));
+        let flows = self
+            .samples
+            .flows
+            .iter()
+            .filter(|s| is_last(s.time, &s.flow));
+        let subflows = self
+            .samples
+            .subflows
+            .iter()
+            .filter(|s| is_last(s.time, &s.flow));
         last.flows.extend(flows);
         last.subflows.extend(subflows);
         last
@@ -105,7 +112,7 @@ impl Recorder {
     /// Records a protocol event of a flow.
     pub fn event(&self, time: Instant, flow: u64, kind: &'static str, detail: String) {
         if self.tables.events {
-            self.lock().events.push(ProtocolEvent {
+            self.lock().samples.events.push(ProtocolEvent {
                 time,
                 flow,
                 kind,
@@ -115,21 +122,27 @@ impl Recorder {
     }
 
     /// Records the internal quantities of a congestion control.
-    pub fn look(&self, gauges: impl IntoIterator<Item = Gauge>) {
-        self.lock().gauges.extend(gauges);
+    pub fn look(&self, gauges: Vec<Gauge>) {
+        self.lock().samples.gauges.extend(gauges);
     }
 
-    /// Memory that samples and events of flows take, in bytes.
+    /// Records a datagram of a flow that has arrived.
+    pub fn datagram(&self, datagram: ArrivedDatagram) {
+        if self.tables.datagrams {
+            self.lock().samples.datagrams.push(datagram);
+        }
+    }
+
+    /// Memory that the records of flows take, in bytes.
     pub fn bytes(&self) -> u64 {
-        let kept = self.lock();
-        Samples::bytes_of(&kept.flows, &kept.subflows, &[], &kept.events, &kept.gauges)
+        self.lock().samples.bytes()
     }
 
     /// Samples of flows after the first `told`, which then is the number of all.
     pub fn since(&self, told: &mut usize) -> Vec<FlowSample> {
         let kept = self.lock();
-        let fresh = kept.flows.get(*told..).unwrap_or_default().to_vec();
-        *told = kept.flows.len();
+        let fresh = kept.samples.flows.get(*told..).unwrap_or_default().to_vec();
+        *told = kept.samples.flows.len();
         fresh
     }
 
@@ -142,17 +155,14 @@ impl Recorder {
     /// elsewhere.
     pub fn take(&self) -> (Samples, Samples) {
         let mut kept = std::mem::take(&mut *self.lock());
-        kept.flows.sort_by_key(|s| (s.time, s.flow));
-        kept.subflows.sort_by_key(|s| (s.time, s.flow, s.subflow));
-        kept.events.sort_by_key(|e| (e.time, e.flow));
         let last = kept.last();
-        let samples = Samples {
-            flows: kept.flows,
-            subflows: kept.subflows,
-            links: Vec::new(),
-            events: kept.events,
-            gauges: kept.gauges,
-        };
+        let mut samples = kept.samples;
+        samples.flows.sort_by_key(|s| (s.time, s.flow));
+        samples
+            .subflows
+            .sort_by_key(|s| (s.time, s.flow, s.subflow));
+        samples.events.sort_by_key(|e| (e.time, e.flow));
+        samples.datagrams.sort_by_key(|d| (d.arrived, d.flow));
         (samples, last)
     }
 
