@@ -392,13 +392,16 @@ def test_a_run_of_the_lab_is_opened_with_its_results(tmp_path):
 
 
 def test_datagrams_are_recorded_for_their_panel_only():
-    text = TEXT + """
+    text = (
+        TEXT
+        + """
 [[flows]]
 from = "client"
 to = "server"
 transport.udp = {}
 workload.cbr = { rate = "1Mbit/s" }
 """
+    )
     assert Asked(text).run().datagrams.is_empty()
     told: list[dict[str, Any]] = []
     answer(Asked(text, panels=("goodput", "one-way-delay")), threading.Event(), told.append)

@@ -918,6 +918,8 @@ class Record:
     """Keep whole packets. Otherwise only headers are kept (with the true length), and whole QUIC datagrams of the simulator, which could not be decrypted otherwise."""
     captures: Sequence[str] | None = None
     """Names of links whose packets are captured (pcapng); `*` at the end of a name stands for anything."""
+    datagrams: bool | None = None
+    """Record every datagram of flows over UDP that arrives, with its one-way delay."""
     decisions: bool | None = None
     """Record every decision of MPTCP schedulers among the events: one for each segment."""
     events: bool | None = None
@@ -925,7 +927,7 @@ class Record:
     flows: bool | None = None
     """Sample the state of flows: windows, round-trip times, rates."""
     gauges: bool | None = None
-    """Record the internal quantities of the congestion control of TCP flows, and of QUIC flows with one path: with each sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious. Of UDP flows it records the one-way delay of each datagram."""
+    """Record the internal quantities of the congestion control of TCP flows, and of QUIC flows with one path: with each sample, and whenever its phase changes or the sender loses, recovers or finds a loss spurious."""
     interval: str | None = None
     """Time between two samples of flows and links."""
     links: bool | None = None
