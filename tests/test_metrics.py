@@ -231,6 +231,85 @@ def test_rates_by_hand():
     assert metrics.slowdown(0.3, 1_250_000, 1e8, 0.05) == approx(2)
 
 
+NAMES = ["reno", "cubic"]
+UNDEFINED = {
+    "jain_index": [([],), ([0, 0],)],
+    "epsilon_fairness": [([],), ([0, 0],)],
+    "product_fairness": [([], 4), ([1, 2], 0)],
+    "share": [([0, 0], NAMES, "reno"), ([1, 2], NAMES, "bbr")],
+    "relative_share": [([1, 0], NAMES, "reno", "cubic"), ([1, 2], NAMES, "bbr", "reno")],
+    "harm": [(0, 1)],
+    "load": [([1.0], 0)],
+    "goodput": [(1, 0)],
+    "goodput_ratio": [(1, 0)],
+    "loss_rate": [(0, 0)],
+    "loss_event_rate": [([0.1], 0.1, 0)],
+    "response_rate": [(0.1, 0), (0, 0.01)],
+    "power": [(1e6, 0)],
+    "slowdown": [(0.3, 1, 0, 0.05)],
+    "aggregation_benefit": [(5.0, []), (5.0, [10.0]), (5.0, [10.0, 0.0])],
+    "duplicate_share": [(0, 0)],
+}
+"""Arguments for which a definition says that there is no value."""
+DEFINED = {
+    "share": (([0, 1], NAMES, "reno"), 0.0),
+    "relative_share": (([0, 1e-3], NAMES, "reno", "cubic"), 0.0),
+    "harm": ((1e-3, 1e-3), 0.0),
+    "load": (([], 1e-3), 0.0),
+    "goodput": ((0, 1e-3), 0.0),
+    "goodput_ratio": ((0, 1e-3), 0.0),
+    "loss_rate": ((1, 1), 1.0),
+    # One packet was sent and lost.
+    "loss_event_rate": (([0.1], 0.1, 1), 1.0),
+    # From nothing to the sum of both, and back to the better one.
+    "aggregation_benefit": ((30.0, [10.0, 20.0]), 1.0),
+    "duplicate_share": ((0, 1), 0.0),
+}
+"""Arguments beside these for which it has one."""
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_what_is_not_defined_is_missing_and_not_zero(name):
+    metric = getattr(metrics, name)
+    for arguments in UNDEFINED[name]:
+        assert metric(*arguments) is None, arguments
+    if name in DEFINED:
+        arguments, value = DEFINED[name]
+        assert metric(*arguments) == approx(value)
+
+
+def test_less_is_better_has_its_own_reference():
+    assert metrics.harm(0, 1, more_is_better=False) == 1
+    assert metrics.harm(1, 0, more_is_better=False) is None
+    assert metrics.harm(0.08, 0.02, more_is_better=False) == approx(-3)
+
+
+def test_the_first_sample_covers_no_more_than_the_others():
+    """A link is sampled from the first flow on: what was before is not a part of its time."""
+    late = link([0] * 3, [0.9, 0.3, 0.3]).with_columns(time_s=pl.Series([5.0, 5.1, 5.2]))
+    assert metrics.link_utilization(late, "l") == approx(0.5)
+    soon = link([0] * 3, [0.9, 0.3, 0.3]).with_columns(time_s=pl.Series([0.05, 0.15, 0.25]))
+    assert metrics.link_utilization(soon, "l") == approx((0.9 * 0.05 + 0.06) / 0.25)
+    assert metrics.link_utilization(link([0], [0.4]), "l") == approx(0.4)
+
+
+def test_waiting_data_is_that_of_one_flow():
+    rows = [
+        (0.1 * i, flow, value * i) for i in range(5) for flow, value in ((1, 10), (2, 1000), (3, 7))
+    ]
+    schema = {"time_s": pl.Float64, "flow": pl.UInt64, "out_of_order_bytes": pl.UInt64}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    found = metrics.out_of_order_percentiles(table, 2)
+    assert found == {
+        "out_of_order_p50_bytes": 2000,
+        "out_of_order_p95_bytes": approx(3800),
+        "out_of_order_p100_bytes": 4000,
+    }
+    late = metrics.out_of_order_percentiles(table, 2, percentiles=[100], end_s=0.25)
+    assert late == {"out_of_order_p100_bytes": 2000}
+    assert set(metrics.out_of_order_percentiles(table, 9).values()) == {None}
+
+
 def test_completion_by_hand():
     flows = pl.DataFrame(
         {

@@ -458,10 +458,13 @@ impl World {
         for slot in alive {
             self.retire(slot);
         }
+        // Their places are not needed beside the tables to come.
+        self.flows = Slab::default();
         if let Some(capture) = self.net.capture.take() {
             capture.close()?;
         }
-        self.results.sort_by_key(|f| f.id);
+        // In place: a number is that of one flow.
+        self.results.sort_unstable_by_key(|f| f.id);
         let began = self.window.has_begun();
         self.groups.iter_mut().for_each(|g| g.close(began));
         let measured = self.window.had(self.now);

@@ -98,7 +98,7 @@ def aggregation_benefit(goodput_bps: float, path_goodput_bps: Numbers) -> float 
     Source: Kaspar, PhD thesis, University of Oslo, 2012; Paasch, Khalili, Bonaventure, CoNEXT 2013.
     """
     alone = array(path_goodput_bps)
-    if alone.size == 0:
+    if (alone > 0).sum() < 2:
         return None
     best = float(alone.max())
     gain = goodput_bps - best
