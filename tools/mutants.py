@@ -42,7 +42,14 @@ CRATES = {
 }
 # Folders of the Python package, and the tests that are to notice.
 PACKAGES = {
-    "metrics": ("test_metrics", "test_statistics", "test_measure", "test_compare", "test_repeats"),
+    "metrics": (
+        "test_metrics",
+        "test_statistics",
+        "test_measure",
+        "test_compare",
+        "test_repeats",
+        "test_multipath_results",
+    ),
     "studies": ("test_study", "test_study_cell", "test_study_registry"),
     "sweeps": (
         "test_sweep",
@@ -51,6 +58,7 @@ PACKAGES = {
         "test_compare",
         "test_repeats",
         "test_sweep_workers",
+        "test_sweep_plot",
     ),
 }
 # Left out are operators on bits, which are annotations here, and comparisons of identity: they change nothing or

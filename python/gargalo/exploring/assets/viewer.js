@@ -61,6 +61,10 @@ const Viewer = (() => {
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+  // A piece of a line, as it is drawn.
+  const sample = (colour, dash) => svg("svg", { class: "sample", "aria-hidden": "true" },
+    svg("line", { x1: 0, y1: 4, x2: 28, y2: 4, stroke: colour, "stroke-width": 3, "stroke-dasharray": (DASHES[dash] || []).join(" ") }));
+
   const read = (line) => ({ ...line, x: numbers(line.x), y: numbers(line.y) });
 
   class Panel {
@@ -177,8 +181,7 @@ const Viewer = (() => {
       this.cursor.style.left = `${left}px`;
       if (this.part.counted) return this.count(time);
       const rows = [...this.lines, ...this.references].map((line) => {
-        const mark = el("span", { class: "mark" });
-        mark.style.background = this.references.includes(line) ? style("--reference") : line.colour;
+        const mark = sample(this.references.includes(line) ? style("--reference") : line.colour, line.dash);
         const value = time === null ? null : valueAt(line, time);
         const told = time === null ? "" : `: ${short(value)}${this.unit && value !== null ? ` ${this.unit}` : ""}`;
         return el("li", {}, mark, `${line.name}${told}`);
@@ -194,8 +197,7 @@ const Viewer = (() => {
         if (time !== null && Number.isFinite(valueAt(line, time) ?? NaN)) names.get(line.name).many += 1;
       }
       this.legend.replaceChildren(...[...names].map(([name, { line, many }]) => {
-        const mark = el("span", { class: "mark" });
-        mark.style.background = line.colour;
+        const mark = sample(line.colour, line.dash);
         return el("li", {}, mark, time === null ? name : `${name}: ${many} ${this.part.counted}`);
       }));
     }
