@@ -133,7 +133,6 @@ fn world(
             flows: record.flows,
             links: record.links,
             events: record.events,
-            decisions: record.decisions,
             gauges: record.gauges,
             datagrams: record.datagrams,
         },

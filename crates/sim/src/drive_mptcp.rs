@@ -270,11 +270,10 @@ impl World {
                 self.recorder.event(now, flow.id, notice.kind(), detail);
             }
         }
-        if flow.spec.rows && (records || self.recorder.wants_decisions()) {
-            while let Some(notice) = side.connection.poll_notice() {
-                let (kind, detail) = (notice.kind(), notice.detail());
-                self.recorder.event(now, flow.id, kind, detail);
-            }
+        // It has those that its configuration asks for.
+        while let Some(notice) = side.connection.poll_notice() {
+            let (kind, detail) = (notice.kind(), notice.detail());
+            self.recorder.event(now, flow.id, kind, detail);
         }
         over |= side.connection.state() == State::TimeWait;
         let due = side.connection.poll_timeout();

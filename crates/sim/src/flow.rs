@@ -302,6 +302,10 @@ impl Flow {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -316,5 +320,46 @@ mod tests {
         assert!(t.fire(at(100)));
         assert!(t.arm(at(150)));
         assert!(!t.fire(at(149)));
+    }
+
+    proptest! {
+        /// Beside a queue: whatever was wanted, the timer fires at that time or before, when its owner asks again; and
+        /// each of its entries fires once, except those that were pushed out by earlier ones.
+        #[test]
+        fn lazy_timers_are_never_late(steps in proptest::collection::vec(prop::option::of(0u64..40), 1..200)) {
+            let mut timer = LazyTimer::new();
+            // How many entries the queue has at each time.
+            let mut queue = BTreeMap::<u64, u32>::new();
+            let (mut now, mut wanted) = (0, None::<u64>);
+            // An entry may have been pushed out, and still be in the queue.
+            let mut has_strays = false;
+            for step in steps {
+                let Some(delay) = step else {
+                    let Some((time, n)) = queue.pop_first() else { continue };
+                    now = time;
+                    prop_assert!(wanted.is_none_or(|at| at >= now), "{wanted:?} at {now}");
+                    let fired = (0..n).filter(|_| timer.fire(Instant::from_nanos(now))).count();
+                    if let Some(at) = wanted {
+                        prop_assert!(at > now || fired == 1, "due at {at}, fired {fired} times of {n}");
+                    }
+                    wanted = wanted.filter(|at| *at > now);
+                    if let Some(at) = wanted && timer.arm(Instant::from_nanos(at)) {
+                        *queue.entry(at).or_default() += 1;
+                    }
+                    continue;
+                };
+                let at = now + 1 + delay;
+                wanted = Some(wanted.map_or(at, |before| before.min(at)));
+                let has_earlier = queue.keys().any(|t| *t <= at);
+                if timer.arm(Instant::from_nanos(at)) {
+                    prop_assert!(!has_earlier || has_strays, "an entry for {at} beside {queue:?}");
+                    *queue.entry(at).or_default() += 1;
+                }
+                prop_assert!(queue.keys().any(|t| *t <= at), "{at} after {queue:?}");
+                let entries: u32 = queue.values().sum();
+                has_strays = entries > 0 && (has_strays || entries > LazyTimer::DEPTH as u32);
+            }
+            prop_assert!(!timer.arm(Instant::MAX), "never is no time");
+        }
     }
 }

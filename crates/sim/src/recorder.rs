@@ -20,10 +20,9 @@ pub struct Recording {
     pub flows: bool,
     /// Sample the state of link directions, at `interval`.
     pub links: bool,
-    /// Record protocol events.
+    /// Record protocol events. (Decisions of a Multipath TCP scheduler are recorded as the connection's configuration
+    /// says.)
     pub events: bool,
-    /// Record every decision of a Multipath TCP scheduler.
-    pub decisions: bool,
     /// Record internal quantities of congestion controls over TCP.
     pub gauges: bool,
     /// Record every datagram of flows over UDP that arrives.
@@ -88,11 +87,6 @@ impl Recorder {
     #[inline]
     pub(crate) fn wants_events(&self) -> bool {
         self.recording.events
-    }
-
-    #[inline]
-    pub(crate) fn wants_decisions(&self) -> bool {
-        self.recording.decisions
     }
 
     #[inline]

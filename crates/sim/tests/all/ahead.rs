@@ -173,6 +173,62 @@ fn packets_ahead_change_no_result() {
     assert!(ahead < events * 19 / 20, "{ahead} of {events}");
 }
 
+/// Two hosts with this number of routers between them.
+fn row(routers: u32, link: &LinkConfig) -> Topology {
+    let node = |i| Node {
+        name: format!("n{i}"),
+        is_host: i < 2,
+    };
+    // The hosts are 0 and 1.
+    let ends = (1..=routers).map(|i| (if i == 1 { 0 } else { i }, i + 1));
+    let ends = ends.chain([(routers + 1, 1)]);
+    let links = ends.map(|(a, b)| LinkSpec {
+        name: format!("l{b}"),
+        a,
+        b,
+        up: link.clone(),
+        down: link.clone(),
+    });
+    Topology {
+        nodes: (0..routers + 2).map(node).collect(),
+        links: links.collect(),
+    }
+}
+
+/// A packet has one event, at its host, and a third of one for each router more: links look whether something has come.
+/// With an event for each link it has as many as links.
+#[test]
+fn routers_on_the_way_cost_no_events() {
+    let plain = pipe(Rate::from_mbps(100), Duration::from_millis(2), 1000);
+    let codel = LinkConfig {
+        queue: QueueConfig::CoDel(CoDelConfig::default()),
+        ..plain.clone()
+    };
+    for link in [plain, codel] {
+        let per_packet = |routers, every_event| {
+            let cbr = Cbr::constant(Rate::from_mbps(8), Bytes::new(972));
+            let one = flow(0, 0, 1, TransportSpec::Udp, Workload::Cbr(cbr));
+            let mut settings = settings(1, 1.0);
+            settings.every_event = every_event;
+            let out = run(row(routers, &link), settings, vec![one]);
+            assert!(out.packets > 900);
+            // Without the timer of the application.
+            (out.events - out.packets) as f64 / out.packets as f64
+        };
+        for routers in [1, 2, 5, 8] {
+            let (fewer, every) = (per_packet(routers, false), per_packet(routers, true));
+            assert!(
+                fewer < 1.01 + 0.34 * f64::from(routers - 1),
+                "{fewer} at {routers} routers"
+            );
+            assert!(
+                every > f64::from(routers) + 0.9,
+                "{every} at {routers} routers"
+            );
+        }
+    }
+}
+
 /// Three flows that send a datagram each at the same instants, which take a millisecond each at the last link.
 fn bursts(
     last: LinkConfig,

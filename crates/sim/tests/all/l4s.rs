@@ -36,7 +36,6 @@ fn compete(mbps: u64, rtt: Duration, controls: &[(&str, EcnMode)]) -> Outcome {
         events: false,
         gauges: false,
         datagrams: false,
-        decisions: false,
     };
     run(
         dumbbell(pairs, access, bottleneck),

@@ -42,7 +42,6 @@ fn call(up: LinkConfig, starts: &[f64], seconds: f64) -> Outcome {
         events: false,
         gauges: false,
         datagrams: false,
-        decisions: false,
     };
     run(simple(up, down), settings, flows.collect())
 }

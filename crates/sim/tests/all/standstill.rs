@@ -4,14 +4,16 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::support::{ENDLESS, bulk, flow, settings, simple, tcp};
-use gargalo_flow::{FlowSpec, MptcpSpec, Outcome, Phase, Registered, Topology, TransportSpec};
-use gargalo_link::{Delay, LinkConfig};
+use crate::support::{ENDLESS, bulk, flow, pipe, settings, simple, tcp};
+use gargalo_flow::{
+    FlowSpec, LinkSpec, MptcpSpec, Node, Outcome, Phase, Registered, Topology, TransportSpec,
+};
+use gargalo_link::{Delay, LinkConfig, Policer};
 use gargalo_mptcp::path_manager::Registered as PathManager;
 use gargalo_mptcp::scheduler::Registered as Scheduler;
 use gargalo_sim::{BuildError, World};
 use gargalo_tcp::Config;
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_units::{Bytes, Duration, Instant, Rate};
 use gargalo_workload::Workload;
 
 /// Two hosts and a link that takes no time, or only on the way back.
@@ -133,6 +135,162 @@ fn a_flow_that_only_its_window_limits_is_refused_above_any_simulated_rate() {
     let whole = flow(0, 0, 1, tcp("cubic", Config::modern()), bulk(100 << 20));
     let done = try_run(there_and_back(1), 10.0, whole).unwrap();
     assert!(done.flows[0].completion.is_some());
+}
+
+/// Three hosts: links from the first to the second, from the third to the first, and from the third to the second.
+fn three(configs: [LinkConfig; 3]) -> Topology {
+    let node = |name: &str| Node {
+        name: name.into(),
+        is_host: true,
+    };
+    let ends = [("there", 0, 1), ("back", 2, 0), ("other", 2, 1)];
+    let links = ends
+        .into_iter()
+        .zip(configs)
+        .map(|((name, a, b), config)| LinkSpec {
+            name: name.into(),
+            a,
+            b,
+            up: config.clone(),
+            down: config,
+        });
+    Topology {
+        nodes: ["a", "b", "c"].map(node).into(),
+        links: links.collect(),
+    }
+}
+
+/// A link without rate, with this delay and room for jumbo frames.
+fn wide(ms: u64) -> LinkConfig {
+    LinkConfig {
+        delay: Delay::Constant(Duration::from_millis(ms)),
+        mtu: 9_000,
+        ..LinkConfig::default()
+    }
+}
+
+fn jumbo(id: u64, (from, to): (u32, u32), window: u64, workload: Workload) -> FlowSpec {
+    let config = Config {
+        mss: 8_948,
+        receive_buffer: Bytes::new(window),
+        ..Config::modern()
+    };
+    flow(id, from, to, tcp("cubic", config), workload)
+}
+
+fn try_all(topology: Topology, seconds: f64, flows: Vec<FlowSpec>) -> Result<Outcome, BuildError> {
+    let mut world = World::new(topology, settings(1, seconds)).unwrap();
+    for f in flows {
+        world.add_flow(f).unwrap();
+    }
+    world.run(&mut |_| ControlFlow::Continue(()))
+}
+
+#[test]
+fn the_refusal_names_the_links_of_the_route_in_their_order() {
+    // From the second host over the first to the third.
+    let mut topology = three([1, 1, 1].map(wide));
+    topology.links.pop();
+    topology.nodes[0].is_host = false;
+    let refused = try_all(topology, 1.0, vec![jumbo(5, (1, 2), 64 << 20, ENDLESS)]).unwrap_err();
+    let BuildError::NoRate {
+        links,
+        id,
+        bytes,
+        within_s,
+        at_s,
+        ..
+    } = &refused
+    else {
+        panic!("{refused:?}");
+    };
+    assert_eq!((links.as_str(), *id), ("there, back", 5));
+    // 10 Gbit/s for a second, at once or sooner.
+    assert!(
+        (1_250_000_001..1_500_000_000).contains(&bytes.get()),
+        "{refused:?}"
+    );
+    assert!(within_s == at_s && *at_s < 1.0, "{refused:?}");
+}
+
+/// The limit is of bytes in a second, of flows without an end, over links without a rate: more than that in all may
+/// arrive in a longer time, in a transfer, or over a fast link.
+#[test]
+fn neither_a_long_run_nor_a_transfer_nor_a_fast_link_is_a_race() {
+    let fast = pipe(
+        Rate::from_mbps(100_000),
+        Duration::from_millis(5),
+        1_000_000,
+    );
+    let fast = LinkConfig { mtu: 9_000, ..fast };
+    let flows = vec![
+        // 400 MB/s at the most.
+        jumbo(0, (0, 1), 8 << 20, ENDLESS),
+        jumbo(1, (2, 0), 64 << 20, bulk(1_400_000_000)),
+        jumbo(2, (2, 1), 64 << 20, ENDLESS),
+    ];
+    let done = try_all(three([wide(10), wide(10), fast]), 4.0, flows).unwrap();
+    let got: Vec<u64> = done.flows.iter().map(|f| f.delivered.get()).collect();
+    assert!(
+        got[0] > 1_300_000_000 && got[1] == 1_400_000_000 && got[2] > 3_000_000_000,
+        "{got:?}"
+    );
+}
+
+/// While a transfer arrives at one instant, what flows without an end had got before does not count.
+#[test]
+fn a_transfer_at_one_instant_is_no_fault_of_another_flow() {
+    let rated = LinkConfig {
+        mtu: 9_000,
+        ..pipe(Rate::from_mbps(1_000), Duration::from_millis(5), 1_000)
+    };
+    let timeless = wide(0);
+    let mut transfer = jumbo(1, (2, 0), 8 << 20, bulk(1_500_000_000));
+    transfer.start = crate::support::secs(1.0);
+    let flows = vec![jumbo(0, (0, 1), 8 << 20, ENDLESS), transfer];
+    let done = try_all(three([rated.clone(), timeless, rated]), 1.1, flows).unwrap();
+    assert!(
+        done.flows[0].delivered > Bytes::new(80 << 20),
+        "{:?}",
+        done.flows[0]
+    );
+    assert_eq!(done.flows[1].completion, Some(Duration::ZERO));
+}
+
+/// A policer passes what it passes in time: a flow over it does not creep, nor does one beside it that takes time.
+#[test]
+fn a_policed_flow_does_not_creep_where_nothing_takes_time() {
+    let policed = LinkConfig {
+        policer: Some(Policer {
+            rate: Rate::from_mbps(50),
+            burst: Bytes::new(100_000),
+        }),
+        ..wide(0)
+    };
+    let rated = LinkConfig {
+        mtu: 9_000,
+        ..pipe(Rate::from_mbps(2_000), Duration::from_millis(1), 1_000)
+    };
+    let flows = vec![
+        jumbo(0, (0, 1), 1 << 20, ENDLESS),
+        jumbo(1, (2, 1), 8 << 20, ENDLESS),
+    ];
+    let done = try_all(three([policed, wide(1), rated]), 0.9, flows).unwrap();
+    assert!(done.flows[0].delivered > Bytes::ZERO);
+    assert!(done.flows[1].delivered > Bytes::new(100_000_000));
+}
+
+#[test]
+fn a_world_that_was_stopped_does_nothing() {
+    let mut world = World::new(network(Duration::from_millis(1)), settings(1, 1.0)).unwrap();
+    world.add_flow(cubic(bulk(1 << 20))).unwrap();
+    world.stop();
+    let done = world.run(&mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(done.interrupted);
+    assert_eq!(
+        (done.packets, done.events, done.flows.len(), done.end),
+        (0, 0, 0, Instant::ZERO)
+    );
 }
 
 #[test]
