@@ -72,10 +72,7 @@ impl World {
             let address = |i: usize| IpAddr::from(interface_address(hosts[side], i as u8));
             mptcp::Init {
                 key: rng.next_u64(),
-                rng: Pcg64::new(
-                    (u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64()),
-                    u128::from(rng.next_u64()),
-                ),
+                rng: rng::part(rng),
                 addresses: (0..up[side].len())
                     .filter(|i| up[side][*i])
                     .map(address)

@@ -5,7 +5,6 @@ use std::net::{SocketAddr, SocketAddrV4};
 use gargalo_flow::{FlowSpec, QuicEnd, QuicEvent, QuicPaths, QuicSpec, TransportSpec, rng};
 use gargalo_quic::{self as quic, Stack};
 use gargalo_units::{Ecn, Instant};
-use rand::Rng;
 use rand_pcg::Pcg64;
 
 use crate::BuildError;
@@ -95,15 +94,11 @@ impl World {
         };
         let client = SocketAddr::V4(local(spec.from, client_port(id), spec.path.into()));
         let server = SocketAddr::V4(local(spec.to, SERVER_PORT, spec.path.into()));
-        let own = Pcg64::new(
-            (u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64()),
-            u128::from(rng.next_u64()),
-        );
         let mut init = quic::Init {
             now: self.now,
             local: client,
             remote: server,
-            rng: own,
+            rng: rng::part(rng),
             secrets: self.net.capture.is_some() && quic.config.crypto == quic::Crypto::Tls,
             qlog: None,
         };

@@ -11,7 +11,6 @@ use gargalo_flow::{
 };
 use gargalo_link::Link;
 use gargalo_units::{Bytes, Instant};
-use rand::Rng;
 
 use crate::BuildError;
 use crate::capture::Capture;
@@ -251,10 +250,7 @@ impl World {
             now: self.now,
             mss,
             initial_window: tcp.config.first_window(),
-            rng: rand_pcg::Pcg64::new(
-                (u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64()),
-                u128::from(rng.next_u64()),
-            ),
+            rng: rng::part(rng),
         };
         tcp.congestion
             .build(init)
