@@ -171,6 +171,9 @@ pub(crate) fn number(position: i64, base: u64, long: bool) -> DataNumber {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::RngExt;
+    use rand_pcg::Pcg64;
+    use std::collections::BTreeMap;
 
     fn map(subflow: u64, data: i64, len: u32) -> Mapping {
         Mapping {
@@ -261,5 +264,71 @@ mod tests {
         assert_eq!(all(&r).len(), 1);
         assert!(!r.insert(map(50, 0, 1), 1));
         assert!(!r.insert(map(0, 0, 1), 1));
+    }
+
+    #[test]
+    fn each_byte_of_a_subflow_has_the_first_mapping_that_it_was_given() {
+        for seed in 0..200 {
+            let mut rng = Pcg64::new(seed, 1);
+            let mut r = Received::default();
+            // The byte of the connection, by that of the subflow.
+            let mut model: BTreeMap<u64, i64> = BTreeMap::new();
+            let mut read = 0;
+            for _ in 0..40 {
+                let from = read + rng.random_range(0..60);
+                let mut m = map(from, rng.random_range(-50..5000), rng.random_range(1..30));
+                let has_some = model.range(m.subflow..m.end()).next().is_some();
+                if rng.random_bool(0.2) {
+                    m.checksum = Some(1);
+                }
+                assert!(r.insert(m, 1000));
+                if m.checksum.is_none() || !has_some {
+                    for k in 0..u64::from(m.len) {
+                        model.entry(from + k).or_insert(m.data + k as i64);
+                    }
+                }
+                for (a, b) in r.0.iter().zip(r.0.iter().skip(1)) {
+                    assert!(a.end() <= b.subflow && a.len > 0);
+                }
+                let (a, b) = (
+                    read + rng.random_range(0..40),
+                    read + rng.random_range(0..60),
+                );
+                let bytes = r.of_range(a, b.max(a)).flat_map(|(from, to)| from..to);
+                assert!(bytes.eq(model.range(a..b.max(a)).map(|m| *m.1)));
+                if rng.random_bool(0.5) {
+                    read += rng.random_range(0..20);
+                    let found = r.at(read).map(|m| m.data + (read - m.subflow) as i64);
+                    assert_eq!(found, model.get(&read).copied());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn as_many_mappings_are_stored_as_are_allowed() {
+        let mut r = Received::default();
+        assert!(r.insert(map(10, 0, 5), 2) && r.insert(map(30, 0, 5), 2));
+        assert!(!r.insert(map(50, 0, 5), 2), "behind the others");
+        assert!(!r.insert(map(20, 0, 5), 2), "between them");
+        assert!(r.insert(map(12, 9, 3), 2), "a repetition needs no place");
+        assert!(r.insert(map(20, 0, 5), 3));
+        assert_eq!(all(&r), [(10, 0, 5), (20, 0, 5), (30, 0, 5)]);
+    }
+
+    #[test]
+    fn a_mapping_is_released_when_its_last_byte_is_acknowledged() {
+        let mut s = Sent::default();
+        for m in [map(0, 100, 10), map(10, 300, 5)] {
+            s.push(m);
+        }
+        let mut released = |to| {
+            let mut gone = Vec::new();
+            s.release(to, |m| gone.push(m.data_end()));
+            (gone, s.iter().count())
+        };
+        assert_eq!(released(9), (vec![], 2));
+        assert_eq!(released(10), (vec![110], 1));
+        assert_eq!(released(99), (vec![305], 0));
     }
 }

@@ -235,6 +235,8 @@ impl Receive {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use rand::RngExt;
+    use rand_pcg::Pcg64;
 
     fn text(r: &mut Receive) -> String {
         let mut out = String::new();
@@ -326,5 +328,169 @@ mod tests {
         assert!(r.is_finished());
         assert_eq!((r.next(), r.unread()), (7, 6));
         assert_eq!(text(&mut r), "abcdef");
+    }
+
+    /// A stream of which every byte is looked at, as long as `STREAM`.
+    #[derive(Debug)]
+    struct Model {
+        has: Vec<bool>,
+        next: u64,
+        edge: u64,
+        fin: Option<u64>,
+        duplicates: u64,
+    }
+
+    const STREAM: u64 = 200;
+
+    impl Model {
+        fn limit(&self) -> u64 {
+            self.fin.unwrap_or(u64::MAX).min(self.edge)
+        }
+        fn ahead(&self) -> u64 {
+            (self.next..STREAM)
+                .filter(|i| self.has[*i as usize])
+                .count() as u64
+        }
+        /// Returns whether the data was in disorder, and whether none of it was missing and allowed.
+        fn take(&mut self, at: i64, len: u64) -> (bool, bool) {
+            let (expected, waits) = (self.next, self.ahead() > 0);
+            let limit = self.limit();
+            let inside = |i: i64| i >= expected as i64 && i < limit as i64;
+            let range = at..at + len as i64;
+            let useless = !range.clone().any(inside);
+            let whole = at == expected as i64 && range.clone().all(inside);
+            // Of what is there already behind a hole, the first part is counted.
+            let mut repeated = 0..0;
+            for i in range {
+                let is_new = inside(i) && !std::mem::replace(&mut self.has[i as usize], true);
+                let is_counted = !inside(i) || repeated.is_empty() || repeated.end == i;
+                if !is_new && is_counted {
+                    self.duplicates += 1;
+                }
+                if inside(i) && !is_new && is_counted {
+                    repeated = i..i + 1;
+                }
+            }
+            while self.fin != Some(self.next) && self.has[self.next as usize] {
+                self.next += 1;
+            }
+            (!useless && (waits || !whole), useless)
+        }
+    }
+
+    #[test]
+    fn every_byte_inside_the_window_is_kept_once_and_all_others_are_counted() {
+        let content: Vec<u8> = (0..STREAM as u8 + 40).collect();
+        let content = Bytes::from(content);
+        for seed in 0..200 {
+            let mut rng = Pcg64::new(seed, 1);
+            let buffer = rng.random_range(8..60);
+            let mut r = Receive::new(buffer, 4);
+            let mut m = Model {
+                has: vec![false; STREAM as usize],
+                next: 0,
+                edge: buffer,
+                fin: None,
+                duplicates: 0,
+            };
+            let mut read = 0;
+            for _ in 0..150 {
+                if rng.random_bool(0.4)
+                    && let Some(Chunk::Real(bytes)) = r.read(rng.random_range(0..20))
+                {
+                    let to = read + bytes.len();
+                    assert_eq!(bytes, content[read..to]);
+                    read = to;
+                    m.edge = r.window() + r.next();
+                }
+                if rng.random_bool(0.03) {
+                    // Only where no data has been received, and where it could be.
+                    let at = rng.random_range(0..STREAM);
+                    let after = (at..STREAM).all(|i| !m.has[i as usize]);
+                    if m.fin.is_none() && at >= m.next && after && at <= m.edge {
+                        m.fin = Some(at);
+                    }
+                    r.finish(at as i64);
+                }
+                let finished = m.fin == Some(m.next);
+                assert_eq!(r.is_finished(), finished);
+                if finished || m.edge > STREAM - 20 {
+                    break;
+                }
+                let from = if rng.random_bool(0.4) {
+                    m.next as i64
+                } else {
+                    (m.next as i64 + rng.random_range(-12..30)).max(0)
+                };
+                let len = rng.random_range(1..12);
+                let part = content.slice(from as usize..(from + len) as usize);
+                let (disorder, useless) = m.take(from, len as u64);
+                let arrived = r.take(from, Chunk::Real(part));
+                let finished = m.fin == Some(m.next);
+                let expected = Arrived {
+                    readable: m.next > read as u64,
+                    disorder,
+                    useless,
+                };
+                assert_eq!(arrived, expected, "{from} {len} {m:?}");
+                assert_eq!(r.next(), m.next + u64::from(finished));
+                assert_eq!(r.unread(), m.next - read as u64);
+                assert_eq!(r.out_of_order(), m.ahead());
+                assert_eq!(r.buffered(std::iter::empty()), r.unread() + m.ahead());
+                assert_eq!(r.duplicates, m.duplicates);
+            }
+        }
+    }
+
+    #[test]
+    fn an_edge_that_is_announced_is_a_segment_away_at_least() {
+        // (buffer, segment, smallest growth): half of the buffer at most, and a byte at least.
+        for (buffer, mss, step) in [(1000, 100, 100), (100, 80, 50), (1, 9, 1)] {
+            let mut r = Receive::new(buffer, mss);
+            assert_eq!(r.ack_threshold(), (buffer / 16).max(2 * step));
+            r.take(0, Chunk::Synthetic(buffer));
+            assert_eq!(r.window(), 0);
+            r.read(step - 1);
+            assert_eq!((r.wants_update(), r.window()), (false, 0));
+            r.read(1);
+            assert_eq!((r.wants_update(), r.window()), (true, step));
+            assert!(!r.wants_update(), "it is known now");
+        }
+        // An update is worth its packet if the window becomes twice the known one.
+        let mut r = Receive::new(1000, 100);
+        r.take(0, Chunk::Synthetic(700));
+        r.read(299);
+        assert_eq!(r.read(0), None);
+        assert!(!r.wants_update());
+        r.read(1);
+        assert!(r.wants_update(), "600 instead of 300");
+        assert_eq!(r.window(), 600);
+        assert_eq!(Receive::new(16_000, 100).ack_threshold(), 1000);
+    }
+
+    #[test]
+    fn the_pieces_behind_a_hole_are_bounded_whatever_the_window() {
+        // A piece per 256 bytes of the buffer, and 1024 in a small one.
+        for (buffer, most) in [(100_000, 1024), (1 << 20, 4096)] {
+            let mut r = Receive::new(buffer, 1000);
+            for i in 1..=most + 10 {
+                assert!(r.take(2 * i, real("x")).disorder);
+            }
+            assert_eq!((r.out_of_order(), r.duplicates), (most as u64, 10));
+            // What fills the hole is taken.
+            assert!(r.take(0, real("abc")).readable);
+            assert_eq!((r.next(), r.duplicates), (3, 11));
+        }
+    }
+
+    #[test]
+    fn plain_tcp_ends_its_stream_where_it_is() {
+        let mut r = Receive::new(100, 10);
+        r.take_plain(real("hello"));
+        assert!(!r.is_finished());
+        r.finish_here();
+        assert!(r.is_finished());
+        assert_eq!((r.next(), r.unread()), (6, 5));
+        assert_eq!(text(&mut r), "hello");
     }
 }

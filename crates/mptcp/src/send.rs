@@ -239,6 +239,8 @@ impl Send {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::RngExt;
+    use rand_pcg::Pcg64;
 
     fn sent(s: &mut Send, len: u32) {
         let o = Outstanding {
@@ -294,5 +296,152 @@ mod tests {
         assert_eq!(s.write(bytes::Bytes::from_static(b"0123456789abc")), 10);
         assert!(s.write_blocked);
         assert_eq!((s.room(), s.unsent()), (0, 10));
+    }
+
+    #[test]
+    fn whatever_is_carried_and_acknowledged_each_byte_is_held_by_its_latest_carrier() {
+        for seed in 0..100 {
+            let mut rng = Pcg64::new(seed, 1);
+            let mut s = Send::new(3000);
+            // Starts, ends, carriers, latest and whether it is sent again; in order.
+            let mut model: Vec<(u64, u64, u64, u8, bool)> = Vec::new();
+            let (mut una, mut next, mut end) = (0, 0, 0);
+            for step in 0..150u64 {
+                let now = Instant::from_nanos(step);
+                match rng.random_range(0..6) {
+                    0 => {
+                        let offered = rng.random_range(1..2000);
+                        let room = 3000 - (end - una);
+                        assert_eq!(s.room(), room);
+                        assert_eq!(s.write_synthetic(offered), offered.min(room));
+                        end += offered.min(room);
+                    }
+                    1 | 2 => {
+                        let len = rng.random_range(1..500).min(end - next);
+                        let slot = rng.random_range(0..3);
+                        if len > 0 {
+                            s.on_sent(Outstanding {
+                                data: next,
+                                subflow: 7,
+                                sent_at: now,
+                                carriers: 1 << slot,
+                                len: len as u32,
+                                latest: slot,
+                            });
+                            model.push((next, next + len, 1 << slot, slot, false));
+                            next += len;
+                        }
+                    }
+                    3 => {
+                        let ack = rng.random_range(una..=next);
+                        assert_eq!(s.on_ack(ack, 0), ack > una);
+                        una = ack;
+                        model.retain(|m| m.1 > una);
+                    }
+                    4 => {
+                        let (at, slot) = (rng.random_range(una..=next), rng.random_range(0..3));
+                        let copy = rng.random_bool(0.5);
+                        s.give(at, slot, (!copy).then_some((9, now)));
+                        if let Some(m) = model.iter_mut().find(|m| m.1 > at) {
+                            m.2 |= 1 << slot;
+                            m.3 = if copy { m.3 } else { slot };
+                            let o = s.find(at).unwrap();
+                            assert!(copy || (o.subflow, o.sent_at) == (9, now));
+                        }
+                    }
+                    _ => {
+                        let slot = rng.random_range(0..3);
+                        if rng.random_bool(0.3) {
+                            s.forget_carrier(slot);
+                            model.iter_mut().for_each(|m| m.2 &= !(1 << slot));
+                        } else {
+                            s.repeat(|o| o.latest == slot);
+                            model.iter_mut().for_each(|m| m.4 |= m.3 == slot);
+                        }
+                    }
+                }
+                let all = s.outstanding.iter();
+                let all: Vec<_> = all
+                    .map(|o| (o.data, o.end(), o.carriers, o.latest))
+                    .collect();
+                let expected = model.iter().map(|m| (m.0, m.1, m.2, m.3));
+                assert_eq!(all, expected.collect::<Vec<_>>());
+                let again = model.iter().filter(|m| m.4).map(|m| m.0);
+                assert!(s.again.iter().copied().eq(again));
+                for slot in 0..3 {
+                    let held = model.iter().filter(|m| m.3 == slot).map(|m| m.1 - m.0);
+                    assert_eq!(s.held_by(slot), held.sum::<u64>());
+                }
+                assert_eq!((s.una, s.unsent()), (una, end - next));
+                assert_eq!(s.is_outstanding(), una < next);
+                assert_eq!(s.is_busy(), una < end);
+            }
+        }
+    }
+
+    #[test]
+    fn new_data_fills_the_smaller_of_the_peers_window_and_the_buffer() {
+        let mut s = Send::new(1000);
+        s.write_synthetic(1000);
+        // Nothing is acknowledged yet: (edge of the peer, window, what new data may fill, what the peer allows).
+        for (edge, more, window, fillable, room) in [
+            (300, 0, 300, 300, 300),
+            (300, 100, 300, 200, 200),
+            (300, 200, 300, 0, 0),
+            (5000, 0, 1000, 700, 4700),
+            (5000, 700, 1000, 0, 4000),
+        ] {
+            s.on_ack(0, edge);
+            if more > 0 {
+                sent(&mut s, more);
+            }
+            assert_eq!((s.window(), s.fillable()), (window, fillable));
+            assert_eq!(s.window_room(), room);
+        }
+        assert!(s.on_ack(400, 0));
+        assert_eq!((s.window(), s.fillable()), (1000, 400));
+    }
+
+    #[test]
+    fn a_partial_segment_waits_only_while_a_full_buffer_has_something_outstanding() {
+        let mut s = Send::new(250);
+        assert!(!s.has_ready(100), "nothing is written");
+        s.write_synthetic(250);
+        assert!(!s.is_full() && s.has_ready(300), "nothing is outstanding");
+        sent(&mut s, 200);
+        assert!(s.is_full() && s.has_ready(50) && !s.has_ready(51));
+        // No more will follow, or there is room for it, or all was acknowledged.
+        s.fin = Fin::Wanted;
+        assert!(!s.is_full() && s.has_ready(51));
+        s.fin = Fin::Open;
+        s.on_ack(100, 0);
+        assert!(!s.is_full());
+        s.on_ack(200, 0);
+        assert!(!s.is_full() && s.has_ready(51));
+    }
+
+    #[test]
+    fn data_fin_and_repetitions_keep_a_sender_busy() {
+        let mut s = Send::new(100);
+        assert!(!s.is_busy() && !s.is_outstanding());
+        s.fin = Fin::Sent;
+        assert!(s.is_busy() && s.is_outstanding());
+        assert!(!s.on_ack(1, 10), "no data was acknowledged");
+        assert_eq!(s.fin, Fin::Acked);
+        assert!(!s.is_busy() && !s.is_outstanding());
+        // Position 1 stays acknowledged, and nothing lies beyond it.
+        assert!(!s.on_ack(1, 20) && !s.on_ack(2, 30));
+        assert_eq!(s.edge, 20);
+        s.again.insert(0);
+        assert!(s.is_busy() && !s.is_outstanding());
+    }
+
+    #[test]
+    fn a_write_that_is_taken_in_full_is_not_blocked() {
+        let mut s = Send::new(10);
+        assert_eq!(s.write(bytes::Bytes::from_static(b"01234")), 5);
+        assert_eq!((s.write_synthetic(5), s.write_blocked), (5, false));
+        assert_eq!((s.end, s.room()), (10, 0));
+        assert_eq!((s.write_synthetic(1), s.write_blocked), (0, true));
     }
 }

@@ -413,3 +413,11 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+impl AddressTable {
+    /// Nothing is said again.
+    pub(super) fn repeated_none(&mut self) {
+        self.repeated.clear();
+    }
+}

@@ -12,6 +12,8 @@ mod paths;
 mod reading;
 mod resending;
 mod scheduling;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 use std::collections::VecDeque;
