@@ -183,3 +183,50 @@ pub struct Init {
     /// Names of the addresses of both hosts.
     pub names: Names,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(given: &[(&str, Json)]) -> Result<Options, String> {
+        let given = given.iter().map(|(k, v)| ((*k).to_owned(), v.clone()));
+        let read = Options::read(&Json::Object(given.collect()), &mut Files::default());
+        read.map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_profile_of_mptcp_0_90_has_the_rules_of_its_time() {
+        let usual = |profile: Option<&str>| {
+            let given = profile.map(|p| ("profile".to_owned(), p.into()));
+            Options::usual(&given.into_iter().collect(), &mut Files::default())
+        };
+        let old = usual(Some("linux-4.1-mptcp-0.90")).unwrap();
+        assert_eq!(
+            (
+                old.opportunistic_retransmission,
+                old.penalisation,
+                old.probes()
+            ),
+            (OpportunisticRetransmission::Head, Penalisation::Halve, None)
+        );
+        assert_eq!(old.max_subflows, Options::default().max_subflows);
+        for profile in [None, Some("modern")] {
+            assert_eq!(usual(profile).unwrap(), Options::default());
+        }
+        assert!(usual(Some("new")).is_err());
+    }
+
+    #[test]
+    fn probes_come_once_a_second_unless_it_is_said_otherwise_and_not_too_often() {
+        let probes = |given: Json| read(&[("probe_interval", given)]).map(|o| o.probes());
+        assert_eq!(Options::default().probes(), Some(PROBE));
+        assert_eq!(probes(true.into()), Ok(Some(PROBE)));
+        assert_eq!(probes(false.into()), Ok(None));
+        assert_eq!(probes("1ms".into()), Ok(Some(LEAST_PROBE)));
+        let error = probes("999us".into()).unwrap_err();
+        assert!(
+            error.contains("probe_interval = \"999us\" is too short"),
+            "{error}"
+        );
+    }
+}

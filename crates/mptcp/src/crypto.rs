@@ -122,6 +122,21 @@ mod tests {
         );
     }
 
+    #[test]
+    fn an_address_of_16_octets_is_authenticated_with_all_of_them() {
+        let (a, b) = (Key::new(A), Key::new(B));
+        let of = |ip: &str, id| address_hmac(a, b, id, SocketAddr::new(ip.parse().unwrap(), 0));
+        let first = of("2001:db8::1", 3);
+        for other in [
+            of("2001:db8::2", 3),
+            of("2001:db9::1", 3),
+            of("2001:db8::1", 4),
+            of("0.0.0.1", 3),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+
     const TOKEN: u32 = 0x55c5_3f5d;
     const IDSN: u64 = 0x5707_62cd_38be_9818;
     const JOIN: u64 = 0x1553_0245_eb8d_7304;

@@ -254,3 +254,97 @@ pub struct SubflowSnapshot {
     /// Bytes received in order on it, at subflow level.
     pub received_bytes: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+    #[test]
+    fn events_of_subflows_come_first_and_those_of_the_stream_once_each_as_in_its_life() {
+        let host = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+        let addresses = Addresses {
+            local: host,
+            remote: host,
+        };
+        let opened = |id| Event::SubflowOpened { id, addresses };
+        let closed = Event::SubflowClosed { id: 1, addresses };
+        let mut events = Events::default();
+        assert_eq!(events.pop(), None);
+        events.readable();
+        for event in STREAM.iter().rev().chain(&STREAM) {
+            events.push(*event);
+        }
+        for event in [opened(1), closed, opened(2)] {
+            events.push(event);
+        }
+        let all: Vec<_> = std::iter::from_fn(|| events.pop()).collect();
+        assert_eq!(all[..3], [opened(1), closed, opened(2)]);
+        assert_eq!(all[3..], STREAM);
+        events.readable();
+        assert_eq!((events.pop(), events.pop()), (Some(Event::Readable), None));
+    }
+
+    #[test]
+    fn the_events_of_a_stream_are_those_of_tcp_and_others_are_none() {
+        for event in STREAM {
+            let of_tcp = event.stream().map(|e| format!("{e:?}"));
+            let expected = (event != Event::FellBack).then(|| format!("{event:?}"));
+            assert_eq!(of_tcp, expected);
+        }
+    }
+
+    #[test]
+    fn a_notice_has_a_word_and_its_values_for_the_table_of_events() {
+        let (now, subflow) = (Instant::ZERO, 3);
+        let scheduled = |why| Notice::Scheduled {
+            now,
+            subflow,
+            offset: 70,
+            len: 8,
+            why,
+        };
+        let reason = ResetReason::Middlebox;
+        let cap = 500;
+        let cases = [
+            (
+                scheduled(Carried::New),
+                "scheduled",
+                "subflow=3 offset=70 bytes=8 why=new",
+            ),
+            (
+                scheduled(Carried::Reinjected),
+                "scheduled",
+                "subflow=3 offset=70 bytes=8 why=reinjected",
+            ),
+            (
+                scheduled(Carried::Opportunistic),
+                "scheduled",
+                "subflow=3 offset=70 bytes=8 why=opportunistic",
+            ),
+            (
+                scheduled(Carried::Copy),
+                "scheduled",
+                "subflow=3 offset=70 bytes=8 why=copy",
+            ),
+            (Notice::Stale { now, subflow }, "subflow-stale", "subflow=3"),
+            (
+                Notice::ResetSubflow {
+                    now,
+                    subflow,
+                    reason,
+                },
+                "subflow-reset",
+                "subflow=3 reason=Middlebox",
+            ),
+            (
+                Notice::Penalised { now, subflow, cap },
+                "subflow-penalised",
+                "subflow=3 cap_bytes=500",
+            ),
+        ];
+        for (notice, kind, detail) in cases {
+            assert_eq!((notice.kind(), &notice.detail()[..]), (kind, detail));
+        }
+    }
+}

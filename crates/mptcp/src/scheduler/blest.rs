@@ -112,7 +112,7 @@ impl Scheduler for Blest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MSS, context, path};
+    use super::super::testing::{MSS, context, least_window, path};
     use super::*;
     use gargalo_cc::params::Params;
 
@@ -164,5 +164,72 @@ mod tests {
             answers.push(b.select(&c));
         }
         assert_eq!(answers.last(), Some(&Choice::Send(0)));
+    }
+
+    #[test]
+    fn the_window_that_a_slower_path_needs_follows_from_what_the_fast_one_sends_meanwhile() {
+        // Round trip and bytes in flight of the slow path; round trip, window and slow start of the fast one; segments
+        // that it sends meanwhile.
+        for (slow, in_flight, fast, cwnd, starting, sent) in [
+            (100, 5, 25, 10, false, 46.0),
+            (100, 7, 50, 10, false, 21.0),
+            (100, 5, 25, 10, true, 150.0),
+            // Growth is considered for 16 rounds, and one round at least.
+            (800, 5, 20, 4, false, (4.0 + 7.5) * 40.0),
+            (800, 5, 20, 4, true, 4.0 * 65_535.0),
+            (100, 5, 100, 4, true, 4.0),
+        ] {
+            let mut paths = [path(0, slow, 90, in_flight), path(1, fast, cwnd, cwnd)];
+            paths[1].in_slow_start = starting;
+            paths[1].srtt = Some(gargalo_units::Duration::from_millis(fast));
+            if slow == fast {
+                paths.swap(0, 1);
+            }
+            let i = usize::from(slow == fast);
+            let window = least_window(&mut *blest(), &context(&paths), i);
+            let expected = 1.19 * sent * MSS as f64 + ((1 + in_flight) * MSS) as f64;
+            assert!(
+                (window as f64 - expected).abs() <= 1.0,
+                "{window} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn lambda_rises_by_a_step_and_falls_by_a_quarter_once_in_a_round_trip() {
+        let paths = [path(0, 100, 20, 5), path(1, 25, 10, 10)];
+        let mut b = blest();
+        let mut c = context(&paths);
+        // Milliseconds, blocked windows in all, lambda.
+        for (ms, blocked, lambda) in [
+            (1000, 0, 1.19),
+            (1099, 1, 1.19),
+            (1100, 1, 1.23),
+            (1200, 2, 1.27),
+            (1300, 3, 1.3),
+            (1400, 3, 1.29),
+            (1500, 3, 1.28),
+        ] {
+            c.now = Instant::from_nanos(1_000_000 * ms);
+            c.blocked = blocked;
+            let window = least_window(&mut *b, &c, 0) as f64;
+            let got = (window / MSS as f64 - 6.0) / 46.0;
+            assert!((got - lambda).abs() < 1e-4, "{ms}: {got}");
+        }
+        for k in 0..100 {
+            c.now = Instant::from_nanos(1_000_000_000 * (2 + k));
+            b.select(&c);
+        }
+        let window = least_window(&mut *b, &c, 0);
+        assert_eq!(window, (46 + 6) * MSS, "it is never below 1");
+    }
+
+    #[test]
+    fn without_a_round_trip_time_of_either_path_there_is_nothing_to_estimate() {
+        let mut paths = [path(0, 100, 20, 5), path(1, 25, 10, 10)];
+        paths[0].srtt = None;
+        let mut c = context(&paths);
+        c.window = 1;
+        assert_eq!(blest().select(&c), Choice::Send(0));
     }
 }

@@ -2,7 +2,7 @@
 
 use gargalo_units::{Duration, Instant, Rate};
 
-use super::{Context, PathView};
+use super::{Choice, Context, PathView, Scheduler};
 
 pub(super) const MSS: u64 = 1000;
 
@@ -48,4 +48,20 @@ pub(super) fn context(paths: &[PathView]) -> Context<'_> {
         window_room: 1 << 29,
         blocked: 0,
     }
+}
+
+/// The least window, in bytes, with which a scheduler chooses path `i`.
+pub(super) fn least_window(s: &mut dyn Scheduler, context: &Context<'_>, i: usize) -> u64 {
+    let mut chooses = |window| s.select(&Context { window, ..*context }) == Choice::Send(i);
+    let (mut low, mut high) = (0, 1 << 30);
+    assert!(chooses(high) && !chooses(low));
+    while high - low > 1 {
+        let middle = u64::midpoint(low, high);
+        if chooses(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    high
 }

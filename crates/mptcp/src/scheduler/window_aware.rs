@@ -327,7 +327,7 @@ impl Scheduler for WindowAware {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{MSS, context, path};
+    use super::super::testing::{MSS, context, least_window, path};
     use super::*;
     use gargalo_units::Rate;
 
@@ -542,5 +542,117 @@ mod tests {
             s.select(&c);
         }
         assert_eq!(s.select(&c), Choice::Send(0));
+    }
+
+    #[test]
+    fn the_window_that_a_slower_path_needs_is_that_of_all_paths_while_it_holds_one() {
+        // A slow path that has room; the others are full: round trip and window, and whether in slow start.
+        type Full = (u64, u64, bool);
+        let cases: [(&[Full], f64); 5] = [
+            // It holds its segment for 100 ms and the 5 ms in which an acknowledgement returns on the fastest.
+            (&[(10, 125, false)], 0.105 * 12_500.0),
+            (
+                &[(10, 125, false), (20, 40, false)],
+                0.105 * (12_500.0 + 2000.0),
+            ),
+            (
+                &[(20, 40, false), (10, 125, false)],
+                0.105 * (12_500.0 + 2000.0),
+            ),
+            // 2^(110 / 20) windows but one in slow start; and 16 doublings at most.
+            (&[(20, 40, true)], 40.0 * (f64::exp2(5.5) - 1.0)),
+            (&[(2, 3, true)], 3.0 * 65_535.0),
+        ];
+        for (full, ahead) in cases {
+            let mut paths = vec![path(0, 200, 250, 100)];
+            for (id, (rtt, cwnd, starting)) in (1..).zip(full) {
+                let mut p = path(id, *rtt, *cwnd, *cwnd);
+                p.in_slow_start = *starting;
+                paths.push(p);
+            }
+            // What a still slower path holds counts as well, and what a path in loss does not.
+            let mut slower = path(8, 900, 40, 40);
+            slower.held = 30 * MSS;
+            paths.push(slower);
+            let window = least_window(&mut aware(), &context(&paths), 0);
+            let expected = (ahead + 101.0 + 30.0) * MSS as f64;
+            assert!(
+                (window as f64 - expected).abs() < 2.0,
+                "{window} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_factor_rises_by_a_step_and_falls_by_a_twentieth_within_its_bounds() {
+        let paths = unequal();
+        let mut s = WindowAware::new(WindowAwareParams::DEFAULT);
+        let mut c = context(&paths);
+        // Within 105 ms the fast path sends 1312.5 segments and the slow one 131.25.
+        let share = 1312.5 / (1312.5 + 131.25);
+        let mut blocked = 0;
+        let mut now = 1_000;
+        let mut factor = |after: u64, more: u64| {
+            now += after;
+            blocked += more;
+            c.now = Instant::from_nanos(1_000_000 * now);
+            c.blocked = blocked;
+            c.window = 1;
+            assert_eq!(s.select(&c), Choice::Wait);
+            let window = least_window(&mut s, &c, 0) as f64 / MSS as f64;
+            1.0 + ((window - 101.0) / 1312.5 - 1.0) / share
+        };
+        let close = |got: f64, expected: f64| assert!((got - expected).abs() < 1e-4, "{got}");
+        close(factor(0, 0), 1.05);
+        close(factor(100, 1), 1.25);
+        // Not again before the segment would have arrived, in 100 ms.
+        close(factor(99, 1), 1.25);
+        close(factor(1, 0), 1.45);
+        close(factor(100, 0), 1.44);
+        close(factor(100, 0), 1.43);
+        for _ in 0..20 {
+            factor(100, 1);
+        }
+        close(factor(100, 1), 4.0);
+        for _ in 0..400 {
+            factor(100, 0);
+        }
+        close(factor(100, 0), 1.05);
+    }
+
+    #[test]
+    fn the_smaller_of_window_and_pacing_is_what_a_path_could_carry() {
+        let mut p = path(0, 100, 100, 10);
+        let carried = |p: &PathView| (sends_within(p, 1.0) / MSS as f64).round() as u64;
+        assert_eq!(carried(&p), 1000);
+        p.delivery_rate = None;
+        assert_eq!(carried(&p), 1000);
+        p.pacing_rate = Some(Rate::from_bps(2_000_000 * 8));
+        assert_eq!(carried(&p), 1000);
+        p.pacing_rate = Some(Rate::from_bps(300_000 * 8));
+        assert_eq!(carried(&p), 300);
+        p.delivery_rate = Some(Rate::from_bps(700_000 * 8));
+        assert_eq!(carried(&p), 700, "it has carried more");
+        // A smoothed round trip of more than 5/4 of the least one shows a queue.
+        p.delivery_rate = Some(Rate::from_bps(100_000 * 8));
+        p.min_rtt = Some(Duration::from_millis(80));
+        assert_eq!(carried(&p), 300);
+        p.min_rtt = Some(Duration::from_millis(79));
+        assert_eq!(carried(&p), 100);
+        p.srtt = None;
+        assert_eq!(carried(&p), 0);
+    }
+
+    #[test]
+    fn of_two_paths_with_room_the_one_that_delivers_first_is_used() {
+        // Ten segments take 10 ms at 1 MB/s; half of the least round trip is the way back.
+        let mut paths = [path(0, 40, 40, 2), path(1, 30, 30, 2)];
+        assert_eq!(aware().select(&context(&paths)), Choice::Send(1));
+        // A queue of its own makes it later: 60 ms of data less 15, against 40 less 20.
+        paths[1].in_flight = 35 * MSS;
+        paths[1].min_rtt = Some(Duration::from_millis(20));
+        assert_eq!(aware().select(&context(&paths)), Choice::Send(0));
+        paths[1].in_flight = 2 * MSS;
+        assert_eq!(aware().select(&context(&paths)), Choice::Send(1));
     }
 }

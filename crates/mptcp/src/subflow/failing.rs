@@ -85,3 +85,32 @@ impl Removal {
         *self = Self::NONE;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn probes_come_ever_more_rarely_up_to_four_times_the_first_interval() {
+        let mut probe = LossProbe::NONE;
+        let mut now = Instant::ZERO + S;
+        probe.start(now, S);
+        let mut waits = Vec::new();
+        for _ in 0..5 {
+            waits.push((probe.at - now).as_millis());
+            now = probe.at;
+            probe.back_off(now);
+        }
+        assert_eq!(waits, [1000, 2000, 4000, 4000, 4000]);
+    }
+
+    #[test]
+    fn lost_deliveries_are_forgotten_a_minute_after_the_last_one() {
+        let start = Instant::ZERO + S;
+        let mut lost = LostDeliveries::new(start);
+        let counts = [0, 60, 120, 181, 241].map(|s| lost.record(start + S * s));
+        assert_eq!(counts, [1, 2, 3, 1, 2]);
+    }
+}

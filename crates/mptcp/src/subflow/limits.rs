@@ -143,4 +143,82 @@ mod tests {
         assert_eq!(caps, [1_000, 2_062, 3_190, 4_389]);
         assert!(p.halve(at(t), 20_000, 1000, RTT));
     }
+
+    #[test]
+    fn a_burst_is_an_eighth_of_a_large_window_and_slow_start_is_paid_twice_as_fast() {
+        const RTT: Duration = Duration::from_millis(100);
+        let start = Instant::from_nanos(1_000_000_000);
+        // Window in segments, slow start; segments that leave at once, and nanoseconds that each of the others waits.
+        for (cwnd, starting, at_once, each) in [
+            (100, false, 17, 800_000),
+            (100, true, 17, 500_000),
+            (800, false, 101, 100_000),
+            // A window is two segments at least.
+            (1, false, 17, 40_000_000),
+        ] {
+            let mut b = Burst::default();
+            b.set(Some(RTT), 1000 * cwnd, starting, 1000);
+            b.set(None, 1, true, 1000);
+            for n in 1..200 {
+                let waits = b.paid_at.saturating_since(start).as_nanos();
+                assert_eq!(waits == 0, n <= at_once, "{cwnd}: segment {n}");
+                if n > at_once {
+                    assert!(waits.abs_diff((n - at_once) * each) <= n, "{waits}");
+                }
+                b.on_send(start, 1000);
+            }
+            // A pause earns one burst and no more.
+            let later = start + Duration::from_secs(100);
+            let sent = (0..200).take_while(|_| {
+                let ready = b.paid_at <= later;
+                b.on_send(later, 1000);
+                ready
+            });
+            assert_eq!(sent.count() as u64, at_once);
+        }
+    }
+
+    #[test]
+    fn each_of_up_to_five_penalties_doubles_the_time_until_the_cap_rises() {
+        const RTT: Duration = Duration::from_millis(100);
+        let at = |ms: u64| Instant::from_nanos(1_000_000 * ms);
+        for (penalties, rounds) in [(1, 2), (2, 4), (3, 8), (5, 32), (6, 32), (9, 32)] {
+            let mut p = Penalty::default();
+            let mut now = 0;
+            for n in 0..penalties {
+                // Each comes as early as it may.
+                now = 100 * n;
+                assert!(n == 0 || !p.halve(at(now - 1), 64_000 << 10, 1000, RTT));
+                assert!(p.halve(at(now), 64_000 << 10, 1000, RTT));
+            }
+            let cap = (64_000 << 10) >> penalties;
+            assert_eq!(p.cap, Some(cap));
+            let rises = now + 100 * rounds;
+            p.relax(at(rises - 1), u64::MAX, 1000, RTT);
+            assert_eq!(p.cap, Some(cap));
+            p.relax(at(rises), u64::MAX, 1000, RTT);
+            assert_eq!(p.cap, Some(cap + cap / 16 + 1000));
+        }
+    }
+
+    #[test]
+    fn a_cap_ends_at_the_window_and_small_ones_are_none() {
+        const RTT: Duration = Duration::from_millis(100);
+        let at = |ms: u64| Instant::from_nanos(1_000_000 * ms);
+        for (in_flight, cap) in [(4000, 2000), (3999, 0), (0, 0)] {
+            let mut p = Penalty::default();
+            p.relax(at(0), 1, 1000, RTT);
+            assert_eq!(p.cap, None);
+            p.halve(at(0), in_flight, 1000, RTT);
+            assert_eq!(p.cap, Some(cap));
+        }
+        let mut p = Penalty::default();
+        p.halve(at(0), 4000, 1000, RTT);
+        p.relax(at(200), 3126, 1000, RTT);
+        assert_eq!(p.cap, Some(2000 + 125 + 1000));
+        p.relax(at(300), 4321, 1000, RTT);
+        assert_eq!(p.cap, Some(3125 + 195 + 1000));
+        p.relax(at(400), 5590, 1000, RTT);
+        assert_eq!(p.cap, None, "4320 + 270 + 1000 is the window");
+    }
 }

@@ -5,8 +5,10 @@ mod addresses;
 mod closing;
 mod handshake;
 mod incoming;
+mod questions;
 mod resending;
 mod scheduling;
+mod timers;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
