@@ -117,7 +117,10 @@ fn a_host_that_has_fallen_back_says_so_until_its_peer_can_know() {
     ends.deliver(&s);
     assert_eq!(fall_backs(&ends), [1, 0]);
     assert_eq!(ends.ends[0].fallback.notice, FallbackNotice::None);
-    ends.wait(ms(50));
+    // The peer knows: an acknowledgement is one of plain TCP.
+    let all = ends.wait(ms(300));
+    let of_client: Vec<_> = all.iter().filter(|s| s.side == 0).collect();
+    assert!(!of_client.is_empty() && of_client.iter().all(|s| s.options().is_empty()));
     assert_eq!(ends.read[0], 1500);
     // Its own data has such mappings until one is acknowledged.
     let all = write(&mut ends, 0, 3000);
@@ -517,8 +520,11 @@ fn a_path_that_times_out_or_falls_silent_before_others_gives_its_data_away() {
 #[test]
 fn data_of_a_slow_path_is_acknowledged_on_the_fast_one_when_a_sixteenth_of_the_window_has_come() {
     let (config, told) = told(Options::default());
-    let mut ends = Ends::open(&config, 2);
-    ends.delays[0] = ms(200);
+    let mut ends = Ends::open(&config, 4);
+    // A faster path is in loss, and another one is not open.
+    let v = &mut ends.server().views;
+    (v[2].srtt, v[2].in_loss) = (Some(ms(1)), true);
+    (v[3].srtt, v[3].usable) = (Some(ms(1)), false);
     ends.server().views[0].srtt = Some(ms(400));
     // A megabyte: 62 500 bytes are 44 segments.
     let mss = ends.ends[0].views[0].mss;
@@ -541,9 +547,11 @@ fn data_of_a_slow_path_is_acknowledged_on_the_fast_one_when_a_sixteenth_of_the_w
 
 #[test]
 fn a_window_that_opens_is_told_on_the_fastest_path_and_on_the_last_one() {
-    let mut ends = Ends::open(&config(), 3);
+    let mut ends = Ends::open(&config(), 4);
     ends.reads[1] = false;
     let s = &mut ends.server().views;
+    // One in loss does not count, and one that is not open.
+    (s[3].srtt, s[3].in_loss) = (Some(ms(1)), true);
     s[0].srtt = Some(ms(300));
     s[1].srtt = Some(ms(10));
     s[2].srtt = Some(ms(200));
@@ -560,4 +568,80 @@ fn a_window_that_opens_is_told_on_the_fastest_path_and_on_the_last_one() {
     let told = ends.poll(1);
     assert_eq!(told.iter().map(|s| s.path).collect::<Vec<_>>(), [1, 2]);
     assert!(told.iter().all(|s| s.segment().window > 0));
+}
+
+#[test]
+fn data_that_a_sender_waits_for_is_acknowledged_at_once() {
+    let (config, told) = told(Options {
+        opportunistic_retransmission: crate::OpportunisticRetransmission::Off,
+        ..Default::default()
+    });
+    let open = || {
+        let mut ends = Ends::open(&config, 2);
+        // Every second segment is acknowledged at once.
+        for _ in 0..3 {
+            for s in ends.carry(&told, 0, 2) {
+                ends.deliver(&s);
+            }
+            ends.now += ms(10);
+            ends.poll(1).iter().for_each(|s| ends.deliver(s));
+        }
+        ends.poll(0);
+        assert!(!ends.ends[1].owes_ack());
+        ends
+    };
+    // The first data after a tenth of a second: it probes its path.
+    for (idle, at_once) in [(89, false), (90, true)] {
+        let mut ends = open();
+        ends.now += ms(idle);
+        let s = ends.carry(&told, 0, 1).remove(0);
+        ends.deliver(&s);
+        assert_eq!(ends.ends[1].owes_ack(), at_once, "{idle}");
+    }
+    // What fills a hole of the connection, and what has come on another path.
+    let mut ends = open();
+    let missing = ends.carry(&told, 0, 1).remove(0);
+    let other = ends.carry(&told, 1, 2);
+    other.iter().for_each(|s| ends.deliver(s));
+    ends.poll(1);
+    assert!(!ends.ends[1].owes_ack());
+    ends.deliver(&missing);
+    assert!(ends.ends[1].owes_ack());
+    let mut ends = open();
+    let first = ends.carry(&told, 0, 1).remove(0);
+    ends.deliver(&first);
+    let (now, mss) = (ends.now, ends.ends[0].views[0].mss);
+    ends.client().give_again(now, 1, 6 * mss, Carried::Copy);
+    // The other path is not new.
+    ends.server().subflows[1].input.read_at = now;
+    let copy = ends.poll(0).remove(0);
+    ends.deliver(&copy);
+    assert!(ends.ends[1].subflows[1].endpoint.owes_ack());
+    assert_eq!(ends.ends[1].stats().duplicate_bytes, mss);
+}
+
+#[test]
+fn a_peer_that_repeats_itself_after_a_fallback_is_told_of_it() {
+    let mut ends = Ends::open(&config(), 1);
+    ends.client().write_synthetic(1000);
+    ends.server().write_synthetic(1000);
+    ends.wait(ms(300));
+    let mut s = data(&write(&mut ends, 1, 500));
+    change_dss(&mut s, |d| d.mapping = None);
+    ends.deliver(&s);
+    ends.poll(0);
+    let start = ends.now;
+    let data_seq = ends.ends[1].own_base().wrapping_add(1500);
+    // It repeats a DATA_FIN that does not arrive as such; after a timeout it needs help.
+    for (after, told) in [(219, 0), (220, 1), (900, 0)] {
+        ends.now = start + ms(after);
+        let mut idle = ends.ack_of(1, 0);
+        idle.transmit.segment.options.mptcp = None;
+        ends.deliver(&idle);
+        let said = ends.poll(0);
+        let fail = said
+            .iter()
+            .filter(|s| s.options() == [MptcpOption::Fail { data_seq }]);
+        assert_eq!(fail.count(), told, "{after}");
+    }
 }

@@ -493,3 +493,60 @@ fn without_data_acks_a_lone_path_probes_ever_more_rarely_and_gives_up() {
     let given_up = times(&all, |s| s.is(Flags::RST));
     assert_eq!((given_up[0] - start).as_millis() / 1000, 255);
 }
+
+#[test]
+fn data_that_a_lone_path_delivered_and_the_peer_dropped_is_sent_again_after_a_probe() {
+    let (config, _) = told(Options::default());
+    let mut ends = Ends::open(&config, 1);
+    ends.client().write_synthetic(1000);
+    ends.wait(ms(300));
+    assert_eq!(ends.client().unacknowledged(), 0);
+    ends.assigned();
+    let start = ends.now;
+    ends.client().write_synthetic(1000);
+    // The peer acknowledges what it had before.
+    let base = ends.ends[0].own_base();
+    let mut stale = |s: &mut Sent| {
+        if s.side == 1
+            && let Some(MptcpOption::Dss(dss)) = s.options().first()
+        {
+            let dss = gargalo_wire::mptcp::Dss {
+                data_ack: Some(crate::mapping::number(1000, base, false)),
+                ..*dss
+            };
+            set_option(&mut s.transmit.segment, MptcpOption::Dss(dss));
+        }
+        true
+    };
+    let all = ends.run(Duration::from_secs(5), &mut stale);
+    let from_client = all.iter().filter(|s| s.side == 0);
+    let sent = from_client.map(|s| ((s.at - start).as_millis(), s.segment().payload.len()));
+    assert_eq!(
+        sent.collect::<Vec<_>>(),
+        [(0, 1000), (1020, 0), (3020, 1000)]
+    );
+    assert_eq!(ends.ends[0].stats().reinjected_segments, 1);
+}
+
+#[test]
+fn a_probe_takes_the_fastest_path_that_is_not_in_loss() {
+    // Round trips, and which path is in loss.
+    for (first, second, in_loss, expected) in
+        [(20, 30, None, 0), (30, 20, None, 1), (20, 30, Some(0), 1)]
+    {
+        let (config, told) = told(Options::default());
+        let mut ends = Ends::open(&config, 2);
+        told.send_on(Some(0));
+        let now = ends.now;
+        let c = ends.client();
+        c.send.edge = 0;
+        c.write_synthetic(5000);
+        for (i, millis) in [(0, first), (1, second)] {
+            rtt(&mut c.views[i], millis);
+            c.views[i].in_loss = in_loss == Some(i);
+        }
+        c.on_data_timeout(now);
+        let probe = ends.poll(0);
+        assert_eq!(probe.iter().map(|s| s.path).collect::<Vec<_>>(), [expected]);
+    }
+}
