@@ -413,11 +413,3 @@ impl Connection {
         }
     }
 }
-
-#[cfg(test)]
-impl AddressTable {
-    /// Nothing is said again.
-    pub(super) fn repeated_none(&mut self) {
-        self.repeated.clear();
-    }
-}

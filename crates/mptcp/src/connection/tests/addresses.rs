@@ -274,7 +274,6 @@ fn a_removed_address_that_comes_back_has_a_new_subflow_at_once() {
     ends.tell(1, 0, MptcpOption::RemoveAddr(vec![1].into()));
     let c = ends.client();
     c.remove_address(now, address(0, 1));
-    c.address_table.repeated_none();
     c.add_address(now, address(0, 1), false);
     ends.wait(ms(100));
     let end = &ends.ends[1];

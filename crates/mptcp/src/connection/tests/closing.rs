@@ -112,7 +112,8 @@ fn a_data_fin_is_sent_on_the_best_path_and_again_on_all_that_work() {
     let all = ends.run(Duration::from_secs(3), &mut |_| false);
     let fins = all.iter().filter(|s| s.side == 0 && has_fin(s));
     let fins: Vec<_> = fins.map(|s| ((s.at - now).as_millis(), s.path)).collect();
-    // With only DATA_FIN outstanding no second is waited for: the longest timeout and its round trip, at first 220 + 90 ms.
+    // With only DATA_FIN outstanding no second is waited for: the longest timeout and its round trip, at first 220 and
+    // 90 ms.
     let late = |at| [(at, 0), (at, 1)];
     let expected: Vec<_> = [
         vec![(0, 1)],
@@ -198,16 +199,8 @@ fn each_end_of_a_connection_has_its_event() {
         let now = ends.now;
         ends.client().write_synthetic(1000);
         ends.client().end(now, error);
-        assert_eq!(
-            (ends.ends[0].error(), ends.ends[0].state()),
-            (
-                error,
-                match error {
-                    None => ends.ends[0].state(),
-                    _ => State::Closed,
-                }
-            )
-        );
+        assert_eq!(ends.ends[0].error(), error);
+        assert!(error.is_none() || ends.ends[0].state() == State::Closed);
         ends.wait(ms(1));
         assert!(ends.events[0].contains(&event), "{error:?}");
         assert_eq!(ends.client().write_room(), 0);
