@@ -152,6 +152,7 @@ mod tests {
         }
         let standard = Registered::<T>::standard();
         assert_eq!(standard.name(), T::DEFAULT.name);
+        assert!(format!("{standard:?}").contains(standard.name()));
         assert_eq!(format!("{:?}", standard.clone()), format!("{standard:?}"));
     }
 
