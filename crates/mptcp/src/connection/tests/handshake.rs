@@ -238,13 +238,19 @@ fn a_join_is_refused_with_the_reason() {
         ends.wait(ms(30));
     };
     let plain = |ends: &mut Ends| ends.server().mode = Mode::Plain;
+    let aborted = |ends: &mut Ends| {
+        let now = ends.now;
+        ends.server().abort(now);
+        ends.poll(1);
+    };
     type Change<'a> = &'a dyn Fn(&mut Ends);
-    let cases: [(Change<'_>, usize, u32, Option<u8>); 6] = [
+    let cases: [(Change<'_>, usize, u32, Option<u8>); 7] = [
         (&|_| (), 1, 0, None),
         // RFC 8684 §3.6: MPTCP-specific error, prohibited by policy, lack of resources.
         (&|_| (), 1, 1, Some(1)),
         (&plain, 1, 0, Some(3)),
         (&closed, 1, 0, Some(3)),
+        (&aborted, 1, 0, Some(3)),
         (&|_| (), 2, 0, Some(2)),
         (&|_| (), 2, 1, Some(1)),
     ];
@@ -339,8 +345,9 @@ fn the_third_packet_of_a_join_is_sent_until_it_is_answered() {
     // A repetition that finds the other end open is answered.
     ends.wait(Duration::from_secs(1));
     assert!(ends.ends.iter().all(|e| e.views[1].usable));
-    let repeated = all.iter().rfind(|s| third(s)).unwrap();
-    ends.deliver(repeated);
+    let repeated = ends.ends[0].join_of_ack(1).unwrap();
+    ends.poll(1);
+    ends.tell(1, 1, repeated);
     let answer = ends.poll(1);
     assert_eq!(answer.len(), 1);
     assert_eq!(answer[0].path, 1);

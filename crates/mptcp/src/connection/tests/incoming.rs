@@ -74,7 +74,14 @@ fn falls_back(what: Plain, acked: bool, again: bool, paths: usize) -> bool {
     };
     s.transmit.segment.options.mptcp = None;
     ends.deliver(&s);
-    ends.ends[0].mode == Mode::Plain
+    let fell_back = ends.ends[0].mode == Mode::Plain;
+    // A FIN says it by itself; otherwise a peer that has our data with its mapping does not know.
+    let expected = match what {
+        Plain::Ack | Plain::Data if fell_back => FallbackNotice::DataAck,
+        _ => FallbackNotice::None,
+    };
+    assert_eq!(ends.ends[0].fallback.notice, expected, "{what:?}");
+    fell_back
 }
 
 #[test]
