@@ -22,10 +22,10 @@ pub struct Tables {
     pub events: Table<Events>,
     /// A row per quantity of a congestion control and recording instant.
     pub gauges: Table<Gauges>,
-    /// A row per datagram that arrived.
-    pub datagrams: Table<Datagrams>,
     /// A row per requested object.
     pub objects: Table<Objects>,
+    /// A row per datagram that arrived.
+    pub datagrams: Table<Datagrams>,
     /// A row per echo request.
     pub pings: Table<Pings>,
     /// A row per frame of a call.
@@ -45,8 +45,8 @@ impl Tables {
             &self.link_samples,
             &self.events,
             &self.gauges,
-            &self.datagrams,
             &self.objects,
+            &self.datagrams,
             &self.pings,
             &self.media_frames,
             &self.subflows,

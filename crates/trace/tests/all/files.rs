@@ -181,7 +181,9 @@ fn every_table_is_in_the_reference() {
         "events",
         "gauges",
         "objects",
+        "datagrams",
         "pings",
+        "media_frames",
         "subflows",
         "subflow_samples",
     ];
