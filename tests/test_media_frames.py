@@ -110,3 +110,14 @@ def test_the_fate_of_each_datagram_is_known():
     # What is on its way as the run ends is neither.
     assert abs(fates.count("dropped") - lost) <= 3
     assert fates.count("arrived") == run.flows["delivered_bytes"][0] / 1000
+
+
+def test_pings_beside_other_datagrams_have_looks_of_their_own():
+    head, flow = LOSSY.split("[[flows]]")
+    asks = flow.replace('cbr = { rate = "400kbit/s" }', "ping = {}")
+    text = "[[flows]]".join((head, asks, flow))
+    run = gargalo.run(text, set={"record.datagrams": True})
+    lines = metrics.picture(run, "one-way-delay").lines
+    assert [line.name.split()[-1] for line in lines][:2] == ["there", "back"]
+    assert len(lines) == 3
+    assert len({(line.colour, line.dash) for line in lines}) == 3

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gargalo_link::{Carried, DelayHistogram, DropReason, Link};
 use gargalo_mptcp::SubflowSnapshot;
 use gargalo_units::{Bytes, Count, Duration, Instant, Rate};
+use gargalo_workload::Datagram;
 
 use crate::window::Edge;
 
@@ -232,6 +233,19 @@ pub struct ArrivedDatagram {
     pub sent: Instant,
     /// When it arrived.
     pub arrived: Instant,
+}
+
+impl ArrivedDatagram {
+    /// The record of a datagram of a flow that arrives now.
+    pub fn new(now: Instant, flow: u64, datagram: &Datagram) -> Self {
+        Self {
+            flow,
+            number: datagram.number,
+            size: Bytes::new(datagram.bytes),
+            sent: datagram.sent_at,
+            arrived: now,
+        }
+    }
 }
 
 /// All samples of a run.

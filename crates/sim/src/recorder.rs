@@ -6,7 +6,7 @@ use gargalo_flow::{
     ArrivedDatagram, Edge, FlowSample, Gauge, LinkMarks, LinkResult, LinkSampler, ProtocolEvent,
     QuicEnd, Samples, SubflowSample, Topology,
 };
-use gargalo_units::{Bytes, Duration, Instant};
+use gargalo_units::{Duration, Instant};
 use gargalo_workload::Datagram;
 
 use crate::net::Net;
@@ -102,13 +102,8 @@ impl Recorder {
     #[inline]
     pub(crate) fn datagram(&mut self, now: Instant, flow: u64, datagram: &Datagram) {
         if self.recording.datagrams {
-            self.samples.datagrams.push(ArrivedDatagram {
-                flow,
-                number: datagram.number,
-                size: Bytes::new(datagram.bytes),
-                sent: datagram.sent_at,
-                arrived: now,
-            });
+            let arrived = ArrivedDatagram::new(now, flow, datagram);
+            self.samples.datagrams.push(arrived);
         }
     }
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from gargalo.explaining.model import Sentence, counted, instant
+from gargalo.explaining.model import Sentence, counted, instant, of_flow
 from gargalo.summary import span
 
 if TYPE_CHECKING:
@@ -17,9 +15,7 @@ if TYPE_CHECKING:
 
 def frames(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
     """Describe the frames of a flow's encoder, of the whole run: how many arrived, how late, and the latest of all."""
-    if run.media_frames.is_empty():
-        return
-    mine = run.media_frames.filter(pl.col("flow") == row["id"])
+    mine = of_flow(run.media_frames, row["id"])
     if mine.is_empty():
         return
     whole = mine.drop_nulls("delay_s")

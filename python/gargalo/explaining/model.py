@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import polars as pl
+
 # Files such as captures are of no use to what tells of a run in memory.
 RECORDED: Mapping[str, Any] = {
     **{f"record.{name}": True for name in ("flows", "links", "events", "gauges")},
@@ -15,6 +17,11 @@ RECORDED: Mapping[str, Any] = {
     "record.qlog": False,
 }
 """What is set in a scenario that is run for its story."""
+
+
+def of_flow(rows: pl.DataFrame, flow: int) -> pl.DataFrame:
+    """Return the rows of a flow; a table that the run has not written has none."""
+    return rows if rows.is_empty() else rows.filter(rows["flow"] == flow)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from gargalo.explaining.model import Sentence, counted, instant
+from gargalo.explaining.model import Sentence, counted, instant, of_flow
 from gargalo.summary import span
 
 if TYPE_CHECKING:
@@ -17,9 +15,7 @@ if TYPE_CHECKING:
 
 def pings(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
     """Describe the round trips of a flow's echo requests, of the whole run, and the longest with its direction."""
-    if run.pings.is_empty():
-        return
-    mine = run.pings.filter(pl.col("flow") == row["id"])
+    mine = of_flow(run.pings, row["id"])
     if mine.is_empty():
         return
     answered = mine.drop_nulls("rtt_s")

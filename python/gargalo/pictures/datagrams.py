@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from gargalo.pictures.looks import Looks
-from gargalo.pictures.model import Chart, Line
+from gargalo.pictures.model import Chart
 from gargalo.pictures.runs import Look, left_out, looks_of, measured_window, numbers, shown_flows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from gargalo.results import Run
 
@@ -43,13 +43,15 @@ def one_way_delays(
     With `record.datagrams` those of all datagrams of other flows are drawn, too.
     """
     pings, others = run.pings, run.datagrams
-    if not (pings.is_empty() or others.is_empty()):
-        others = others.filter(~pl.col("flow").is_in(pings["flow"].unique().implode()))
-    series = [
-        Series(pings, "sent_s", "forward_delay_s", " there"),
-        Series(pings, "sent_s", "return_delay_s", " back"),
-        Series(others, "sent_s", "delay_s"),
-    ]
+    series = [Series(others, "sent_s", "delay_s")]
+    if not pings.is_empty():
+        if not others.is_empty():
+            others = others.filter(~pl.col("flow").is_in(pings["flow"].unique().implode()))
+        series = [
+            Series(pings, "sent_s", "forward_delay_s", " there"),
+            Series(pings, "sent_s", "return_delay_s", " back"),
+            Series(others, "sent_s", "delay_s"),
+        ]
     title = "One-way delay of datagrams"
     return _drawn(run, title, "one-way delay", series, chosen, _unanswered(run, chosen))
 
@@ -87,23 +89,23 @@ def _drawn(
     chosen: Sequence[int] | None,
     notes: Sequence[str],
 ) -> Chart:
-    """Draw series of delays (ms), flow by flow."""
+    """Draw series of delays (ms), flow by flow; if a flow may have several, all lines have dashes of their own."""
     looks, used = looks_of(run, chosen), Looks()
-    found = {flow: list(_lines(run, flow, looks[flow], series, used)) for flow in looks}
-    order = shown_flows(run, chosen)
-    lines = tuple(line for flow in order for line in found.get(flow, ()))
+    parts = [
+        (one, one.rows.partition_by("flow", as_dict=True))
+        for one in series
+        if not one.rows.is_empty()
+    ]
+    lines = []
+    for flow in shown_flows(run, chosen):
+        for one, of_flows in parts:
+            rows = of_flows.get((flow,), one.rows.clear()).sort(one.time)
+            if rows[one.delay].null_count() < rows.height:
+                of = looks[flow].of
+                its = looks[flow] if len(series) == 1 else Look(of, *used.next(of))
+                name = f"{run.names[flow]}{one.end}"
+                lines.append(
+                    its.line(name, numbers(rows[one.time]), numbers(rows[one.delay] * 1e3))
+                )
     told = (*left_out(run, chosen), *notes)
-    return Chart(title, words, "ms", lines, notes=told, window=measured_window(run))
-
-
-def _lines(
-    run: Run, flow: int, look: Look, series: Sequence[Series], used: Looks
-) -> Iterator[Line]:
-    for one in series:
-        rows = _of(one.rows, [flow])
-        if rows.is_empty() or rows[one.delay].null_count() == rows.height:
-            continue
-        rows = rows.sort(one.time)
-        its = Look(look.of, *used.next(look.of)) if one.end else look
-        name = f"{run.names[flow]}{one.end}"
-        yield its.line(name, numbers(rows[one.time]), numbers(rows[one.delay] * 1e3))
+    return Chart(title, words, "ms", tuple(lines), notes=told, window=measured_window(run))

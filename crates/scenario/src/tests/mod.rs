@@ -19,7 +19,35 @@ mod sources;
 
 use std::path::Path;
 
+use serde_json::Value as Json;
+
+use crate::build::{Outcome, RunOptions, run};
 use crate::{Diagnostics, Origin, Scenario, parse};
+
+/// A workload over UDP over a link of 10 ms each way, of 8 Mbit/s: a microsecond a byte.
+fn over_udp(head: &str, link: &str, flow: &str, workload: &str) -> String {
+    format!(
+        r#"duration = "5s"
+{head}
+[topology.simple]
+link = {{ rate = "8Mbit/s", delay = "10ms"{link} }}
+[[flows]]
+from = "client"
+to = "server"
+transport.udp = {{}}
+{workload}
+{flow}
+"#
+    )
+}
+
+fn results(text: &str) -> Outcome {
+    run(&ok(text), RunOptions::default()).unwrap()
+}
+
+fn near(value: &Json, seconds: f64) -> bool {
+    (value.as_f64().unwrap() - seconds).abs() < 1e-9
+}
 
 #[track_caller]
 fn ok(text: &str) -> Scenario {

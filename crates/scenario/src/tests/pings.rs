@@ -4,37 +4,17 @@ use gargalo_units::Bytes;
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
-use super::{bad, ok};
-use crate::build::{Outcome, RunOptions, run};
+use super::{bad, near, ok, over_udp, results};
+use crate::build::Outcome;
 use crate::memory::Estimate;
 
-/// A ping over a link of 10 ms each way, of 8 Mbit/s: a microsecond a byte.
+/// A ping over the link of [`over_udp`].
 fn text(head: &str, link: &str, flow: &str, ping: &str) -> String {
-    format!(
-        r#"duration = "5s"
-{head}
-[topology.simple]
-link = {{ rate = "8Mbit/s", delay = "10ms"{link} }}
-[[flows]]
-from = "client"
-to = "server"
-transport.udp = {{}}
-workload.ping = {{ {ping} }}
-{flow}
-"#
-    )
-}
-
-fn results(text: &str) -> Outcome {
-    run(&ok(text), RunOptions::default()).unwrap()
+    over_udp(head, link, flow, &format!("workload.ping = {{ {ping} }}"))
 }
 
 fn rows(out: &Outcome) -> Vec<Json> {
     out.tables.pings.rows().collect()
-}
-
-fn near(value: &Json, seconds: f64) -> bool {
-    (value.as_f64().unwrap() - seconds).abs() < 1e-9
 }
 
 #[test]

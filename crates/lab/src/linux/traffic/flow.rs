@@ -481,13 +481,7 @@ impl Flow {
             };
             // One without a time stamp says nothing of its delay.
             if side == 1 && self.spec.rows && stamp.is_some() {
-                recorder.datagram(ArrivedDatagram {
-                    flow: self.spec.id,
-                    number,
-                    size: Bytes::new(length),
-                    sent: arrived.sent_at,
-                    arrived: now,
-                });
+                recorder.datagram(ArrivedDatagram::new(now, self.spec.id, &arrived));
             }
             state.talk.on_datagram(now, &arrived);
         }

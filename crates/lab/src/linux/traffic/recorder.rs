@@ -61,16 +61,9 @@ impl Kept {
             return last;
         };
         let is_last = |at: Instant, flow: &u64| at == time && !known.contains(flow);
-        let flows = self
-            .samples
-            .flows
-            .iter()
-            .filter(|s| is_last(s.time, &s.flow));
-        let subflows = self
-            .samples
-            .subflows
-            .iter()
-            .filter(|s| is_last(s.time, &s.flow));
+        let all = &self.samples;
+        let flows = all.flows.iter().filter(|s| is_last(s.time, &s.flow));
+        let subflows = all.subflows.iter().filter(|s| is_last(s.time, &s.flow));
         last.flows.extend(flows);
         last.subflows.extend(subflows);
         last
@@ -155,15 +148,13 @@ impl Recorder {
     /// elsewhere.
     pub fn take(&self) -> (Samples, Samples) {
         let mut kept = std::mem::take(&mut *self.lock());
+        let all = &mut kept.samples;
+        all.flows.sort_by_key(|s| (s.time, s.flow));
+        all.subflows.sort_by_key(|s| (s.time, s.flow, s.subflow));
+        all.events.sort_by_key(|e| (e.time, e.flow));
+        all.datagrams.sort_by_key(|d| (d.arrived, d.flow));
         let last = kept.last();
-        let mut samples = kept.samples;
-        samples.flows.sort_by_key(|s| (s.time, s.flow));
-        samples
-            .subflows
-            .sort_by_key(|s| (s.time, s.flow, s.subflow));
-        samples.events.sort_by_key(|e| (e.time, e.flow));
-        samples.datagrams.sort_by_key(|d| (d.arrived, d.flow));
-        (samples, last)
+        (kept.samples, last)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -192,6 +183,20 @@ mod tests {
             phase: "",
             out_of_order: None,
         }
+    }
+
+    #[test]
+    fn the_last_samples_are_those_of_the_latest_time_in_whatever_order_they_came() {
+        let recorder = Recorder::default();
+        for (ms, flow) in [(20, 1), (20, 0), (10, 1), (10, 0)] {
+            recorder.sample(sample(ms, flow));
+        }
+        recorder.end();
+        let (samples, last) = recorder.take();
+        let seen =
+            |s: &Samples| -> Vec<_> { s.flows.iter().map(|s| (s.cwnd.get(), s.flow)).collect() };
+        assert_eq!(seen(&samples), [(10, 0), (10, 1), (20, 0), (20, 1)]);
+        assert_eq!(seen(&last), [(20, 0), (20, 1)]);
     }
 
     #[test]
