@@ -4,8 +4,8 @@
     python tools/first_change.py --keep /tmp/first
 
 The steps are those of CONTRIBUTING.md: `make develop`, its walk-through of a queueing discipline, `make develop` again,
-a run with the new discipline, `make quick`. Of this clone only what is committed takes part, and of the machine the
-downloads of cargo and pip.
+a run with the new discipline, an edit of its algorithm, `make develop` and a run again, `make quick`. Of this clone
+only what is committed takes part, and of the machine the downloads of cargo and pip.
 """
 
 from __future__ import annotations
@@ -16,9 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from walkthrough import ROOT, follow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SECTION = "A queueing discipline"
 OF_THE_CALLER = ("CARGO_", "PYTHON", "PYO3_", "VIRTUAL_ENV", "RUSTFLAGS", "MAKE")
@@ -31,14 +36,32 @@ from = "client"
 to = "server"
 transport.tcp = {}
 """
-STEPS: list[tuple[str, list[str]]] = [
+RUN = [".venv/bin/gargalo", "run", "first.toml", "--no-plots", "--overwrite", "--output", "out"]
+EDITED = "crates/link/src/queue/blue.rs"
+EDIT = (".clamp(0.0, 1.0)", ".min(1.0).max(0.0)")
+"""Text of the new file, and what stands there after the edit."""
+
+
+def edit(folder: Path) -> None:
+    """Change a line of the new discipline."""
+    file = folder / EDITED
+    before, after = EDIT
+    text = file.read_text(encoding="utf-8")
+    assert text.count(before) == 1, before
+    file.write_text(text.replace(before, after), encoding="utf-8")
+
+
+STEPS: list[tuple[str, list[str] | Callable[[Path], object]]] = [
     ("the first `make develop`", ["make", "develop"]),
-    (f"the walk-through '{SECTION}'", []),
+    (f"the walk-through '{SECTION}'", partial(follow, SECTION)),
     ("`make develop` after it", ["make", "develop"]),
-    ("a run with it", [".venv/bin/gargalo", "run", "first.toml", "--no-plots", "--output", "out"]),
+    ("a run with it", RUN),
+    ("an edit of its algorithm", edit),
+    ("`make develop` after the edit", ["make", "develop"]),
+    ("a run with the edit", RUN),
     ("`make quick`", ["make", "quick"]),
 ]
-"""What is done, and the command; without one the walk-through is followed."""
+"""What is done: a command, or a function of the clone's folder."""
 
 
 def environment() -> dict[str, str]:
@@ -62,12 +85,12 @@ def change(folder: Path) -> None:
         subprocess.CalledProcessError: One fails.
 
     """
-    for name, words in STEPS:
+    for name, step in STEPS:
         begun = time.monotonic()
-        if words:
-            subprocess.run(words, cwd=folder, env=environment(), check=True, stdout=2)
+        if callable(step):
+            step(folder)
         else:
-            follow(SECTION, folder)
+            subprocess.run(step, cwd=folder, env=environment(), check=True, stdout=2)
         print(f"{time.monotonic() - begun:6.1f} s  {name}", flush=True)
 
 
