@@ -25,6 +25,30 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// When it is not version 4 or a length is impossible.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        let packet = Self::parse_start(bytes)?;
+        let (layer, total) = (Layer::Ipv4, packet.total_len());
+        if total < packet.header_len {
+            return Err(ParseError::BadLength {
+                layer,
+                length: total,
+            });
+        }
+        if bytes.len() < total {
+            return Err(ParseError::Truncated {
+                layer,
+                needed: total,
+                have: bytes.len(),
+            });
+        }
+        Ok(packet)
+    }
+
+    /// Like [`Packet::parse`], for a packet of which a capture has kept the beginning only: the header is whole, its
+    /// total length is what it says. It is 0 where a device was to cut a segment that is longer than a packet.
+    ///
+    /// # Errors
+    /// When it is not version 4 or the header is truncated.
+    pub fn parse_start(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let layer = Layer::Ipv4;
         let truncated = |needed| ParseError::Truncated {
             layer,
@@ -47,14 +71,15 @@ impl<'a> Packet<'a> {
                 length: header_len,
             });
         }
-        let total = usize::from(u16::from_be_bytes(field(bytes, 2)));
-        if total < header_len {
-            return Err(ParseError::BadLength {
-                layer,
-                length: total,
-            });
+        if bytes.len() < header_len {
+            return Err(truncated(header_len));
         }
-        let bytes = bytes.get(..total).ok_or(truncated(total))?;
+        let total = usize::from(u16::from_be_bytes(field(bytes, 2)));
+        let bytes = match total {
+            // What follows belongs to the packet, as far as one can know.
+            0 => bytes,
+            _ => bytes.get(..total.max(header_len)).unwrap_or(bytes),
+        };
         Ok(Self { bytes, header_len })
     }
 
@@ -65,6 +90,10 @@ impl<'a> Packet<'a> {
     /// Header length in bytes, options included.
     pub const fn header_len(&self) -> usize {
         self.header_len
+    }
+    /// Length of the datagram, as the header says.
+    pub fn total_len(&self) -> usize {
+        usize::from(u16::from_be_bytes(field(self.bytes, 2)))
     }
     /// Differentiated services code point (RFC 2474).
     pub fn dscp(&self) -> u8 {
@@ -195,5 +224,40 @@ impl Header {
         let sum = Checksum::new().add_bytes(&h).finish();
         h[10..12].copy_from_slice(&sum.to_be_bytes());
         out.extend_from_slice(&h);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_packet_that_a_capture_cut_the_header_says_the_length() {
+        let mut whole = Vec::new();
+        let (src, dst) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let header = Header {
+            src,
+            dst,
+            dscp: 0,
+            ecn: Ecn::NotEct,
+            ident: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            ttl: 64,
+            protocol: 6,
+            payload_len: 100,
+        };
+        header.emit(&mut whole);
+        whole.resize(60, 7);
+        assert!(Packet::parse(&whole).is_err());
+        let packet = Packet::parse_start(&whole).unwrap();
+        assert_eq!((packet.total_len(), packet.payload().len()), (120, 40));
+        // A segment that a device is to cut has no length: all that follows is its.
+        whole[2..4].fill(0);
+        assert!(Packet::parse(&whole).is_err());
+        let packet = Packet::parse_start(&whole).unwrap();
+        assert_eq!((packet.total_len(), packet.payload().len()), (0, 40));
+        assert!(Packet::parse_start(&whole[..19]).is_err());
     }
 }

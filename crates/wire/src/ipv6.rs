@@ -28,6 +28,23 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// When it is not version 6 or truncated.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        let packet = Self::parse_start(bytes)?;
+        let needed = packet.total_len();
+        if bytes.len() < needed {
+            return Err(ParseError::Truncated {
+                layer: Layer::Ipv6,
+                needed,
+                have: bytes.len(),
+            });
+        }
+        Ok(packet)
+    }
+
+    /// Like [`Packet::parse`], for a packet of which a capture has kept the beginning only: the fixed header is whole.
+    ///
+    /// # Errors
+    /// When it is not version 6 or the fixed header is truncated.
+    pub fn parse_start(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let truncated = |needed| ParseError::Truncated {
             layer: Layer::Ipv6,
             needed,
@@ -42,14 +59,18 @@ impl<'a> Packet<'a> {
         if bytes.len() < HEADER_LEN {
             return Err(truncated(HEADER_LEN));
         }
-        let total = HEADER_LEN + usize::from(u16::from_be_bytes(field(bytes, 4)));
-        let bytes = bytes.get(..total).ok_or(truncated(total))?;
+        let packet = Self { bytes };
+        let bytes = bytes.get(..packet.total_len()).unwrap_or(bytes);
         Ok(Self { bytes })
     }
 
     /// The whole datagram without padding.
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+    /// Length of the packet, as the header says; that of the fixed header for a jumbogram (RFC 2675).
+    pub fn total_len(&self) -> usize {
+        HEADER_LEN + usize::from(u16::from_be_bytes(field(self.bytes, 4)))
     }
     /// Differentiated services code point (RFC 2474).
     pub fn dscp(&self) -> u8 {
@@ -169,5 +190,23 @@ impl Header {
         out.extend_from_slice(&[self.next_header, self.hop_limit]);
         out.extend_from_slice(&self.src.octets());
         out.extend_from_slice(&self.dst.octets());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_packet_that_a_capture_cut_the_header_says_the_length() {
+        let mut whole = vec![0; 60];
+        whole[0] = 0x60;
+        whole[4..6].copy_from_slice(&100u16.to_be_bytes());
+        whole[6] = 17;
+        assert!(Packet::parse(&whole).is_err());
+        let packet = Packet::parse_start(&whole).unwrap();
+        assert_eq!((packet.total_len(), packet.payload().len()), (140, 20));
+        assert_eq!(packet.upper_layer().unwrap().0, 17);
+        assert!(Packet::parse_start(&whole[..39]).is_err());
     }
 }

@@ -22,6 +22,23 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// When it is truncated or the length below 8.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        let packet = Self::parse_start(bytes)?;
+        let needed = packet.total_len();
+        if bytes.len() < needed {
+            return Err(ParseError::Truncated {
+                layer: Layer::Udp,
+                needed,
+                have: bytes.len(),
+            });
+        }
+        Ok(packet)
+    }
+
+    /// Like [`Packet::parse`], for a datagram of which a capture has kept the beginning only: the header is whole.
+    ///
+    /// # Errors
+    /// When the header is truncated or its length below 8.
+    pub fn parse_start(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let truncated = |needed| ParseError::Truncated {
             layer: Layer::Udp,
             needed,
@@ -37,8 +54,12 @@ impl<'a> Packet<'a> {
                 length,
             });
         }
-        let bytes = bytes.get(..length).ok_or(truncated(length))?;
+        let bytes = bytes.get(..length).unwrap_or(bytes);
         Ok(Self { bytes })
+    }
+    /// Length of header and data, as the header says.
+    pub fn total_len(&self) -> usize {
+        usize::from(u16::from_be_bytes(field(self.bytes, 4)))
     }
     /// Port of the sender; 0 if it is not used.
     pub fn src_port(&self) -> u16 {
