@@ -105,6 +105,14 @@ pub const TARGETS: &[Target] = &[
         words: &[],
     },
     Target {
+        name: "recording",
+        about: "captures, whole and damaged: what is told of their flows is possible",
+        run: targets::recording,
+        longest: 6_000,
+        inputs: 20_000,
+        words: &[],
+    },
+    Target {
         name: "scenario",
         about: "scenarios grown from the JSON Schema or changed examples: text and tree agree, and what is accepted \
             runs",

@@ -49,6 +49,7 @@ from gargalo.plugins.stack import (
     quic_stack,
 )
 from gargalo.plugins.window import WindowBased
+from gargalo.recording import read
 from gargalo.results import Run, load
 from gargalo.running import Interrupted, Progress, resolve, run
 from gargalo.scenarios.scenario import Scenario
@@ -112,6 +113,7 @@ __all__ = [
     "load_plugin",
     "path_manager",
     "quic_stack",
+    "read",
     "register",
     "resolve",
     "run",

@@ -145,7 +145,8 @@ def of_run(run: Run) -> str:
     parts = [table(columns, rows, "flows")] if rows else []
     if links:
         parts.append(table(summary.LINKS, map(summary.link_cells, links), "links"))
-    facts = f"{run.setup.duration_s:g} s, seed {run.info.get('seed')}"
+    how = "recorded" if run.is_recording else f"seed {run.info.get('seed')}"
+    facts = f"{run.setup.duration_s:g} s, {how}"
     if run.directory is not None:
         facts += f", in {run.directory}"
     return page(run.setup.name, facts, *parts, notes=notes)

@@ -27,6 +27,11 @@ class Plots:
         column, title = "congestion_window_bytes", "Congestion window"
         return draw(runs.sampled(self._run, column, title, "window", "kB", 1e-3))
 
+    def in_flight(self) -> Picture:
+        """Bytes in flight of each flow over time (kB)."""
+        column, title = "bytes_in_flight", "Bytes in flight"
+        return draw(runs.sampled(self._run, column, title, "in flight", "kB", 1e-3))
+
     def goodput(self, *, bin_s: float | None = None) -> Picture:
         """Goodput of each flow (Mbit/s), averaged over whole bins of `bin_s` seconds, and the bottleneck's capacity."""
         return draw(runs.goodput(self._run, bin_s))
@@ -70,6 +75,8 @@ class Plots:
         """Write every picture to `directory`; returns the files."""
         written = []
         names = ["congestion_window", "goodput", "rtt", "queue"]
+        if self._run.is_recording:
+            names = ["in_flight", "goodput", "rtt"]
         if not self._run.subflows.is_empty():
             names += ["paths", "out_of_order", "subflow_window"]
         if not self._run.pings.is_empty():

@@ -179,6 +179,11 @@ class Run:
         return Page(page(self, panels))
 
     @property
+    def is_recording(self) -> bool:
+        """Whether it was read from captures: there is no scenario, and no figure of links."""
+        return self.info.get("world") == "recorded"
+
+    @property
     def commands(self) -> list[dict[str, Any]]:
         """Programs that ran in the lab: host, line, exit code, what they printed."""
         return list(self._commands or ())
@@ -200,9 +205,10 @@ class Run:
 
     def __repr__(self) -> str:
         """Return one line."""
-        name, seed, span = self.setup.name, self.info.get("seed"), self.setup.duration_s
+        name, span = self.setup.name, self.setup.duration_s
+        how = "recorded" if self.is_recording else f"seed {self.info.get('seed')}"
         where = "" if self.directory is None else f" in {str(self.directory)!r}"
-        return f"<Run {name!r}: seed {seed}, {self.flows.height} flows, {span:g} s{where}>"
+        return f"<Run {name!r}: {how}, {self.flows.height} flows, {span:g} s{where}>"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

@@ -124,7 +124,8 @@ def show(run: Run, console: Console) -> None:
 
     # Links without a rate, queue or drop are left out.
     links = [link for link in run.links if link["utilization"] or link["dropped_packets"]]
-    show_table("Links", LINKS, [link_cells(link) for link in links[:MOST_ROWS]], console)
+    if not run.is_recording:
+        show_table("Links", LINKS, [link_cells(link) for link in links[:MOST_ROWS]], console)
     if len(links) > MOST_ROWS:
         console.print(f"  … and {len(links) - MOST_ROWS} more links\n")
 
@@ -137,6 +138,9 @@ def show(run: Run, console: Console) -> None:
         console.print(pinged(run.summary))
     if len(flows) and (during := window(run.summary)):
         console.print(f"all flows: {rate(run.summary['goodput_bps'])} from {during}")
+    if run.is_recording:
+        console.print(f"{count(packets)}packets in {span(info.get('duration_s'))}")
+        return
     console.print(
         f"{fairness}seed {info.get('seed')}, {count(packets)}packets in {span(wall)}{speed}"
     )

@@ -10,6 +10,7 @@ mod lab;
 mod methods;
 mod multipath;
 mod native;
+mod recording;
 mod records;
 mod run;
 mod script;
@@ -60,6 +61,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(stacks::native_stack, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
+    m.add_function(wrap_pyfunction!(recording::read_recording, m)?)?;
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
     m.add_function(wrap_pyfunction!(run::setup, m)?)?;
     m.add_function(wrap_pyfunction!(files::replaceable, m)?)?;

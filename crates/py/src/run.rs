@@ -68,6 +68,28 @@ impl RunResult {
 }
 
 impl RunResult {
+    /// What was not run, but recorded: `json` is the object of `--json`, but for its rows of tables.
+    pub(crate) fn recorded(json: &Value, setup: &Value, source: &Value, tables: Tables) -> Self {
+        Self {
+            json: json.to_string(),
+            scenario: json!({}).to_string(),
+            setup: setup.to_string(),
+            source: source.to_string(),
+            interrupted: false,
+            keyboard_interrupt: false,
+            directory: None,
+            tables,
+        }
+    }
+
+    /// The same, written to a directory.
+    pub(crate) fn written_to(self, place: PathBuf) -> Self {
+        Self {
+            directory: Some(place),
+            ..self
+        }
+    }
+
     fn columns(&self, name: &str) -> PyResult<&Columns> {
         let mut all = self.tables.all().into_iter();
         let table = all.find(|t| t.schema().name == name);
@@ -269,7 +291,7 @@ pub fn run(
                 )
             })
             .map_err(|e| taken(&raised).unwrap_or_else(|| run_error(e)))?;
-        result.directory = Some(place);
+        result = result.written_to(place);
     }
     Ok(result)
 }
@@ -326,14 +348,16 @@ fn in_world(world: &str) -> PyResult<(World, Execute)> {
     }
 }
 
-fn write(
+/// Writes results; without a scenario its `document` is an empty object.
+pub(crate) fn write(
     dir: RunDir,
     result: &RunResult,
     [source, document, setup]: [Value; 3],
     json: &Value,
     go_on: &mut dyn FnMut(f64) -> ControlFlow<()>,
 ) -> Result<PathBuf, gargalo_trace::Error> {
-    let text = scenario::to_toml(&document);
+    let has_scenario = document.as_object().is_some_and(|d| !d.is_empty());
+    let text = has_scenario.then(|| scenario::to_toml(&document));
     let mut run = json!({
         "source": source,
         "scenario": document,
@@ -352,7 +376,7 @@ fn write(
         "summary.json",
         format!("{:#}\n", json["summary"]).as_bytes(),
     )?;
-    if let Ok(text) = text {
+    if let Some(Ok(text)) = text {
         dir.write("scenario.toml", text.as_bytes())?;
     }
     result.tables.write_to(&dir, go_on)?;

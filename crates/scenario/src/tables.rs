@@ -71,7 +71,7 @@ fn flow_row<'a>(
         goodput: out.goodput(f),
         throughput: out.throughput(f),
         counters: f.counters,
-        ce_marks: f.ce_marks,
+        ce_marks: Some(f.ce_marks),
         verified: scenario.record.verify.then_some(!f.corrupted),
         failure: f.failure.as_deref(),
         ..FlowRow::default()
@@ -136,7 +136,7 @@ fn samples_of(
         tables.flow_samples.push(&FlowSample {
             time: s.time,
             flow: s.flow,
-            congestion_window: s.cwnd,
+            congestion_window: Some(s.cwnd),
             slow_start_threshold: s.ssthresh,
             bytes_in_flight: s.in_flight,
             srtt: s.srtt,

@@ -175,8 +175,9 @@ tables! {
         throughput: Option<Rate> => "throughput_bps" ["bit/s"],
         /// What its sender counted.
         counters: SenderCounters => each [sent_packets, retransmitted_packets, lost_packets, timeouts, spurious_losses],
-        /// Packets received with a Congestion Experienced mark, at either end; in the lab only data packets.
-        ce_marks: u64 => "ce_marks" ["packet"],
+        /// Packets received with a Congestion Experienced mark, at either end; in the lab only data packets. Missing
+        /// where a recording does not have the packets as they were received.
+        ce_marks: Option<u64> => "ce_marks" ["packet"],
         /// Smallest round-trip time that the sender measured in the measured window; missing over UDP, but for a ping.
         /// The kernel's stack: minimum of its sampled smoothed round-trip time.
         rtt_min: Option<Duration> => "rtt_min_s" ["s"],
@@ -266,8 +267,8 @@ tables! {
         time: Instant => "time_s" ["s"],
         /// Number of the flow.
         flow: u64 => "flow" [""],
-        /// Congestion window of the sender; 0 for media, which have none.
-        congestion_window: Bytes => "congestion_window_bytes" ["byte"],
+        /// Congestion window of the sender; 0 for media, which have none; missing in recordings, which do not show it.
+        congestion_window: Option<Bytes> => "congestion_window_bytes" ["byte"],
         /// Slow-start threshold; missing while infinite.
         slow_start_threshold: Option<Bytes> => "slow_start_threshold_bytes" ["byte"],
         /// Bytes sent and neither acknowledged nor declared lost; missing if the stack does not report them.

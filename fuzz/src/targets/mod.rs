@@ -24,6 +24,22 @@ pub(crate) fn delivery_trace(bytes: &[u8]) {
     }
 }
 
+/// Captures of packets.
+pub(crate) fn recording(bytes: &[u8]) {
+    let Some(recording) = gargalo_recording::read_bytes(bytes, &Default::default()) else {
+        return;
+    };
+    let json = recording.json("capture");
+    assert_eq!(json["run"]["flows"], recording.facts.flows.len());
+    assert!(recording.setup("capture").is_object());
+    for row in recording.tables.flows.rows() {
+        let of = |column: &str| row[column].as_u64();
+        assert!(of("retransmitted_packets") <= of("sent_packets"));
+        assert!(row["start_s"].as_f64() <= row["end_s"].as_f64());
+        assert!(row["rtt_min_s"].as_f64() <= row["rtt_max_s"].as_f64());
+    }
+}
+
 /// The rest of an input, as a source of random numbers; zeros after its end.
 pub(crate) struct RandomBytes<'a, 'b>(pub(crate) &'a mut Unstructured<'b>);
 

@@ -45,6 +45,9 @@ SECTIONS = {
         "schema": "list:schema",
         "trace": "trace:trace",
     },
+    "A network": {
+        "read": "read:read_",
+    },
     "Many runs": {
         "sweep": "sweep:sweep",
         "compare": "compare:compare",

@@ -49,7 +49,9 @@ SCRIPT = Kind("script", "a packet script", "gargalo script {}")
 TRACE = Kind(
     "trace", "a packet-delivery trace", "gargalo trace info {}; a link names it in a scenario"
 )
-CAPTURE = Kind("capture", "a packet capture", "open it in Wireshark")
+CAPTURE = Kind(
+    "capture", "a packet capture", "gargalo read {} tells what its flows did; Wireshark shows its packets"
+)
 RUN = Kind(
     "run",
     "the results of a run",
@@ -190,7 +192,7 @@ def of_file(path: Path) -> Found | None:
         return None if beside is None else Found(beside.kind, beside.place)
     if whole is not None:
         return Found(whole, str(path.parent))
-    if path.suffix in (".pcapng", ".pcap"):
+    if path.name.removesuffix(".gz").endswith((".pcapng", ".pcap", ".cap")):
         return Found(CAPTURE, str(path))
     try:
         text = reading.text(path)

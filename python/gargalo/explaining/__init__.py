@@ -13,7 +13,7 @@ from gargalo.extras import need
 
 need("explanations", "matplotlib", "numpy")
 
-from gargalo.explaining import flows, network, phases
+from gargalo.explaining import flows, network, phases, recorded
 from gargalo.explaining.model import Sentence, Story
 
 if TYPE_CHECKING:
@@ -56,14 +56,16 @@ def explain(run: Run, chosen: Sequence[int] | None = None) -> Story:
     if chosen is None:
         chosen = main_flows(run)
     names = run.names
-    told = list(network.whole(run))
+    of_recording = run.is_recording
+    teller = recorded if of_recording else flows
+    told = list(recorded.whole(run) if of_recording else network.whole(run))
     for flow in chosen:
-        told += flows.story(run, flow, names[flow])
+        told += teller.story(run, flow, names[flow])
     told += flows.others(run, chosen)
     spans = phases.periods(run, chosen, names)
     told += network.shares(run, names, spans)
     told += network.queues(run, spans)
-    told += network.findings(run)
-    told += network.missing(run)
+    if not of_recording:
+        told += [*network.findings(run), *network.missing(run)]
     facts = run.info
-    return Story(str(facts.get("name", "")), int(facts.get("seed", 0)), tuple(told), names)
+    return Story(str(facts.get("name", "")), facts.get("seed"), tuple(told), names)

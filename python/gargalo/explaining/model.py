@@ -64,7 +64,8 @@ class Story:
     """What happened in a run."""
 
     name: str
-    seed: int
+    seed: int | None
+    """None: of a recording."""
     sentences: tuple[Sentence, ...]
     names: Mapping[int, str]
     """Names of the flows by number."""

@@ -16,7 +16,7 @@
   }
   const about = parts.find((p) => p.part === "about");
   document.getElementById("told").textContent =
-    `${about.description || "One run"}; seed ${about.seed}, Gargalo ${about.version}.`;
+    `${about.description || "One run"}; ${about.seed === null ? "" : `seed ${about.seed}, `}Gargalo ${about.version}.`;
   // A heading sorts its table: up, then down; what is missing comes last.
   document.querySelectorAll(".report th").forEach((head) => head.querySelector("button").addEventListener("click", () => {
     const up = head.getAttribute("aria-sort") !== "ascending";

@@ -1,0 +1,80 @@
+//! Reading what was recorded elsewhere: captures in, the tables of a run out.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time;
+
+use gargalo_recording::{Error, Options, read};
+use gargalo_trace::RunDir;
+use gargalo_units::Duration;
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::errors::run_error;
+use crate::files::{self, PROGRESS_EVERY};
+use crate::run::{RunResult, write};
+
+/// Reads captures of the same traffic as a recording, which has the form of a run without a scenario.
+///
+/// `progress(fraction, packets)` is called some times a second; an exception in it stops the reading and is raised.
+#[pyfunction]
+#[pyo3(signature = (paths, name, interval_s, progress=None, output=None, replace=false))]
+pub fn read_recording(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    name: &str,
+    interval_s: f64,
+    progress: Option<Py<PyAny>>,
+    output: Option<PathBuf>,
+    replace: bool,
+) -> PyResult<RunResult> {
+    let existing = files::existing(replace);
+    let dir = match &output {
+        Some(target) => Some(files::hashing(py, |go_on| {
+            RunDir::create(target, existing, go_on)
+        })?),
+        None => None,
+    };
+    let options = Options {
+        interval: Duration::from_secs_f64(interval_s),
+    };
+    let (mut last, mut raised) = (time::Instant::now(), None);
+    let mut go_on = |fraction: f64, packets: u64| {
+        if last.elapsed() < PROGRESS_EVERY {
+            return ControlFlow::Continue(());
+        }
+        last = time::Instant::now();
+        let told = Python::attach(|py| -> PyResult<()> {
+            py.check_signals()?;
+            match &progress {
+                Some(progress) => progress.call1(py, (fraction, packets)).map(drop),
+                None => Ok(()),
+            }
+        });
+        match told {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => {
+                raised = Some(e);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let recording = py.detach(|| read(&paths, &options, &mut go_on));
+    let recording = match (recording, raised) {
+        (Err(Error::Stopped), Some(e)) => return Err(e),
+        (Err(e), _) => return Err(run_error(e)),
+        (Ok(recording), _) => recording,
+    };
+    let (mut json, setup) = (recording.json(name), recording.setup(name));
+    json["run"]["version"] = env!("CARGO_PKG_VERSION").into();
+    let source = json!({ "recording": paths });
+    let result = RunResult::recorded(&json, &setup, &source, recording.into_tables());
+    let Some(dir) = dir else {
+        return Ok(result);
+    };
+    let parts = [source, json!({}), setup];
+    let place = files::hashing(py, |go_on| {
+        write(dir, &result, parts, &json, &mut |_| go_on())
+    })?;
+    Ok(result.written_to(place))
+}

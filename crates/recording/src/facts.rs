@@ -1,0 +1,135 @@
+//! What a recording tells beside its tables, as JSON.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::capture::Ending;
+use crate::tcp::Spent;
+
+/// All of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
+    /// When the first packet was captured, in seconds since 1970 (UTC).
+    pub begun_unix_s: f64,
+    /// From the first packet to the last.
+    pub duration_s: f64,
+    /// Packets of TCP and UDP.
+    pub packets: u64,
+    /// The files.
+    pub files: Vec<File>,
+    /// Packets that were not looked at, by why.
+    pub left_out: LeftOut,
+    /// What was seen of the clocks.
+    pub clock: Clock,
+    /// What was concluded of each flow, in the order of the table.
+    pub flows: Vec<Flow>,
+}
+
+/// A file.
+#[derive(Clone, Debug, Serialize)]
+pub struct File {
+    /// Its path.
+    pub path: String,
+    /// Its frames.
+    pub frames: u64,
+    /// Names of its interfaces, as far as it has them.
+    pub interfaces: Vec<String>,
+    /// Where it could not be read further: after so many bytes, uncompressed.
+    pub damaged_at_byte: Option<u64>,
+    /// Why.
+    pub damage: Option<&'static str>,
+}
+
+impl File {
+    pub(crate) fn new(path: &Path, frames: u64, ending: &Ending) -> Self {
+        Self {
+            path: path.display().to_string(),
+            frames,
+            interfaces: ending
+                .interfaces
+                .iter()
+                .filter_map(|i| i.name.clone())
+                .collect(),
+            damaged_at_byte: ending.damage.as_ref().map(|d| d.at_byte),
+            damage: ending.damage.as_ref().map(|d| d.why),
+        }
+    }
+}
+
+/// Packets that were left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Neither TCP nor UDP over IP.
+    pub other: u64,
+    /// Of a link type that is not known here.
+    pub unknown_link: u64,
+    /// Fragments of IP packets, but for the first ones.
+    pub fragments: u64,
+    /// Headers that were cut off or make no sense.
+    pub malformed: u64,
+    /// Without a time, or of an interface that the file does not describe.
+    pub unusable: u64,
+    /// Of flows beyond the number that is followed.
+    pub beyond_most_flows: u64,
+}
+
+/// Clocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Clock {
+    /// Packets with an earlier time than one before them in the file.
+    pub late_packets: u64,
+    /// Of these, by more than a second: the clock was set.
+    pub set_back: u64,
+}
+
+/// What was concluded of a flow; what the capture cannot show is `null`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Flow {
+    /// Number of the flow.
+    pub id: u64,
+    /// Where it was captured: "sender", "receiver", "between", or "both".
+    pub captured_at: Option<&'static str>,
+    /// Payload of a full segment.
+    pub full_segment_bytes: Option<u64>,
+    /// The smallest round trip: propagation, and what no queue adds.
+    pub base_rtt_s: Option<f64>,
+    /// Median of what the round trips were above it.
+    pub queueing_delay_p50_s: Option<f64>,
+    /// 95th percentile.
+    pub queueing_delay_p95_s: Option<f64>,
+    /// 95th percentile of the delivery rates at the sampling instants: of a path that was filled, its rate.
+    pub delivery_rate_p95_bps: Option<f64>,
+    /// Packets sent again by fast retransmission.
+    pub fast_retransmissions: Option<u64>,
+    /// By a timeout.
+    pub timeout_retransmissions: Option<u64>,
+    /// As tail loss probes.
+    pub probe_retransmissions: Option<u64>,
+    /// Of all, those that the receiver reported as unnecessary (RFC 2883).
+    pub spurious_retransmissions: Option<u64>,
+    /// Episodes of retransmissions.
+    pub loss_episodes: Option<u64>,
+    /// Packets that came after later ones, for the first time at this place: reordered or lost before it.
+    pub late_packets: Option<u64>,
+    /// Data packets for each acknowledgement without data.
+    pub packets_per_ack: Option<f64>,
+    /// Median of the packets sent at once.
+    pub burst_p50_packets: Option<u64>,
+    /// 95th percentile.
+    pub burst_p95_packets: Option<u64>,
+    /// The longest burst.
+    pub burst_max_packets: Option<u64>,
+    /// What kept the sender from sending more, and for how long.
+    pub limited_by: Option<Spent>,
+    /// Times when nothing was acknowledged for long while data waited.
+    pub stalls: Option<u64>,
+    /// Packets that were sent ECN-capable.
+    pub ecn_capable_packets: Option<u64>,
+    /// Acknowledgements that echoed a mark.
+    pub ecn_echoes: Option<u64>,
+    /// Data in the other direction.
+    pub reverse_bytes: u64,
+    /// Whether it was reset.
+    pub reset: bool,
+}

@@ -1,0 +1,259 @@
+//! Recordings of real traffic: what captures show, as the tables of a run.
+//!
+//! [`read`] takes files as a stream: packets are looked at one by one, and of a connection is kept what is in flight and
+//! what has been concluded. What a capture cannot show is missing in the tables; what could not be read is told in the
+//! [`Recording`]'s notes. Nothing here panics on a file, whatever it has.
+#![forbid(unsafe_code)]
+
+pub mod capture;
+mod description;
+mod error;
+mod facts;
+mod packet;
+mod places;
+mod tables;
+mod tcp;
+mod udp;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use gargalo_trace::Tables;
+use gargalo_units::{Duration, Instant};
+
+pub use error::Error;
+pub use facts::{Facts, File, Flow, LeftOut};
+
+use capture::{Content, Ending, Frame};
+use packet::{Packet, Transport, Unused};
+use places::Places;
+use tcp::Connection;
+use udp::Conversation;
+
+/// Frames between two looks at whether to go on.
+const LOOK_EVERY: u64 = 4_096;
+/// Most flows of a recording: what a scan of all ports makes is not worth the memory.
+const MOST_FLOWS: usize = 1 << 20;
+
+/// What the caller wants.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Time between two samples of a flow.
+    pub interval: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_millis(100),
+        }
+    }
+}
+
+/// What files of captured packets show.
+#[derive(Debug)]
+pub struct Recording {
+    /// Flows, samples and events, as those of a run.
+    pub tables: Tables,
+    /// What else is known.
+    pub facts: Facts,
+}
+
+/// Reads captures; `go_on` is told the share of the files that has been read, 0 to 1, and packets so far, and may break.
+///
+/// Several files are of the same traffic: a connection that two of them show is one flow.
+///
+/// # Errors
+/// When a file cannot be opened or is no capture, or `go_on` breaks.
+pub fn read(
+    files: &[PathBuf],
+    options: &Options,
+    go_on: &mut dyn FnMut(f64, u64) -> ControlFlow<()>,
+) -> Result<Recording, Error> {
+    let mut begun = None;
+    let mut sizes = Vec::with_capacity(files.len());
+    for path in files {
+        capture::read(path, &mut |frame, _| {
+            begun = Some(begun.map_or(frame.time_ns, |t: u64| t.min(frame.time_ns)));
+            ControlFlow::Break(())
+        })?;
+        sizes.push(std::fs::metadata(path).map_or(0, |m| m.len()));
+    }
+    let all: u64 = sizes.iter().sum::<u64>().max(1);
+    let mut reading = Reading::new(begun.unwrap_or(0), options.clone());
+    let mut before = 0;
+    for (path, size) in files.iter().zip(sizes) {
+        reading.places.begin_file();
+        let mut stopped = false;
+        let mut frames = 0;
+        let ending = capture::read(path, &mut |frame, read| {
+            reading.take(frame);
+            frames += 1;
+            if frames % LOOK_EVERY == 0
+                && go_on((before + read) as f64 / all as f64, reading.packets).is_break()
+            {
+                stopped = true;
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })?;
+        if stopped {
+            return Err(Error::Stopped);
+        }
+        before += size;
+        reading.end_file(path, frames, &ending);
+    }
+    Ok(reading.finish())
+}
+
+/// Reads a capture that is in memory; `None` if it is none.
+pub fn read_bytes(bytes: &[u8], options: &Options) -> Option<Recording> {
+    let mut begun = None;
+    capture::frames(bytes, &mut |frame| {
+        begun = Some(frame.time_ns);
+        ControlFlow::Break(())
+    })?;
+    let mut reading = Reading::new(begun.unwrap_or(0), options.clone());
+    reading.places.begin_file();
+    let mut frames = 0;
+    let ending = capture::frames(bytes, &mut |frame| {
+        reading.take(frame);
+        frames += 1;
+        ControlFlow::Continue(())
+    })?;
+    reading.end_file(Path::new(""), frames, &ending);
+    Some(reading.finish())
+}
+
+/// A connection or a conversation.
+#[derive(Debug)]
+enum Known {
+    Tcp(Box<Connection>),
+    Udp(Box<Conversation>),
+}
+
+/// The ports of both ends in a fixed order, and whether they are TCP's.
+type Key = (SocketAddr, SocketAddr, bool);
+
+struct Reading {
+    begun_ns: u64,
+    options: Options,
+    places: Places,
+    flows: Vec<Known>,
+    /// The latest flow between two ports.
+    latest: HashMap<Key, usize>,
+    packets: u64,
+    end: Instant,
+    files: Vec<File>,
+    left_out: LeftOut,
+}
+
+impl Reading {
+    fn new(begun_ns: u64, options: Options) -> Self {
+        Self {
+            begun_ns,
+            options,
+            places: Places::default(),
+            flows: Vec::new(),
+            latest: HashMap::new(),
+            packets: 0,
+            end: Instant::ZERO,
+            files: Vec::new(),
+            left_out: LeftOut::default(),
+        }
+    }
+
+    fn take(&mut self, frame: &Frame<'_>) {
+        let since = Duration::from_nanos(frame.time_ns.saturating_sub(self.begun_ns));
+        let place = self.places.of(frame);
+        let now = self.places.time(place, Instant::ZERO + since);
+        let (bytes, before) = match capture::ip_packet(frame.link_type, frame.bytes) {
+            Content::Ip(bytes, before) => (bytes, before as u32),
+            Content::Other => {
+                self.left_out.other += 1;
+                return;
+            }
+            Content::UnknownLink => {
+                self.left_out.unknown_link += 1;
+                return;
+            }
+        };
+        match packet::parse(now, place, bytes, frame.length.saturating_sub(before)) {
+            Ok(packet) => self.follow(&packet),
+            Err(Unused::OtherProtocol) => self.left_out.other += 1,
+            Err(Unused::Fragment) => self.left_out.fragments += 1,
+            Err(Unused::Malformed) => self.left_out.malformed += 1,
+        }
+    }
+
+    fn follow(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.end = self.end.max(packet.time);
+        let is_tcp = matches!(packet.transport, Transport::Tcp(_));
+        let (low, high) = (packet.from.min(packet.to), packet.from.max(packet.to));
+        let key = (low, high, is_tcp);
+        let known =
+            self.latest
+                .get(&key)
+                .copied()
+                .filter(|i| match (&self.flows[*i], &packet.transport) {
+                    (Known::Tcp(c), Transport::Tcp(segment)) => !c.is_over(packet, segment),
+                    _ => true,
+                });
+        let i = match known {
+            Some(i) => i,
+            None if self.flows.len() >= MOST_FLOWS => {
+                self.left_out.beyond_most_flows += 1;
+                return;
+            }
+            None => {
+                self.flows.push(match &packet.transport {
+                    Transport::Tcp(segment) => {
+                        Known::Tcp(Box::new(Connection::new(packet, segment)))
+                    }
+                    Transport::Udp { .. } => Known::Udp(Box::new(Conversation::new(packet))),
+                });
+                self.latest.insert(key, self.flows.len() - 1);
+                self.flows.len() - 1
+            }
+        };
+        let interval = self.options.interval;
+        match (&mut self.flows[i], &packet.transport) {
+            (Known::Tcp(c), Transport::Tcp(segment)) => c.on_packet(packet, segment, interval),
+            (Known::Udp(c), Transport::Udp { payload }) => c.on_packet(packet, *payload, interval),
+            // The key says which.
+            _ => (),
+        }
+    }
+
+    fn end_file(&mut self, path: &Path, frames: u64, ending: &Ending) {
+        self.left_out.unusable += ending.unusable_packets;
+        self.files.push(File::new(path, frames, ending));
+    }
+
+    fn finish(mut self) -> Recording {
+        for flow in &mut self.flows {
+            if let Known::Tcp(connection) = flow {
+                connection.finish(self.end);
+            }
+        }
+        // In the order of their first packets, whatever the order of the files.
+        self.flows.sort_by_key(|f| match f {
+            Known::Tcp(c) => (c.first, c.ends),
+            Known::Udp(c) => (c.first, c.ends),
+        });
+        let (tables, flows) = tables::of(&self.flows);
+        let facts = Facts {
+            begun_unix_s: self.begun_ns as f64 / 1e9,
+            duration_s: self.end.as_secs_f64(),
+            packets: self.packets,
+            files: self.files,
+            left_out: self.left_out,
+            clock: self.places.clock(),
+            flows,
+        };
+        Recording { tables, facts }
+    }
+}

@@ -1,0 +1,330 @@
+//! From what was followed to the tables of a run.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use gargalo_trace::schema::{EventRow, FlowRow, FlowSample};
+use gargalo_trace::{Quantiles, Tables, stats};
+use gargalo_units::{Bytes, Count, Duration, Rate, SenderCounters};
+
+use crate::Known;
+use crate::facts::Flow;
+use crate::tcp::{Connection, Event, Half, Sample, Side};
+use crate::udp::Conversation;
+
+/// The tables, and what else was concluded of each flow.
+pub fn of(flows: &[Known]) -> (Tables, Vec<Flow>) {
+    let mut tables = Tables::default();
+    let mut samples = Vec::new();
+    let mut events = Vec::new();
+    let mut facts = Vec::with_capacity(flows.len());
+    for (id, flow) in flows.iter().enumerate() {
+        let id = id as u64;
+        match flow {
+            Known::Tcp(connection) => {
+                facts.push(tcp(id, connection, &mut tables));
+                if let Some((first, _)) = connection.places_of(connection.sender())
+                    && let Some(half) = &first.halves[connection.sender()]
+                {
+                    samples.extend(half.samples.iter().map(|s| (id, sample(s, id))));
+                    events.extend(half.events.iter().map(|(t, e)| (*t, id, *e)));
+                }
+            }
+            Known::Udp(conversation) => {
+                facts.push(udp(id, conversation, &mut tables));
+                let sender = conversation.sender();
+                let seen = conversation
+                    .seen_of(sender)
+                    .map_or(&[][..], |(_, last)| &last.samples);
+                samples.extend(seen.iter().map(|(time, bytes)| {
+                    let sample = FlowSample {
+                        time: *time,
+                        flow: id,
+                        delivered: Bytes::new(*bytes),
+                        received: Some(Bytes::new(*bytes)),
+                        ..FlowSample::default()
+                    };
+                    (id, sample)
+                }));
+            }
+        }
+    }
+    samples.sort_by_key(|(id, s)| (s.time, *id));
+    samples
+        .iter()
+        .for_each(|(_, s)| tables.flow_samples.push(s));
+    events.sort_by_key(|(time, id, _)| (*time, *id));
+    for (time, id, event) in events {
+        let (kind, detail) = described(event);
+        tables.events.push(&EventRow {
+            time,
+            flow: Some(id),
+            kind,
+            detail: &detail,
+        });
+    }
+    (tables, facts)
+}
+
+fn sample(s: &Sample, flow: u64) -> FlowSample<'static> {
+    FlowSample {
+        time: s.time,
+        flow,
+        bytes_in_flight: Some(Bytes::new(s.in_flight)),
+        srtt: s.srtt,
+        delivery_rate: s.delivery_rate,
+        delivered: Bytes::new(s.delivered),
+        received: Some(Bytes::new(s.received)),
+        ..FlowSample::default()
+    }
+}
+
+fn described(event: Event) -> (&'static str, String) {
+    match event {
+        Event::Loss(packets) => ("loss", format!("segments={packets}")),
+        Event::Timeout => ("timeout", String::new()),
+        Event::Probe => ("probe", String::new()),
+        Event::Recovery => ("recovery", String::new()),
+        Event::Recovered => ("recovered", String::new()),
+        Event::Spurious(packets) => ("spurious", format!("segments={packets}")),
+        Event::ZeroWindow => ("zero-window", String::new()),
+        Event::Stall(quiet) => ("stall", format!("quiet_s={}", quiet.as_secs_f64())),
+    }
+}
+
+/// The row of a connection, and what was concluded of it.
+fn tcp(id: u64, connection: &Connection, tables: &mut Tables) -> Flow {
+    let sender = connection.sender();
+    let names = Names::of(connection.ends, sender);
+    let other = connection
+        .views
+        .iter()
+        .filter_map(|v| v.halves[1 - sender].as_ref());
+    let mut facts = Flow {
+        id,
+        reverse_bytes: other.map(Half::sent).max().unwrap_or(0),
+        reset: connection.reset,
+        ..Flow::default()
+    };
+    let mut row = FlowRow {
+        id,
+        label: &names.label,
+        from: &names.from,
+        to: &names.to,
+        transport: "tcp",
+        start: connection.first,
+        end: connection.last,
+        counters: SenderCounters::UNKNOWN,
+        ..FlowRow::default()
+    };
+    let client = connection
+        .views
+        .iter()
+        .filter(|v| v.side_of(0) == Some(Side::Sender));
+    row.handshake = client
+        .filter_map(|v| {
+            Some(
+                v.handshake
+                    .syn_ack?
+                    .saturating_since(v.handshake.first_syn?),
+            )
+        })
+        .max();
+    let places = connection.places_of(sender);
+    let halves = places
+        .and_then(|(a, b)| Some((a, a.halves[sender].as_ref()?, b, b.halves[sender].as_ref()?)));
+    let Some((first, sent, last, received)) = halves else {
+        tables.flows.push(&row);
+        return facts;
+    };
+    let (side, far) = (first.side_of(sender), last.side_of(sender));
+    let at_receiver = far == Some(Side::Receiver);
+    facts.captured_at = match (side, at_receiver) {
+        (Some(Side::Sender), true) => Some("both"),
+        (Some(Side::Sender), false) => Some("sender"),
+        (Some(Side::Receiver), _) => Some("receiver"),
+        (Some(Side::Between), _) => Some("between"),
+        (None, _) => None,
+    };
+    // The last byte was delivered when it arrived, or, if that was not seen, when it was acknowledged.
+    let delivered_at = if at_receiver {
+        received.last_sent
+    } else {
+        sent.last_progress
+    };
+    let first_byte = if at_receiver {
+        received.first_data
+    } else {
+        None
+    };
+    row.first_byte = first_byte.map(|t| t.saturating_since(row.start));
+    if sent.is_complete() || received.is_complete() {
+        row.end = delivered_at.unwrap_or(row.end);
+        row.completion = delivered_at.map(|t| t.saturating_since(row.start));
+    }
+    let delivered = Bytes::new(sent.delivered().max(received.delivered()));
+    let active = row.end.saturating_since(row.start);
+    (row.delivered, row.measured) = (delivered, delivered);
+    row.goodput = rate(delivered, active);
+    // Retransmissions before the place of capture are not seen there.
+    if side != Some(Side::Receiver) {
+        row.counters = sent.counters;
+        row.throughput = sent
+            .counters
+            .sent_bytes
+            .get()
+            .and_then(|n| rate(Bytes::new(n), active));
+        if matches!(side, None | Some(Side::Sender)) {
+            row.set_rtt(&sent.rtt.all);
+        }
+    }
+    row.ce_marks = at_receiver.then_some(received.marks.marked);
+    row.failure = connection.reset.then_some("reset");
+    conclude(sent, side, &mut facts);
+    tables.flows.push(&row);
+    facts
+}
+
+/// What was concluded of the data of a sender.
+fn conclude(half: &Half, side: Option<Side>, facts: &mut Flow) {
+    facts.full_segment_bytes = Some(u64::from(half.full_segment()));
+    facts.late_packets = Some(half.late_packets);
+    facts.ecn_capable_packets = Some(half.marks.capable + half.marks.marked);
+    facts.ecn_echoes = Some(half.marks.echoes);
+    facts.packets_per_ack = match (half.counters.sent_packets.get(), half.pure_acks) {
+        (Some(packets), acks) if acks > 0 => Some(packets as f64 / acks as f64),
+        _ => None,
+    };
+    if side == Some(Side::Receiver) {
+        return;
+    }
+    facts.base_rtt_s = half.rtt.all.min().map(Duration::as_secs_f64);
+    let above = |q: fn(&gargalo_trace::QuantileSummary) -> Duration| {
+        let summary = Quantiles::summary(&half.rtt.all)?;
+        Some(q(&summary).saturating_sub(summary.min).as_secs_f64())
+    };
+    facts.queueing_delay_p50_s = above(|s| s.p50);
+    facts.queueing_delay_p95_s = above(|s| s.p95);
+    let mut rates: Vec<f64> = half
+        .samples
+        .iter()
+        .filter_map(|s| Some(s.delivery_rate?.as_bps() as f64))
+        .collect();
+    facts.delivery_rate_p95_bps = stats::percentile(&mut rates, 0.95);
+    let again = half.retransmissions;
+    facts.fast_retransmissions = Some(again.fast);
+    facts.timeout_retransmissions = Some(again.timeout);
+    facts.probe_retransmissions = Some(again.probe);
+    facts.spurious_retransmissions = Some(again.spurious);
+    let episodes = half.events.iter().filter(|(_, e)| *e == Event::Recovery);
+    facts.loss_episodes = Some(episodes.count() as u64);
+    facts.burst_p50_packets = of_bursts(&half.bursts, 0.5);
+    facts.burst_p95_packets = of_bursts(&half.bursts, 0.95);
+    facts.burst_max_packets = half.bursts.last_key_value().map(|(n, _)| u64::from(*n));
+    facts.limited_by = Some(half.limits.spent());
+    facts.stalls = Some(half.stalls);
+}
+
+/// The size of a burst below which this share of all packets was sent.
+fn of_bursts(bursts: &BTreeMap<u32, u64>, share: f64) -> Option<u64> {
+    let packets = |(size, count): (&u32, &u64)| u64::from(*size) * count;
+    let all: u64 = bursts.iter().map(packets).sum();
+    let mut before = 0;
+    let mut sizes = bursts.iter();
+    let found = sizes.find(|(size, count)| {
+        before += packets((size, count));
+        before as f64 >= share * all as f64
+    });
+    found.map(|(size, _)| u64::from(*size))
+}
+
+/// The row of a conversation over UDP.
+fn udp(id: u64, conversation: &Conversation, tables: &mut Tables) -> Flow {
+    let sender = conversation.sender();
+    let names = Names::of(conversation.ends, sender);
+    let mut row = FlowRow {
+        id,
+        label: &names.label,
+        from: &names.from,
+        to: &names.to,
+        transport: "udp",
+        start: conversation.first,
+        end: conversation.last,
+        counters: SenderCounters::UNKNOWN,
+        ..FlowRow::default()
+    };
+    if let Some((first, last)) = conversation.seen_of(sender) {
+        let active = row.end.saturating_since(row.start);
+        (row.delivered, row.measured) = (Bytes::new(last.bytes), Bytes::new(last.bytes));
+        row.goodput = rate(row.delivered, active);
+        row.throughput = rate(Bytes::new(first.bytes), active);
+        row.counters.sent_packets = Count::new(first.datagrams);
+        row.counters.sent_bytes = Count::new(first.bytes);
+        if !std::ptr::eq(first, last) {
+            row.ce_marks = Some(last.marked);
+        }
+    }
+    tables.flows.push(&row);
+    let other = conversation.views.iter().map(|v| v.1[1 - sender].bytes);
+    Flow {
+        id,
+        reverse_bytes: other.max().unwrap_or(0),
+        ..Flow::default()
+    }
+}
+
+fn rate(bytes: Bytes, time: Duration) -> Option<Rate> {
+    (!time.is_zero()).then(|| Rate::from_transfer(bytes, time))
+}
+
+/// How a flow and its ends are named.
+struct Names {
+    label: String,
+    from: String,
+    to: String,
+}
+
+impl Names {
+    fn of(ends: [SocketAddr; 2], sender: usize) -> Self {
+        let (from, to) = (ends[sender], ends[1 - sender]);
+        Self {
+            label: format!("{from} > {to}"),
+            from: from.ip().to_string(),
+            to: to.ip().to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_bursts_is_one_of_packets() {
+        // 90 single packets, and one burst of 10 in which a tenth of all was sent.
+        let bursts = BTreeMap::from([(1, 90), (10, 1)]);
+        assert_eq!(of_bursts(&bursts, 0.5), Some(1));
+        assert_eq!(of_bursts(&bursts, 0.95), Some(10));
+        assert_eq!(of_bursts(&BTreeMap::new(), 0.5), None);
+    }
+
+    #[test]
+    fn no_time_has_no_rate() {
+        assert_eq!(rate(Bytes::new(9), Duration::ZERO), None);
+        assert_eq!(
+            rate(Bytes::new(125), Duration::from_millis(1)),
+            Some(Rate::from_mbps(1))
+        );
+    }
+
+    #[test]
+    fn a_flow_is_named_from_its_sender() {
+        let ends = ["[2001:db8::1]:5", "[2001:db8::2]:80"].map(|a| a.parse().unwrap());
+        let names = Names::of(ends, 1);
+        assert_eq!(names.label, "[2001:db8::2]:80 > [2001:db8::1]:5");
+        assert_eq!(
+            (names.from.as_str(), names.to.as_str()),
+            ("2001:db8::2", "2001:db8::1")
+        );
+    }
+}

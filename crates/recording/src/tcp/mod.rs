@@ -1,0 +1,334 @@
+//! TCP connections of a capture.
+
+mod half;
+mod limits;
+mod round_trips;
+mod scoreboard;
+
+use std::net::SocketAddr;
+
+use gargalo_units::{Duration, Instant, Seq};
+use gargalo_wire::tcp::Flags;
+
+pub use half::{Event, Half, Sample};
+pub use limits::Spent;
+
+use crate::packet::{Packet, Segment};
+
+/// Length of the timestamps option with its padding (RFC 7323, appendix A).
+const TIMESTAMPS_LEN: u32 = 12;
+/// Greatest shift of a window (RFC 7323, section 2.3).
+const MOST_SHIFT: u8 = 14;
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// The end that opened it, or that was seen first, and the other.
+    pub ends: [SocketAddr; 2],
+    /// The first packet.
+    pub first: Instant,
+    /// The last packet.
+    pub last: Instant,
+    /// Whether it was reset.
+    pub reset: bool,
+    /// What each place of capture saw of it.
+    pub views: Vec<View>,
+}
+
+/// A connection at one place.
+#[derive(Debug)]
+pub struct View {
+    /// Number of the place.
+    pub place: usize,
+    /// The first SYN, the first answer to it, and what followed that.
+    pub handshake: Handshake,
+    /// The data of each end, and its acknowledgements.
+    pub halves: [Option<Half>; 2],
+    opening: [Option<Opening>; 2],
+}
+
+/// When the packets of a handshake passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Handshake {
+    /// The last SYN before the answer: which one it answers is not known otherwise.
+    pub syn: Option<Instant>,
+    /// The first SYN.
+    pub first_syn: Option<Instant>,
+    /// The first answer.
+    pub syn_ack: Option<Instant>,
+    /// The third packet.
+    pub ack: Option<Instant>,
+}
+
+impl Handshake {
+    /// The round trip that a packet has ended, `before` which it was in this state; `None` if a SYN was sent twice.
+    fn sample(&self, before: &Self) -> Option<Duration> {
+        if self.first_syn != self.syn {
+            return None;
+        }
+        match (before, self) {
+            (
+                Self {
+                    syn: Some(syn),
+                    syn_ack: None,
+                    ..
+                },
+                Self {
+                    syn_ack: Some(answer),
+                    ..
+                },
+            ) => Some(answer.saturating_since(*syn)),
+            (
+                Self {
+                    syn_ack: Some(answer),
+                    ack: None,
+                    ..
+                },
+                Self { ack: Some(ack), .. },
+            ) => Some(ack.saturating_since(*answer)),
+            _ => None,
+        }
+    }
+}
+
+/// What an end said in its SYN.
+#[derive(Clone, Copy, Debug)]
+struct Opening {
+    isn: Seq,
+    mss: u32,
+    shift: Option<u8>,
+    timestamps: bool,
+}
+
+/// Where between two ends packets were captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// At the sender of the data, or so near that nine tenths of the round trip are behind.
+    Sender,
+    /// As near to its receiver.
+    Receiver,
+    /// In between.
+    Between,
+}
+
+impl Connection {
+    /// One whose first packet is this.
+    pub fn new(packet: &Packet, segment: &Segment) -> Self {
+        // Who answers did not open it.
+        let answer = segment.flags.contains(Flags::SYN | Flags::ACK);
+        let ends = match answer {
+            true => [packet.to, packet.from],
+            false => [packet.from, packet.to],
+        };
+        Self {
+            ends,
+            first: packet.time,
+            last: packet.time,
+            reset: false,
+            views: Vec::new(),
+        }
+    }
+
+    /// Whether a SYN begins another connection between the same ports: this one has another initial sequence number.
+    pub fn is_over(&self, packet: &Packet, segment: &Segment) -> bool {
+        if !segment.flags.contains(Flags::SYN) || segment.flags.contains(Flags::ACK) {
+            return false;
+        }
+        let from = usize::from(packet.from != self.ends[0]);
+        let known = self.views.iter().find_map(|v| v.opening[from]);
+        match known {
+            Some(opening) => opening.isn != segment.seq,
+            // Its beginning was not captured, and now one is.
+            None => self
+                .views
+                .iter()
+                .any(|v| v.halves.iter().any(Option::is_some)),
+        }
+    }
+
+    /// Takes a packet of it.
+    pub fn on_packet(&mut self, packet: &Packet, segment: &Segment, interval: Duration) {
+        self.last = self.last.max(packet.time);
+        self.first = self.first.min(packet.time);
+        self.reset |= segment.flags.contains(Flags::RST);
+        let from = usize::from(packet.from != self.ends[0]);
+        let i = match self.views.iter().position(|v| v.place == packet.place) {
+            Some(i) => i,
+            None => {
+                self.views.push(View::new(packet.place));
+                self.views.len() - 1
+            }
+        };
+        self.views[i].on_segment(packet, segment, from, interval);
+    }
+
+    /// The end whose data is the connection's: the one that sent more.
+    pub fn sender(&self) -> usize {
+        let sent = |end: usize| {
+            let halves = self.views.iter().filter_map(|v| v.halves[end].as_ref());
+            halves.map(Half::sent).max().unwrap_or(0)
+        };
+        usize::from(sent(1) > sent(0))
+    }
+
+    /// The places where the data of an end was seen first and last.
+    pub fn places_of(&self, end: usize) -> Option<(&View, &View)> {
+        let seen = |v: &&View| v.first_data(end).is_some();
+        let views = || self.views.iter().filter(seen);
+        let most = views()
+            .filter_map(|v| v.halves[end].as_ref())
+            .map(Half::sent)
+            .max()?;
+        // A place that saw a part only is none to measure at.
+        let whole = |v: &&View| {
+            v.halves[end]
+                .as_ref()
+                .is_some_and(|h| h.sent() >= most - most / 20)
+        };
+        let first = views().filter(whole).min_by_key(|v| v.first_data(end))?;
+        let last = views().filter(whole).max_by_key(|v| v.first_data(end))?;
+        Some((first, last))
+    }
+
+    /// The capture ends.
+    pub fn finish(&mut self, now: Instant) {
+        for half in self
+            .views
+            .iter_mut()
+            .flat_map(|v| v.halves.iter_mut().flatten())
+        {
+            half.finish(now.min(self.last));
+        }
+    }
+}
+
+impl View {
+    fn new(place: usize) -> Self {
+        Self {
+            place,
+            handshake: Handshake::default(),
+            halves: [None, None],
+            opening: [None, None],
+        }
+    }
+
+    fn first_data(&self, end: usize) -> Option<Instant> {
+        self.halves[end].as_ref()?.first_data
+    }
+
+    fn on_segment(&mut self, packet: &Packet, segment: &Segment, from: usize, interval: Duration) {
+        let (now, flags) = (packet.time, segment.flags);
+        let syn = flags.contains(Flags::SYN);
+        let before = self.handshake;
+        if syn {
+            self.open(now, segment, from);
+        } else if from == 0 && flags.contains(Flags::ACK) && before.syn_ack.is_some() {
+            self.handshake.ack.get_or_insert(now);
+        }
+        if flags.contains(Flags::RST) {
+            return;
+        }
+        // Data in a SYN (RFC 7413) follows it.
+        let first = segment.seq + u32::from(syn);
+        if segment.payload > 0 || flags.contains(Flags::FIN) {
+            let base = self.opening[from].map_or(first, |o| o.isn + 1);
+            let segment = Segment {
+                seq: first,
+                ..segment.clone()
+            };
+            let full = self.full_segment();
+            let half = self.halves[from].get_or_insert_with(|| Half::new(base, now, interval));
+            if let Some(full) = full {
+                half.set_full_segment(full);
+            }
+            half.on_data(now, &segment, packet.ecn);
+        }
+        if flags.contains(Flags::ACK) {
+            let window = self.window(segment, from, syn);
+            let other = 1 - from;
+            let opening = self.opening[other];
+            let half = match opening {
+                Some(o) => {
+                    self.halves[other].get_or_insert_with(|| Half::new(o.isn + 1, now, interval))
+                }
+                None => match &mut self.halves[other] {
+                    Some(half) => half,
+                    None => return,
+                },
+            };
+            half.on_ack(now, segment, window);
+            if let Some(sample) = self.handshake.sample(&before)
+                && let Some(half) = &mut self.halves[other]
+            {
+                half.rtt.record(sample);
+            }
+        }
+    }
+
+    fn open(&mut self, now: Instant, segment: &Segment, from: usize) {
+        let extra = segment.options.extra.as_deref();
+        self.opening[from] = Some(Opening {
+            isn: segment.seq,
+            // RFC 9293, section 3.7.1.
+            mss: extra.and_then(|e| e.mss).map_or(536, u32::from),
+            shift: extra.and_then(|e| e.window_scale),
+            timestamps: segment.options.timestamps.is_some(),
+        });
+        let handshake = &mut self.handshake;
+        match segment.flags.contains(Flags::ACK) {
+            true => {
+                handshake.syn_ack.get_or_insert(now);
+            }
+            false if handshake.syn_ack.is_none() => {
+                handshake.first_syn.get_or_insert(now);
+                handshake.syn = Some(now);
+            }
+            false => (),
+        }
+    }
+
+    /// Payload of a full segment as both ends announced it.
+    fn full_segment(&self) -> Option<u32> {
+        let [a, b] = [self.opening[0]?, self.opening[1]?];
+        let options = if a.timestamps && b.timestamps {
+            TIMESTAMPS_LEN
+        } else {
+            0
+        };
+        Some(a.mss.min(b.mss).saturating_sub(options).max(1))
+    }
+
+    /// The window of a segment in bytes; `None` if the capture lacks the handshake that says what it is counted in.
+    fn window(&self, segment: &Segment, from: usize, syn: bool) -> Option<u64> {
+        let window = u64::from(segment.window);
+        if syn {
+            return Some(window);
+        }
+        let [own, other] = [self.opening[from]?, self.opening[1 - from]?];
+        Some(match (own.shift, other.shift) {
+            (Some(shift), Some(_)) => window << shift.min(MOST_SHIFT),
+            _ => window,
+        })
+    }
+
+    /// On which side of the data of `sender` this place is, by the handshake: how much of its round trip was on the
+    /// side of the end that opened the connection.
+    pub fn side_of(&self, sender: usize) -> Option<Side> {
+        let Handshake {
+            syn, syn_ack, ack, ..
+        } = self.handshake;
+        let (syn, syn_ack, ack) = (syn?, syn_ack?, ack?);
+        let toward_server = syn_ack.saturating_since(syn).as_nanos();
+        let toward_client = ack.saturating_since(syn_ack).as_nanos();
+        let (behind, before) = match sender {
+            0 => (toward_server, toward_client),
+            _ => (toward_client, toward_server),
+        };
+        let all = behind + before;
+        Some(match () {
+            () if before * 10 <= all => Side::Sender,
+            () if behind * 10 <= all => Side::Receiver,
+            () => Side::Between,
+        })
+    }
+}

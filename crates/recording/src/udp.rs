@@ -1,0 +1,100 @@
+//! UDP flows of a capture: datagrams between two ports, by their sizes and times.
+
+use std::net::SocketAddr;
+
+use gargalo_units::{Duration, Ecn, Instant};
+
+use crate::packet::Packet;
+
+/// Datagrams between two ports.
+#[derive(Debug)]
+pub struct Conversation {
+    /// The end that sent first, and the other.
+    pub ends: [SocketAddr; 2],
+    /// The first packet.
+    pub first: Instant,
+    /// The last packet.
+    pub last: Instant,
+    /// What each place saw of each end's datagrams.
+    pub views: Vec<(usize, [Seen; 2])>,
+}
+
+/// What one place saw of one direction.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Payload.
+    pub bytes: u64,
+    /// The first and the last of them.
+    pub span: Option<(Instant, Instant)>,
+    /// Datagrams with a mark of congestion.
+    pub marked: u64,
+    /// Payload until the sampling instants.
+    pub samples: Vec<(Instant, u64)>,
+}
+
+impl Conversation {
+    /// One that begins with this packet.
+    pub fn new(packet: &Packet) -> Self {
+        Self {
+            ends: [packet.from, packet.to],
+            first: packet.time,
+            last: packet.time,
+            views: Vec::new(),
+        }
+    }
+
+    /// Takes a datagram of it.
+    pub fn on_packet(&mut self, packet: &Packet, payload: u32, interval: Duration) {
+        self.first = self.first.min(packet.time);
+        self.last = self.last.max(packet.time);
+        let from = usize::from(packet.from != self.ends[0]);
+        let i = match self.views.iter().position(|v| v.0 == packet.place) {
+            Some(i) => i,
+            None => {
+                self.views.push((packet.place, Default::default()));
+                self.views.len() - 1
+            }
+        };
+        self.views[i].1[from].take(packet, payload, interval);
+    }
+
+    /// The end whose datagrams are the flow: the one that sent more.
+    pub fn sender(&self) -> usize {
+        let sent = |end: usize| self.views.iter().map(|v| v.1[end].bytes).max();
+        usize::from(sent(1) > sent(0))
+    }
+
+    /// What the first and the last place saw of an end's datagrams.
+    pub fn seen_of(&self, end: usize) -> Option<(&Seen, &Seen)> {
+        let views = || {
+            self.views
+                .iter()
+                .map(|v| &v.1[end])
+                .filter(|s| s.span.is_some())
+        };
+        let begin = |s: &&Seen| s.span.map(|(first, _)| first);
+        Some((views().min_by_key(begin)?, views().max_by_key(begin)?))
+    }
+}
+
+impl Seen {
+    fn take(&mut self, packet: &Packet, payload: u32, interval: Duration) {
+        let now = packet.time;
+        let step = interval.as_nanos().max(1);
+        let due = self
+            .samples
+            .last()
+            .map_or(0, |(at, _)| at.as_nanos() + step);
+        if now.as_nanos() >= due {
+            let at = Instant::from_nanos(now.as_nanos() / step * step);
+            self.samples.push((at, self.bytes));
+        }
+        self.datagrams += 1;
+        self.bytes += u64::from(payload);
+        self.marked += u64::from(packet.ecn == Ecn::Ce);
+        let first = self.span.map_or(now, |s| s.0);
+        self.span = Some((first, now));
+    }
+}

@@ -1,0 +1,140 @@
+"""`gargalo read`: captures of real traffic as a run."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.exceptions import Exit
+
+from gargalo import _core
+from gargalo.cli.common import (
+    FAILED,
+    INTERRUPTED,
+    PATH,
+    check_target,
+    fail,
+    json_option,
+    quiet_option,
+    recover,
+    refuse_another,
+)
+from gargalo.cli.help import command
+from gargalo.cli.plot import seconds
+from gargalo.cli.run import report
+from gargalo.recording import INTERVAL_S, concluded, name_of, read
+from gargalo.terminal.detection import in_terminal
+from gargalo.terminal.text import count, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@command(
+    name="read",
+    examples=[
+        ("gargalo read upload.pcap", "Flows, and in runs/upload tables and pictures."),
+        ("gargalo read sender.pcapng receiver.pcapng.gz", "The same traffic at both ends."),
+        ("gargalo read upload.pcap --json", "Figures as one JSON object, no files."),
+        ("gargalo explain runs/upload", "What happened, of a recording that was read."),
+    ],
+)
+@click.argument(
+    "files", nargs=-1, required=True, type=PATH, metavar="FILE",
+    help="A capture, pcap or pcapng, plain or compressed with gzip; several are of the same traffic.",
+)  # fmt: skip
+@click.option(
+    "--interval", default=f"{INTERVAL_S:g}s", show_default=True, metavar="TIME",
+    help="Time between two samples of a flow.",
+)  # fmt: skip
+@click.option(
+    "--output",
+    type=PATH,
+    metavar="DIR",
+    help="Directory for results; must not exist. Default: runs/NAME, or with -2, -3, … if that exists.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the results in DIR, if there are.")
+@json_option("Print one JSON object; no files unless --output is given.")
+@quiet_option
+@click.option("--no-plots", is_flag=True, help="No pictures.")
+def read_(
+    files: tuple[Path, ...],
+    interval: str,
+    output: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    quiet: bool,
+    no_plots: bool,
+) -> None:
+    """Read captures of real traffic: what its flows did, and what kept them from doing more."""
+    for file in files:
+        if file.is_dir() or not file.exists():
+            refuse_another(file, "capture")
+    target = directory(files[0], output, overwrite=overwrite, as_json=as_json)
+    work: partial[Any] = partial(
+        read,
+        files,
+        interval_s=seconds("--interval", interval),
+        output=target,
+        existing="replace" if overwrite else "refuse",
+    )
+    try:
+        with bar(shown=not quiet) as tell:
+            done = work(progress=tell)
+    except _core.RunError as e:
+        refuse_another(files[0], "capture")
+        fail(str(e), FAILED)
+    except KeyboardInterrupt:
+        say("interrupted; no results were written")
+        raise Exit(INTERRUPTED) from None
+    report(
+        done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json),
+        more={"concluded": concluded(done)},
+    )  # fmt: skip
+
+
+def directory(
+    file: Path, output: Path | None, *, overwrite: bool, as_json: bool
+) -> Path | None:
+    """Return the directory for results."""
+    if output is None:
+        if as_json:
+            return None
+        output = Path("runs") / name_of(file)
+        if not overwrite:
+            names = (output.with_name(f"{output.name}-{n}") for n in range(2, 10_000))
+            if os.path.lexists(output):
+                output = next((p for p in names if not os.path.lexists(p)), output)
+    if output.parent.exists():
+        recover(output.parent)
+    check_target(output, overwrite=overwrite)
+    return output
+
+
+@contextmanager
+def bar(*, shown: bool) -> Iterator[Callable[[float, int], None] | None]:
+    """Show the share of the files that is read, on a terminal."""
+    if not (shown and in_terminal()):
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    from gargalo.terminal.screen import err
+
+    columns = (
+        BarColumn(bar_width=30),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[packets]}packets"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=err, transient=True) as view:
+        task = view.add_task("", total=1.0, packets="0 ")
+
+        def tell(fraction: float, packets: int) -> None:
+            view.update(task, completed=fraction, packets=count(packets))
+
+        yield tell

@@ -1,0 +1,138 @@
+"""What a recording of real traffic shows: how it was captured, and of each flow what was concluded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gargalo.explaining.model import Sentence, counted, instant, listed, size
+from gargalo.summary import percent, rate, span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gargalo.results import Run
+
+LIMITS = {
+    "network_s": "the network, by the congestion window or pacing",
+    "receiver_s": "the receiver's window",
+    "application_s": "the application, which had nothing to send",
+    "recovery_s": "the recovery of losses",
+}
+"""What limited a sender, by the key of the time for which it did."""
+SPEAK_OF = 0.01
+"""Limits with less than this share of a flow's time are left out."""
+
+
+def whole(run: Run) -> Iterator[Sentence]:
+    """Describe what was recorded, and what could not be read."""
+    recording, s = run.info["recording"], run.summary
+    files, end = recording["files"], float(run.info["duration_s"])
+    packets = counted(int(recording["packets"]), "packet")
+    text = (
+        f"{run.info.get('name')}: {packets} of {counted(run.flows.height, 'flow')} "
+        f"in {instant(end)}, from {counted(len(files), 'file')}."
+    )
+    yield Sentence("run", text, 0.0, end, figures={"packets": recording["packets"]})
+    if s.get("goodput_bps") is not None and run.flows.height > 1:
+        text = f"All flows together delivered {rate(s['goodput_bps'])}."
+        yield Sentence("run", text, 0.0, end, figures={"goodput_bps": s["goodput_bps"]})
+    for note in run.warnings:
+        yield Sentence("missing", f"{note[0].upper()}{note[1:]}.")
+
+
+def story(run: Run, flow: int, name: str) -> Iterator[Sentence]:
+    """Describe a flow."""
+    row = run.flows.row(by_predicate=pl.col("id") == flow, named=True)
+    told = run.info["recording"]["flows"][flow]
+    yield _amount(row, name)
+    for sentence in (_round_trips(row, told, name), _again(row, told, name), _limits(told, name)):
+        if sentence is not None:
+            yield sentence
+    yield from _rest(row, told, name)
+
+
+def _amount(row: Mapping[str, Any], name: str) -> Sentence:
+    took = row["end_s"] - row["start_s"]
+    speed = "" if row["goodput_bps"] is None else f": {rate(row['goodput_bps'])}"
+    ended = "" if row["completion_s"] is None else ", all of what it had"
+    text = f"{name} delivered {size(row['delivered_bytes'])}{ended} in {span(took)}{speed}."
+    if row["handshake_s"] is not None:
+        text += f" Its handshake took {span(row['handshake_s'])}."
+    figures = {"delivered_bytes": row["delivered_bytes"], "goodput_bps": row["goodput_bps"]}
+    return Sentence("flow", text, row["start_s"], row["end_s"], row["id"], figures)
+
+
+def _round_trips(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Sentence | None:
+    if row["rtt_min_s"] is None:
+        return None
+    middle, late = told["queueing_delay_p50_s"], told["queueing_delay_p95_s"]
+    text = (
+        f"{name}: round trips took at least {span(row['rtt_min_s'])}; above that, in queues and at the receiver, "
+        f"they took {span(middle)} in the median and {span(late)} in the 95th percentile."
+    )
+    figures = {"base_rtt_s": row["rtt_min_s"], "p50_s": middle, "p95_s": late}
+    return Sentence("flow", text, flow=row["id"], figures=figures)
+
+
+def _again(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Sentence | None:
+    again, sent = row["retransmitted_packets"], row["sent_packets"]
+    if again is None or told["fast_retransmissions"] is None or not sent:
+        return None
+    if not again:
+        text = f"{name} sent none of its {counted(sent, 'packet')} again."
+        return Sentence("losses", text, flow=row["id"], figures={"retransmitted_packets": 0})
+    kinds = {
+        "by fast retransmission": told["fast_retransmissions"],
+        "after timeouts": told["timeout_retransmissions"],
+        "as tail loss probes": told["probe_retransmissions"],
+    }
+    parts = listed(f"{n} {how}" for how, n in kinds.items() if n)
+    text = (
+        f"{name} sent {again} of {counted(sent, 'packet')} again ({percent(again / sent)}): {parts}, "
+        f"in {counted(told['loss_episodes'], 'episode')}."
+    )
+    if row["timeouts"]:
+        text += f" There were {counted(row['timeouts'], 'timeout')}."
+    if told["spurious_retransmissions"]:
+        text += f" Of these, {told['spurious_retransmissions']} had arrived before, as the receiver reported."
+    figures = {
+        "retransmitted_packets": again, "timeouts": row["timeouts"], "episodes": told["loss_episodes"],
+    }  # fmt: skip
+    return Sentence("losses", text, flow=row["id"], figures=figures)
+
+
+def _limits(told: Mapping[str, Any], name: str) -> Sentence | None:
+    limits = told["limited_by"]
+    total = sum((limits or {}).values())
+    if not total:
+        return None
+    order = sorted(LIMITS, key=lambda key: -limits[key])
+    parts = [
+        f"{LIMITS[key]} ({percent(limits[key] / total)} of the time)"
+        for key in order
+        if limits[key] >= SPEAK_OF * total
+    ]
+    text = f"{name} was limited by {listed(parts)}."
+    return Sentence("limits", text, flow=int(told["id"]), figures=dict(limits))
+
+
+def _rest(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Iterator[Sentence]:
+    """Describe bursts, stalls, acknowledgements and marks, where there is something to say."""
+    flow = row["id"]
+    most, usual = told["burst_max_packets"], told["burst_p95_packets"]
+    if most is not None and most > 1:
+        text = f"{name} sent up to {most} packets at once, and 95% of all in bursts of at most {usual}."
+        figures = {"burst_max_packets": most, "burst_p95_packets": usual}
+        yield Sentence("flow", text, flow=flow, figures=figures)
+    if told["stalls"]:
+        text = f"{name} stalled {counted(told['stalls'], 'time')}: data waited, and for long nothing was acknowledged."
+        yield Sentence("flow", text, flow=flow, figures={"stalls": told["stalls"]})
+    if told["ecn_capable_packets"]:
+        text = (
+            f"{name} was ECN-capable; {counted(told['ecn_echoes'], 'acknowledgement')} echoed a mark."
+        )
+        yield Sentence("flow", text, flow=flow, figures={"ecn_echoes": told["ecn_echoes"]})
+    if told["reset"]:
+        yield Sentence("flow", f"{name} ended with a reset.", row["end_s"], flow=flow)
