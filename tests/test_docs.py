@@ -40,6 +40,7 @@ RUN = (
     "faq",
     "cookbook",
     "plugins",
+    "your-network",
     "your-stack",
     *TUTORIALS,
 )

@@ -37,7 +37,7 @@ Made of the docstrings of the package. Times are seconds, amounts bytes, rates b
 SECTIONS = {
     "Scenarios and runs": (
         "gargalo",
-        "run load resolve capabilities Scenario Run Progress Interrupted Capability trace_generate",
+        "run load read resolve capabilities Scenario Run Progress Interrupted Capability trace_generate",
     ),
     "Pictures": ("gargalo.plots", "Plots Picture"),
     "Errors": ("gargalo", "ScenarioError RunError PluginError Diagnostic"),

@@ -31,8 +31,8 @@ def read(
     """Read captures as a recording: a run with the tables that they show, and without a scenario.
 
     Flows, samples and events are those of the connections in the files; what a capture cannot show, such as the
-    congestion window, is missing. What was concluded of each flow beside that (base and queueing delay, why packets were
-    sent again, what limited the sender) is in `run.info["recording"]["flows"]`, and what a reader of the figures should
+    congestion window, is missing. What was concluded of each flow beside that (base and queueing delay, why packets
+    were sent again, what limited the sender) is in `run.info["recording"]["flows"]`, and what a reader of the figures should
     know in `run.warnings`.
 
     Args:
@@ -60,7 +60,7 @@ def read(
         name_of(Path(paths[0])),
         interval_s,
         progress,
-        output,
+        None if output is None else Path(output),
         existing == "replace",
     )
     return Run.of(found, found.directory)

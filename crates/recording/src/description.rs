@@ -13,8 +13,8 @@ use crate::facts::{Facts, LeftOut};
 const MOST_NAMED: usize = 5;
 
 impl Recording {
-    /// `{"summary", "links", "run"}`, as a run has them; `name` is what it is called. Figures that need the network, which
-    /// a capture does not show, are absent.
+    /// `{"summary", "links", "run"}`, as a run has them; `name` is what it is called. Figures that need the network,
+    /// which a capture does not show, are absent.
     pub fn json(&self, name: &str) -> Value {
         let rows: Vec<Value> = self.tables.flows.rows().collect();
         let sum =
@@ -105,7 +105,8 @@ impl Facts {
         notes.extend(self.left_out.notes());
         if self.clock.set_back > 0 {
             notes.push(format!(
-                "the clock of the capture was set back {} times by more than a second; times after that go on without the step",
+                "the clock of the capture was set back {} times by more than a second; times after that go on \
+                 without the step",
                 self.clock.set_back
             ));
         }
@@ -128,7 +129,8 @@ impl Facts {
             ),
             (
                 None,
-                "has no handshake in the capture: where it was captured and what its windows are counted in is not known; round trips are those from the place of capture to the receiver",
+                "has no handshake in the capture: where it was captured and what its windows are counted in is not \
+                 known; round trips are those from the place of capture to the receiver",
             ),
         ] {
             match count(side) {

@@ -1,8 +1,8 @@
 //! Recordings of real traffic: what captures show, as the tables of a run.
 //!
-//! [`read`] takes files as a stream: packets are looked at one by one, and of a connection is kept what is in flight and
-//! what has been concluded. What a capture cannot show is missing in the tables; what could not be read is told in the
-//! [`Recording`]'s notes. Nothing here panics on a file, whatever it has.
+//! [`read`] takes files as a stream: packets are looked at one by one, and of a connection is kept what is in flight
+//! and what has been concluded. What a capture cannot show is missing in the tables; what could not be read is told in
+//! the [`Recording`]'s notes. Nothing here panics on a file, whatever it has.
 #![forbid(unsafe_code)]
 
 pub mod capture;
@@ -61,7 +61,8 @@ pub struct Recording {
     pub facts: Facts,
 }
 
-/// Reads captures; `go_on` is told the share of the files that has been read, 0 to 1, and packets so far, and may break.
+/// Reads captures; `go_on` is told the share of the files that has been read, 0 to 1, and packets so far, and may
+/// break.
 ///
 /// Several files are of the same traffic: a connection that two of them show is one flow.
 ///

@@ -196,7 +196,9 @@ def scenario(what: Path) -> Preset:
         except (OSError, ValueError, RuntimeError) as e:
             fail(str(e))
         if done.is_recording:
-            fail(f"{what} was recorded, and has no scenario to change; gargalo report {what} makes its page")
+            fail(
+                f"{what} was recorded, and has no scenario to change; gargalo report {what} makes its page"
+            )
         # A run of the simulator is had again, with more recorded.
         results = what if done.info.get("world") == "lab" else None
         what = what / "scenario.toml"

@@ -50,7 +50,9 @@ TRACE = Kind(
     "trace", "a packet-delivery trace", "gargalo trace info {}; a link names it in a scenario"
 )
 CAPTURE = Kind(
-    "capture", "a packet capture", "gargalo read {} tells what its flows did; Wireshark shows its packets"
+    "capture",
+    "a packet capture",
+    "gargalo read {} tells what its flows did; Wireshark shows its packets",
 )
 RUN = Kind(
     "run",

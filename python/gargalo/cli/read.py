@@ -25,7 +25,7 @@ from gargalo.cli.common import (
 )
 from gargalo.cli.help import command
 from gargalo.cli.plot import seconds
-from gargalo.cli.run import report
+from gargalo.cli.run import no_empty_parent, report
 from gargalo.recording import INTERVAL_S, concluded, name_of, read
 from gargalo.terminal.detection import in_terminal
 from gargalo.terminal.text import count, say
@@ -83,7 +83,7 @@ def read_(
         existing="replace" if overwrite else "refuse",
     )
     try:
-        with bar(shown=not quiet) as tell:
+        with no_empty_parent(target), bar(shown=not quiet) as tell:
             done = work(progress=tell)
     except _core.RunError as e:
         refuse_another(files[0], "capture")
@@ -97,9 +97,7 @@ def read_(
     )  # fmt: skip
 
 
-def directory(
-    file: Path, output: Path | None, *, overwrite: bool, as_json: bool
-) -> Path | None:
+def directory(file: Path, output: Path | None, *, overwrite: bool, as_json: bool) -> Path | None:
     """Return the directory for results."""
     if output is None:
         if as_json:
@@ -121,7 +119,13 @@ def bar(*, shown: bool) -> Iterator[Callable[[float, int], None] | None]:
     if not (shown and in_terminal()):
         yield None
         return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     from gargalo.terminal.screen import err
 

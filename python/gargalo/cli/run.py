@@ -44,7 +44,7 @@ from gargalo.terminal.detection import in_color
 from gargalo.terminal.text import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from gargalo.results import Run
     from gargalo.running import Text
@@ -175,10 +175,10 @@ def carry_out(
     from gargalo.terminal.live import flows_of
     from gargalo.terminal.progress import bar
 
-    existed = target is None or target.parent.exists()
     interrupted = False
+    shown = bar(shown=not quiet) if watched is None else flows_of(watched)
     try:
-        with bar(shown=not quiet) if watched is None else flows_of(watched) as tell:
+        with no_empty_parent(target), shown as tell:
             done = simulate(progress=tell)
     except Interrupted as e:
         done, interrupted = e.run, True
@@ -191,15 +191,22 @@ def carry_out(
         raise Exit(INTERRUPTED) from None
     except Exception as e:
         class_failed(e)
-    finally:
-        if target is not None and not existed:
-            # If nothing was written, leave no empty runs/ either.
-            with contextlib.suppress(OSError):
-                target.parent.rmdir()
     if done.directory is not None and done.directory != target:
         say(f"note: {target} was made or changed in the meantime")
         say(f"results: {done.directory}")
     return done, interrupted
+
+
+@contextlib.contextmanager
+def no_empty_parent(target: Path | None) -> Iterator[None]:
+    """Leave no empty runs/ behind if nothing is written to a directory in it."""
+    existed = target is None or target.parent.exists()
+    try:
+        yield
+    finally:
+        if target is not None and not existed:
+            with contextlib.suppress(OSError):
+                target.parent.rmdir()
 
 
 def end_with(done: Run, *, interrupted: bool) -> None:

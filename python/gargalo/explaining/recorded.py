@@ -130,9 +130,7 @@ def _rest(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Iterato
         text = f"{name} stalled {counted(told['stalls'], 'time')}: data waited, and for long nothing was acknowledged."
         yield Sentence("flow", text, flow=flow, figures={"stalls": told["stalls"]})
     if told["ecn_capable_packets"]:
-        text = (
-            f"{name} was ECN-capable; {counted(told['ecn_echoes'], 'acknowledgement')} echoed a mark."
-        )
+        text = f"{name} was ECN-capable; {counted(told['ecn_echoes'], 'acknowledgement')} echoed a mark."
         yield Sentence("flow", text, flow=flow, figures={"ecn_echoes": told["ecn_echoes"]})
     if told["reset"]:
         yield Sentence("flow", f"{name} ended with a reset.", row["end_s"], flow=flow)

@@ -243,7 +243,9 @@ def _notes(run: Run) -> str:
     if run.interrupted:
         notes.insert(0, "The run was interrupted: figures and tables end there.")
     if run.is_recording:
-        notes = ["This was recorded: figures are those that the captures show, and what they do not show is missing."]
+        notes = [
+            "This was recorded: figures are those that the captures show, and what they do not show is missing."
+        ]
         notes += run.warnings
     if run.info.get("world") == "lab":
         notes.insert(

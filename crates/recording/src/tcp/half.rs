@@ -417,8 +417,8 @@ impl Half {
         self.set_limit(now, delivery.bytes > 0);
     }
 
-    /// The round trip by the time stamp that an acknowledgement echoes (RFC 7323, section 4): since the first segment that
-    /// had it.
+    /// The round trip by the time stamp that an acknowledgement echoes (RFC 7323, section 4): since the first segment
+    /// that had it.
     fn echoed(&mut self, now: Instant, segment: &Segment) -> Option<Duration> {
         let echo = segment.options.timestamps?.echo;
         let (_, sent) = self.stamps.iter().rev().find(|(value, _)| *value == echo)?;

@@ -1,0 +1,253 @@
+"""Recordings: what is read from captures is what the run that they are of has measured itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import gargalo as package
+import pytest
+from captures import tshark
+from conftest import ROOT
+
+EXAMPLES = ROOT / "examples"
+WITHIN = 0.01
+FIGURES = (
+    "goodput_bps", "throughput_bps", "sent_packets", "retransmitted_packets", "lost_packets", "timeouts",
+    "rtt_min_s", "rtt_mean_s", "rtt_p50_s", "rtt_p95_s", "delivered_bytes",
+)  # fmt: skip
+OF_TCP = {"tcp"}
+#: A byte more or less in an episode, and a bucket of the histogram, are no difference: 1.6% is a bucket's width.
+BUCKET = {"rtt_p50_s": 0.016, "rtt_p95_s": 0.016}
+#: Figures of the run that its packets do not show, and why.
+NOT_SHOWN = {
+    # The application has stopped writing; what was written is still being sent.
+    ("ping-under-load", "upload"): {"goodput_bps", "throughput_bps"},
+    # The sender has declared a packet lost, and the run ends before it is sent again.
+    ("lossy-wifi", "cubic"): {"lost_packets"},
+}
+
+
+def recorded(tmp_path: Path, example: str, **settings: Any) -> tuple[package.Run, package.Run]:
+    """Run an example with captures at both ends of all links, and read them."""
+    out = tmp_path / "run"
+    capture = {"record.captures": ["*"], "record.capture_ends": "both"}
+    package.run(EXAMPLES / f"{example}.toml", set={**capture, **settings}, output=out)
+    # As anybody would have it: from files.
+    return package.load(out), package.read(out / "capture.pcapng")
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        "cellular-race", "cubic-vs-bbr", "l4s", "lossy-wifi", "parking-lot", "ping-under-load", "round-trips",
+    ],
+)  # fmt: skip
+def test_the_capture_of_an_example_has_the_figures_of_the_run(tmp_path, example):
+    settings = {} if example in ("lossy-wifi", "ping-under-load") else {"duration": "10s"}
+    run, recording = recorded(tmp_path, example, **settings)
+    order = ["start_s", "id"]
+    pairs = zip(
+        run.flows.sort(order).iter_rows(named=True),
+        recording.flows.sort(order).iter_rows(named=True),
+        strict=True,
+    )
+    compared = 0
+    for own, read in pairs:
+        assert read["transport"] == own["transport"]
+        if own["transport"] not in OF_TCP:
+            continue
+        for figure in FIGURES:
+            if figure in NOT_SHOWN.get((example, own["label"]), ()):
+                continue
+            within = BUCKET.get(figure, WITHIN)
+            close = math.isclose(own[figure], read[figure], rel_tol=within, abs_tol=0.1)
+            assert close, (own["label"], figure, own[figure], read[figure])
+            compared += 1
+    assert compared >= 8
+    told = recording.info["recording"]["flows"]
+    assert {f["captured_at"] for f in told if f["full_segment_bytes"]} == {"both"}
+    assert recording.warnings == []
+
+
+def test_what_a_capture_cannot_show_is_missing(tmp_path):
+    _, recording = recorded(tmp_path, "lossy-wifi")
+    samples = recording.flow_samples
+    for column in ("congestion_window_bytes", "slow_start_threshold_bytes", "pacing_rate_bps"):
+        assert samples[column].null_count() == samples.height > 0
+    assert samples["bytes_in_flight"].null_count() == 0
+    (row,) = recording.flows.to_dicts()
+    assert row["congestion"] == ""
+    assert row["workload"] == ""
+    assert recording.is_recording
+    assert recording.info["seed"] is None
+    assert recording.scenario == {}
+    assert recording.links == []
+
+
+def test_retransmissions_are_those_that_tshark_finds(tmp_path):
+    out = tmp_path / "run"
+    package.run(EXAMPLES / "lossy-wifi.toml", set={"record.captures": ["*"]}, output=out)
+    (row,) = package.read(out / "capture.pcapng").flows.to_dicts()
+    # All of them by the order of sequence numbers at the sender; what it calls them is a guess by time.
+    names = ("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order")
+    again = " || ".join(f"tcp.analysis.{name}" for name in names)
+    found = tshark(out / "capture.pcapng", again, "frame.number")
+    assert len(found) == row["retransmitted_packets"] > 10
+
+
+def program(name: str) -> str:
+    """Return a program of Wireshark; the test is skipped without it."""
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed: captures of other programs were not read")
+    return name
+
+
+def test_every_way_to_write_a_capture_is_read(tmp_path):
+    out = tmp_path / "run"
+    package.run(
+        EXAMPLES / "lossy-wifi.toml", set={"record.captures": ["*"], "duration": "5s"}, output=out
+    )
+    whole = out / "capture.pcapng"
+    expected = package.read(whole).flows.drop("id")
+    # Of one interface: the older format has no others.
+    names = {}
+    for form in ("pcap", "nsecpcap", "pcapng"):
+        file = tmp_path / f"{form}.cap"
+        subprocess.run([program("editcap"), "-F", form, whole, file], check=True, timeout=60)
+        names[form] = file
+    compressed = tmp_path / "capture.pcap.gz"
+    compressed.write_bytes(gzip.compress(names["nsecpcap"].read_bytes()))
+    cut = tmp_path / "snap.pcapng"
+    subprocess.run([program("editcap"), "-s", "96", whole, cut], check=True, timeout=60)
+    for file in (names["nsecpcap"], names["pcapng"], compressed, cut):
+        assert package.read(file).flows.drop("id").equals(expected), file
+    micro = package.read(names["pcap"]).flows
+    assert micro["retransmitted_packets"].to_list() == expected["retransmitted_packets"].to_list()
+
+
+def test_two_files_of_both_ends_are_one_flow(tmp_path):
+    out = tmp_path / "run"
+    both = {"record.captures": ["*"], "record.capture_ends": "both", "duration": "5s"}
+    package.run(EXAMPLES / "lossy-wifi.toml", set=both, output=out)
+    whole = out / "capture.pcapng"
+    expected = package.read(whole)
+    count = len(expected.info["recording"]["files"][0]["interfaces"])
+    ends = []
+    for interface in range(count):
+        file = tmp_path / f"{interface}.pcapng"
+        chosen = f"frame.interface_id == {interface}"
+        subprocess.run(
+            [program("tshark"), "-r", whole, "-Y", chosen, "-w", file], check=True, timeout=60
+        )
+        ends.append(file)
+    joined = package.read(ends)
+    assert joined.flows.equals(expected.flows)
+    assert len(joined.info["recording"]["files"]) == count
+
+
+def test_a_recording_is_read_written_and_shown_as_a_run(gargalo, tmp_path):
+    made = gargalo(
+        "run", EXAMPLES / "lossy-wifi.toml", "--capture", "*", "--no-plots", "--quiet", "--output", "made",
+        "--set", "duration=5s",
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    capture = Path("made") / "capture.pcapng"
+    done = gargalo("read", capture)
+    assert done.returncode == 0, done.stderr
+    assert "10.0.0.1:49152 > 10.0.0.2:5001" in done.stdout
+    assert "seed" not in done.stdout
+    directory = tmp_path / "runs" / "capture"
+    kept = {p.name for p in directory.iterdir()}
+    assert {
+        "flows.parquet",
+        "flow_samples.parquet",
+        "goodput.png",
+        "in_flight.png",
+        "rtt.png",
+    } <= kept
+    # What was not recorded has no picture, and what was not given no file.
+    assert not kept & {"scenario.toml", "congestion_window.png", "queue.png"}
+    again = gargalo("read", capture, "--quiet", "--no-plots")
+    assert again.returncode == 0
+    assert (tmp_path / "runs" / "capture-2").is_dir()
+    loaded = package.load(directory)
+    assert loaded.flows.equals(package.read(tmp_path / capture).flows)
+    assert "recorded" in repr(loaded)
+
+    told = gargalo("explain", "runs/capture")
+    assert told.returncode == 0, told.stderr
+    assert "by fast retransmission" in told.stdout
+    assert "was limited by" in told.stdout
+    for words in (
+        ["report", "runs/capture"],
+        ["plot", "runs/capture", "--metric", "in-flight"],
+        ["export", "runs/capture", "--csv"],
+        ["compare", "runs/capture", "made"],
+    ):
+        shown = gargalo(*words)
+        assert shown.returncode == 0, shown.stderr
+    assert "This was recorded" in (directory / "report.html").read_text(encoding="utf-8")
+    refused = gargalo("explore", "runs/capture")
+    assert refused.returncode == 2
+    assert "gargalo report runs/capture" in refused.stderr
+
+
+def test_figures_of_a_recording_as_json(gargalo, tmp_path):
+    package.run(
+        EXAMPLES / "lossy-wifi.toml",
+        set={"record.captures": ["*"], "duration": "5s"},
+        output=tmp_path / "run",
+    )
+    done = gargalo("read", "run/capture.pcapng", "--json", "--interval", "50ms")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    (flow,), (told,) = facts["flows"], facts["concluded"]
+    assert flow["goodput_bps"] > 0
+    assert told["base_rtt_s"] == flow["rtt_min_s"]
+    spent = sum(told["limited_by"].values())
+    assert math.isclose(spent, flow["end_s"] - flow["start_s"], rel_tol=0.05)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_damaged_file_gives_what_it_has_and_says_where_it_ended(gargalo, tmp_path):
+    package.run(
+        EXAMPLES / "lossy-wifi.toml",
+        set={"record.captures": ["*"], "duration": "5s"},
+        output=tmp_path / "run",
+    )
+    whole = (tmp_path / "run" / "capture.pcapng").read_bytes()
+    (tmp_path / "cut.pcapng").write_bytes(whole[: len(whole) // 2])
+    done = gargalo("read", "cut.pcapng", "--no-plots")
+    assert done.returncode == 0, done.stderr
+    assert "warning: cut.pcapng: the file ends within a packet (byte " in done.stderr
+    packed = gzip.compress(whole)
+    (tmp_path / "cut.pcapng.gz").write_bytes(packed[: len(packed) // 2])
+    done = gargalo("read", "cut.pcapng.gz", "--no-plots", "--output", "half")
+    assert done.returncode == 0, done.stderr
+    assert "its compressed data is damaged" in done.stderr
+    assert package.load(tmp_path / "half").flows.height == 1
+
+
+def test_what_is_no_capture_is_refused_with_a_remedy(gargalo, tmp_path):
+    (tmp_path / "text.pcap").write_text("no capture")
+    for words, why in (
+        (["text.pcap"], "text.pcap is no capture: it begins neither as pcap nor as pcapng"),
+        (["absent.pcap"], "absent.pcap"),
+        ([EXAMPLES / "lossy-wifi.toml"], "gargalo run"),
+        (["text.pcap", "--interval", "0s"], "--interval 0s"),
+    ):
+        done = gargalo("read", *words)
+        assert done.returncode in (1, 2), done.stderr
+        assert why in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+    with pytest.raises(ValueError, match="no file"):
+        package.read([])
+    with pytest.raises(ValueError, match="interval_s"):
+        package.read(tmp_path / "text.pcap", interval_s=0)
