@@ -237,7 +237,7 @@ def test_a_damaged_file_gives_what_it_has_and_says_where_it_ended(gargalo, tmp_p
 def test_what_is_no_capture_is_refused_with_a_remedy(gargalo, tmp_path):
     (tmp_path / "text.pcap").write_text("no capture")
     for words, why in (
-        (["text.pcap"], "text.pcap is no capture: it begins neither as pcap nor as pcapng"),
+        (["text.pcap"], "text.pcap is no recording that is known: it begins as none of pcap, pcapng"),
         (["absent.pcap"], "absent.pcap"),
         ([EXAMPLES / "lossy-wifi.toml"], "gargalo run"),
         (["text.pcap", "--interval", "0s"], "--interval 0s"),

@@ -32,8 +32,8 @@ def read(
 
     Flows, samples and events are those of the connections in the files; what a capture cannot show, such as the
     congestion window, is missing. What was concluded of each flow beside that (base and queueing delay, why packets
-    were sent again, what limited the sender) is in `run.info["recording"]["flows"]`, and what a reader of the figures should
-    know in `run.warnings`.
+    were sent again, what limited the sender) is in `run.info["recording"]["flows"]`, and what a reader of the figures
+    should know in `run.warnings`.
 
     Args:
         files: pcap or pcapng files, plain or compressed with gzip; several are of the same traffic, as of its two ends.

@@ -157,7 +157,9 @@ impl LeftOut {
             (self.beyond_most_flows, "of more flows than are followed"),
         ];
         let some = of.into_iter().filter(|(n, _)| *n > 0);
-        some.map(|(n, why)| format!("packets left out: {n} ({why})"))
-            .collect()
+        let packets = some.map(|(n, why)| format!("packets left out: {n} ({why})"));
+        let lines = self.unused_lines;
+        let lines = (lines > 0).then(|| format!("lines of logs that could not be used: {lines}"));
+        packets.chain(lines).collect()
     }
 }

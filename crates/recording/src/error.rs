@@ -18,16 +18,21 @@ pub enum Error {
     },
     /// The file is of another kind.
     #[error(
-        "{} is no capture: it begins neither as pcap nor as pcapng (plain or compressed with gzip)",
-        .path.display()
+        "{} is no recording that is known: it begins as none of pcap, pcapng and {}, plain or compressed with gzip",
+        .path.display(), kinds()
     )]
-    NoCapture {
+    UnknownKind {
         /// The file.
         path: PathBuf,
     },
     /// The caller did not want to go on.
     #[error("stopped")]
     Stopped,
+}
+
+fn kinds() -> String {
+    let names: Vec<_> = crate::logs::KINDS.iter().map(|k| k.name).collect();
+    names.join(", ")
 }
 
 impl Error {

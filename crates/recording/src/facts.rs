@@ -31,6 +31,8 @@ pub struct Facts {
 pub struct File {
     /// Its path.
     pub path: String,
+    /// capture, or the kind of log.
+    pub kind: &'static str,
     /// Its frames.
     pub frames: u64,
     /// Names of its interfaces, as far as it has them.
@@ -45,6 +47,7 @@ impl File {
     pub(crate) fn new(path: &Path, frames: u64, ending: &Ending) -> Self {
         Self {
             path: path.display().to_string(),
+            kind: "capture",
             frames,
             interfaces: ending
                 .interfaces
@@ -53,6 +56,17 @@ impl File {
                 .collect(),
             damaged_at_byte: ending.damage.as_ref().map(|d| d.at_byte),
             damage: ending.damage.as_ref().map(|d| d.why),
+        }
+    }
+
+    pub(crate) fn of_log(path: &Path, kind: &'static str) -> Self {
+        Self {
+            path: path.display().to_string(),
+            kind,
+            frames: 0,
+            interfaces: Vec::new(),
+            damaged_at_byte: None,
+            damage: None,
         }
     }
 }
@@ -72,6 +86,8 @@ pub struct LeftOut {
     pub unusable: u64,
     /// Of flows beyond the number that is followed.
     pub beyond_most_flows: u64,
+    /// Lines of logs that could not be used.
+    pub unused_lines: u64,
 }
 
 /// Clocks.

@@ -9,6 +9,8 @@ pub mod capture;
 mod description;
 mod error;
 mod facts;
+mod input;
+mod logs;
 mod packet;
 mod places;
 mod tables;
@@ -16,7 +18,7 @@ mod tcp;
 mod udp;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +29,8 @@ pub use error::Error;
 pub use facts::{Facts, File, Flow, LeftOut};
 
 use capture::{Content, Ending, Frame};
+use input::Input;
+use logs::{Log, Logged};
 use packet::{Packet, Transport, Unused};
 use places::Places;
 use tcp::Connection;
@@ -73,40 +77,77 @@ pub fn read(
     options: &Options,
     go_on: &mut dyn FnMut(f64, u64) -> ControlFlow<()>,
 ) -> Result<Recording, Error> {
-    let mut begun = None;
-    let mut sizes = Vec::with_capacity(files.len());
+    let mut inputs = Vec::with_capacity(files.len());
     for path in files {
-        capture::read(path, &mut |frame, _| {
-            begun = Some(begun.map_or(frame.time_ns, |t: u64| t.min(frame.time_ns)));
-            ControlFlow::Break(())
-        })?;
-        sizes.push(std::fs::metadata(path).map_or(0, |m| m.len()));
+        inputs.push((path, Source::open(path)?));
     }
-    let all: u64 = sizes.iter().sum::<u64>().max(1);
+    let begun = inputs.iter().filter_map(|(_, s)| s.begun_ns()).min();
+    let all: u64 = inputs.iter().map(|(_, s)| s.size()).sum::<u64>().max(1);
     let mut reading = Reading::new(begun.unwrap_or(0), options.clone());
     let mut before = 0;
-    for (path, size) in files.iter().zip(sizes) {
-        reading.places.begin_file();
-        let mut stopped = false;
-        let mut frames = 0;
-        let ending = capture::read(path, &mut |frame, read| {
-            reading.take(frame);
-            frames += 1;
-            if frames % LOOK_EVERY == 0
-                && go_on((before + read) as f64 / all as f64, reading.packets).is_break()
-            {
-                stopped = true;
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        })?;
-        if stopped {
-            return Err(Error::Stopped);
+    for (path, source) in inputs {
+        let size = source.size();
+        let mut told =
+            |read: u64, packets: u64| go_on((before + read) as f64 / all as f64, packets);
+        match source {
+            Source::Capture { .. } => reading.read_capture(path, &mut told)?,
+            Source::Log { log, kind, .. } => reading.add_log(path, kind, log),
         }
         before += size;
-        reading.end_file(path, frames, &ending);
     }
     Ok(reading.finish())
+}
+
+/// What a file is.
+enum Source {
+    /// A capture, which is read when it is its turn, and the time of its first packet.
+    Capture { begun_ns: Option<u64>, size: u64 },
+    /// A log, which has been read.
+    Log {
+        log: Log,
+        kind: &'static str,
+        size: u64,
+    },
+}
+
+impl Source {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let size = std::fs::metadata(path).map_or(0, |m| m.len());
+        let mut input = Input::open(path)?;
+        let start = input.start();
+        if capture::is_capture(start) {
+            let mut begun_ns = None;
+            capture::frames(input.into_content(), &mut |frame| {
+                begun_ns = Some(frame.time_ns);
+                ControlFlow::Break(())
+            });
+            return Ok(Self::Capture { begun_ns, size });
+        }
+        let path = || path.to_owned();
+        let Some(kind) = logs::KINDS.iter().find(|k| (k.is)(start)) else {
+            return Err(Error::UnknownKind { path: path() });
+        };
+        let log = (kind.read)(&mut input.into_content());
+        let log = log.map_err(|source| Error::Io {
+            path: path(),
+            source,
+        })?;
+        let kind = kind.name;
+        Ok(Self::Log { log, kind, size })
+    }
+
+    fn begun_ns(&self) -> Option<u64> {
+        match self {
+            Self::Capture { begun_ns, .. } => *begun_ns,
+            Self::Log { log, .. } => log.begun_ns,
+        }
+    }
+
+    fn size(&self) -> u64 {
+        match self {
+            Self::Capture { size, .. } | Self::Log { size, .. } => *size,
+        }
+    }
 }
 
 /// Reads a capture that is in memory; `None` if it is none.
@@ -128,11 +169,14 @@ pub fn read_bytes(bytes: &[u8], options: &Options) -> Option<Recording> {
     Some(reading.finish())
 }
 
-/// A connection or a conversation.
+const NOWHERE: [SocketAddr; 2] = [SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];
+
+/// What is known of a flow.
 #[derive(Debug)]
 enum Known {
     Tcp(Box<Connection>),
     Udp(Box<Conversation>),
+    Logged(Box<Logged>),
 }
 
 /// The ports of both ends in a fixed order, and whether they are TCP's.
@@ -163,6 +207,45 @@ impl Reading {
             end: Instant::ZERO,
             files: Vec::new(),
             left_out: LeftOut::default(),
+        }
+    }
+
+    fn read_capture(
+        &mut self,
+        path: &Path,
+        go_on: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        self.places.begin_file();
+        let input = Input::open(path)?;
+        let read = input.read_so_far();
+        let (mut stopped, mut frames) = (false, 0);
+        let ending = capture::frames(input.into_content(), &mut |frame| {
+            self.take(frame);
+            frames += 1;
+            if frames % LOOK_EVERY == 0 && go_on(read(), self.packets).is_break() {
+                stopped = true;
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        if stopped {
+            return Err(Error::Stopped);
+        }
+        let ending = ending.ok_or_else(|| Error::UnknownKind {
+            path: path.to_owned(),
+        })?;
+        self.end_file(path, frames, &ending);
+        Ok(())
+    }
+
+    fn add_log(&mut self, path: &Path, kind: &'static str, log: Log) {
+        let later = log.begun_ns.map_or(0, |t| t.saturating_sub(self.begun_ns));
+        self.left_out.unused_lines += log.unused;
+        self.files.push(File::of_log(path, kind));
+        for mut flow in log.flows {
+            flow.delay(Duration::from_nanos(later));
+            self.end = self.end.max(flow.end());
+            self.flows.push(Known::Logged(Box::new(flow)));
         }
     }
 
@@ -244,6 +327,8 @@ impl Reading {
         self.flows.sort_by_key(|f| match f {
             Known::Tcp(c) => (c.first, c.ends),
             Known::Udp(c) => (c.first, c.ends),
+            // In the order of their logs.
+            Known::Logged(flow) => (flow.row.start, NOWHERE),
         });
         let (tables, flows) = tables::of(&self.flows);
         let facts = Facts {

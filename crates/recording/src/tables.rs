@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample};
 use gargalo_trace::{Quantiles, Tables, stats};
-use gargalo_units::{Bytes, Count, Duration, Rate, SenderCounters};
+use gargalo_units::{Bytes, Count, Duration, Instant, Rate, SenderCounters};
 
 use crate::Known;
 use crate::facts::Flow;
@@ -16,7 +16,7 @@ use crate::udp::Conversation;
 pub fn of(flows: &[Known]) -> (Tables, Vec<Flow>) {
     let mut tables = Tables::default();
     let mut samples = Vec::new();
-    let mut events = Vec::new();
+    let mut told: Vec<(Instant, u64, &'static str, String)> = Vec::new();
     let mut facts = Vec::with_capacity(flows.len());
     for (id, flow) in flows.iter().enumerate() {
         let id = id as u64;
@@ -27,8 +27,40 @@ pub fn of(flows: &[Known]) -> (Tables, Vec<Flow>) {
                     && let Some(half) = &first.halves[connection.sender()]
                 {
                     samples.extend(half.samples.iter().map(|s| (id, sample(s, id))));
-                    events.extend(half.events.iter().map(|(t, e)| (*t, id, *e)));
+                    let described = |(t, e): &(Instant, Event)| {
+                        let (kind, detail) = described(*e);
+                        (*t, id, kind, detail)
+                    };
+                    told.extend(half.events.iter().map(described));
                 }
+            }
+            Known::Logged(logged) => {
+                let (label, from, to) = (&logged.label, &logged.from, &logged.to);
+                let congestion = &logged.congestion;
+                tables.flows.push(&FlowRow {
+                    id,
+                    label,
+                    from,
+                    to,
+                    congestion,
+                    ..logged.row
+                });
+                facts.push(Flow {
+                    id,
+                    ..logged.facts.clone()
+                });
+                samples.extend(
+                    logged
+                        .samples
+                        .iter()
+                        .map(|s| (id, FlowSample { flow: id, ..*s })),
+                );
+                told.extend(
+                    logged
+                        .events
+                        .iter()
+                        .map(|(t, kind, detail)| (*t, id, *kind, detail.clone())),
+                );
             }
             Known::Udp(conversation) => {
                 facts.push(udp(id, conversation, &mut tables));
@@ -53,15 +85,15 @@ pub fn of(flows: &[Known]) -> (Tables, Vec<Flow>) {
     samples
         .iter()
         .for_each(|(_, s)| tables.flow_samples.push(s));
-    events.sort_by_key(|(time, id, _)| (*time, *id));
-    for (time, id, event) in events {
-        let (kind, detail) = described(event);
-        tables.events.push(&EventRow {
-            time,
-            flow: Some(id),
+    told.sort_by_key(|(time, id, ..)| (*time, *id));
+    for (time, id, kind, detail) in &told {
+        let row = EventRow {
+            time: *time,
+            flow: Some(*id),
             kind,
-            detail: &detail,
-        });
+            detail,
+        };
+        tables.events.push(&row);
     }
     (tables, facts)
 }

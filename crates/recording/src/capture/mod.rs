@@ -1,23 +1,17 @@
-//! Files of captured packets: pcap and pcapng, plain or compressed with gzip, read as a stream.
+//! Files of captured packets: pcap and pcapng, read as a stream.
 //!
 //! The formats are read by the `pcap-parser` crate (draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng). A file that is
 //! damaged or cut off gives the packets before that place, and says where it ended.
 
 mod link_layer;
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock};
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
 
-use crate::Error;
 pub use link_layer::{Content, ip_packet};
 
 /// Bytes of the file that are in memory at a time, unless one packet is larger.
@@ -27,7 +21,8 @@ const MOST_RECORD: usize = 1 << 26;
 /// Most interfaces of a capture; each packet names one.
 const MOST_INTERFACES: usize = 1 << 16;
 const UNREADABLE: &str = "the file cannot be read there, or its compressed data is damaged";
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Of pcap with micro- and nanoseconds, and of a section header of pcapng.
+const MAGIC: [u32; 3] = [0xa1b2_c3d4, 0xa1b2_3c4d, 0x0a0d_0d0a];
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// A captured frame.
@@ -77,52 +72,16 @@ pub struct Damage {
     pub why: &'static str,
 }
 
-/// Reads a file and gives its frames to `each`, with the number of bytes of the file that have been read, until it
-/// breaks.
-///
-/// # Errors
-/// When the file cannot be opened or is no capture.
-pub fn read(
-    path: &Path,
-    each: &mut dyn FnMut(&Frame<'_>, u64) -> ControlFlow<()>,
-) -> Result<Ending, Error> {
-    let fail = |e| Error::io(path, e);
-    let file = File::open(path).map_err(fail)?;
-    if file.metadata().map_err(fail)?.is_dir() {
-        return Err(fail(io::ErrorKind::IsADirectory.into()));
-    }
-    let read = Arc::new(AtomicU64::new(0));
-    let counted = Counted {
-        inner: file,
-        read: Arc::clone(&read),
+/// Whether a file that begins with these bytes is a capture.
+pub fn is_capture(start: &[u8]) -> bool {
+    let Some(magic) = start.first_chunk::<4>() else {
+        return false;
     };
-    let mut buffered = BufReader::with_capacity(1 << 16, counted);
-    let compressed = buffered.fill_buf().map_err(fail)?.starts_with(&GZIP);
-    let mut each = |frame: &Frame<'_>| each(frame, read.load(Ordering::Relaxed));
-    let ending = match compressed {
-        true => frames(MultiGzDecoder::new(buffered), &mut each),
-        false => frames(buffered, &mut each),
-    };
-    ending.ok_or_else(|| Error::NoCapture {
-        path: path.to_owned(),
-    })
+    let either = [u32::from_le_bytes(*magic), u32::from_be_bytes(*magic)];
+    either.iter().any(|n| MAGIC.contains(n))
 }
 
-/// Counts what is read of a file.
-struct Counted {
-    inner: File,
-    read: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        self.read.fetch_add(n as u64, Ordering::Relaxed);
-        Ok(n)
-    }
-}
-
-/// The frames of a capture; `None` if it is none.
+/// Gives the frames of a capture to `each`, until it breaks; `None` if it is none.
 pub fn frames(
     input: impl Read + Send,
     each: &mut dyn FnMut(&Frame<'_>) -> ControlFlow<()>,
