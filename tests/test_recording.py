@@ -251,3 +251,20 @@ def test_what_is_no_capture_is_refused_with_a_remedy(gargalo, tmp_path):
         package.read([])
     with pytest.raises(ValueError, match="interval_s"):
         package.read(tmp_path / "text.pcap", interval_s=0)
+
+
+def test_anonymous_results_have_no_address_no_port_and_no_file(gargalo, tmp_path):
+    short = {"record.captures": ["*"], "duration": "5s"}
+    package.run(EXAMPLES / "lossy-wifi.toml", set=short, output=tmp_path / "private")
+    done = gargalo("read", "private/capture.pcapng", "--anonymise", "--no-plots")
+    assert done.returncode == 0, done.stderr
+    assert "host1:1 > host2:1" in done.stdout
+    out = tmp_path / "runs" / "recording"
+    for file in out.iterdir():
+        content = file.read_bytes()
+        for secret in (b"10.0.0.", b"49152", b"private", b"pcapng"):
+            assert secret not in content, (file.name, secret)
+    plain, hidden = (package.read(tmp_path / "private" / "capture.pcapng", anonymise=a) for a in (False, True))
+    names = ["label", "from", "to"]
+    assert hidden.flows.drop(names).equals(plain.flows.drop(names))
+    assert hidden.flow_samples.equals(plain.flow_samples)

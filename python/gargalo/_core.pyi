@@ -723,6 +723,7 @@ def read_recording(
     paths: Sequence[FilePath],
     name: str,
     interval_s: float,
+    anonymise: bool = False,
     progress: Callable[[float, int], object] | None = None,
     output: FilePath | None = None,
     replace: bool = False,

@@ -24,6 +24,7 @@ def read(
     files: str | Path | Sequence[str | Path],
     *,
     interval_s: float = INTERVAL_S,
+    anonymise: bool = False,
     output: str | Path | None = None,
     existing: Literal["refuse", "replace"] = "refuse",
     progress: Callable[[float, int], object] | None = None,
@@ -38,6 +39,7 @@ def read(
     Args:
         files: pcap or pcapng files, plain or compressed with gzip; several are of the same traffic, as of its two ends.
         interval_s: Time between two samples of a flow.
+        anonymise: Name hosts, ports and files by numbers: addresses and payload are nowhere in the results.
         output: Directory to write results to; without it they stay in memory.
         existing: What to do if `output` exists.
         progress: Called a few times a second with the share of the files that is read, 0 to 1, and the packets so far;
@@ -57,8 +59,9 @@ def read(
         raise ValueError(msg)
     found = _core.read_recording(
         [Path(p) for p in paths],
-        name_of(Path(paths[0])),
+        "recording" if anonymise else name_of(Path(paths[0])),
         interval_s,
+        anonymise,
         progress,
         None if output is None else Path(output),
         existing == "replace",

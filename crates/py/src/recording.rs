@@ -18,12 +18,14 @@ use crate::run::{RunResult, write};
 ///
 /// `progress(fraction, packets)` is called some times a second; an exception in it stops the reading and is raised.
 #[pyfunction]
-#[pyo3(signature = (paths, name, interval_s, progress=None, output=None, replace=false))]
+#[pyo3(signature = (paths, name, interval_s, anonymise=false, progress=None, output=None, replace=false))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn read_recording(
     py: Python<'_>,
     paths: Vec<PathBuf>,
     name: &str,
     interval_s: f64,
+    anonymise: bool,
     progress: Option<Py<PyAny>>,
     output: Option<PathBuf>,
     replace: bool,
@@ -37,6 +39,7 @@ pub fn read_recording(
     };
     let options = Options {
         interval: Duration::from_secs_f64(interval_s),
+        anonymise,
     };
     let (mut last, mut raised) = (time::Instant::now(), None);
     let mut go_on = |fraction: f64, packets: u64| {
@@ -67,7 +70,10 @@ pub fn read_recording(
     };
     let (mut json, setup) = (recording.json(name), recording.setup(name));
     json["run"]["version"] = env!("CARGO_PKG_VERSION").into();
-    let source = json!({ "recording": paths });
+    let source = match anonymise {
+        true => json!({ "recording": paths.len() }),
+        false => json!({ "recording": paths }),
+    };
     let result = RunResult::recorded(&json, &setup, &source, recording.into_tables());
     let Some(dir) = dir else {
         return Ok(result);

@@ -59,6 +59,15 @@ impl File {
         }
     }
 
+    /// Without what its name and those of its interfaces may tell.
+    pub(crate) fn anonymous(self, number: usize) -> Self {
+        Self {
+            path: format!("file {number}"),
+            interfaces: Vec::new(),
+            ..self
+        }
+    }
+
     pub(crate) fn of_log(path: &Path, kind: &'static str) -> Self {
         Self {
             path: path.display().to_string(),

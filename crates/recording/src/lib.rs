@@ -11,6 +11,7 @@ mod error;
 mod facts;
 mod input;
 mod logs;
+mod names;
 mod packet;
 mod places;
 mod tables;
@@ -31,6 +32,7 @@ pub use facts::{Facts, File, Flow, LeftOut};
 use capture::{Content, Ending, Frame};
 use input::Input;
 use logs::{Log, Logged};
+use names::Names;
 use packet::{Packet, Transport, Unused};
 use places::Places;
 use tcp::Connection;
@@ -46,12 +48,15 @@ const MOST_FLOWS: usize = 1 << 20;
 pub struct Options {
     /// Time between two samples of a flow.
     pub interval: Duration,
+    /// Name hosts, ports and files by numbers.
+    pub anonymise: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             interval: Duration::from_millis(100),
+            anonymise: false,
         }
     }
 }
@@ -330,12 +335,18 @@ impl Reading {
             // In the order of their logs.
             Known::Logged(flow) => (flow.row.start, NOWHERE),
         });
-        let (tables, flows) = tables::of(&self.flows);
+        let (tables, flows) = tables::of(&self.flows, &mut Names::new(self.options.anonymise));
         let facts = Facts {
             begun_unix_s: self.begun_ns as f64 / 1e9,
             duration_s: self.end.as_secs_f64(),
             packets: self.packets,
-            files: self.files,
+            files: match self.options.anonymise {
+                true => (1..)
+                    .zip(self.files)
+                    .map(|(n, file)| file.anonymous(n))
+                    .collect(),
+                false => self.files,
+            },
             left_out: self.left_out,
             clock: self.places.clock(),
             flows,

@@ -1,7 +1,6 @@
 //! From what was followed to the tables of a run.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample};
 use gargalo_trace::{Quantiles, Tables, stats};
@@ -9,11 +8,12 @@ use gargalo_units::{Bytes, Count, Duration, Instant, Rate, SenderCounters};
 
 use crate::Known;
 use crate::facts::Flow;
+use crate::names::Names;
 use crate::tcp::{Connection, Event, Half, Sample, Side};
 use crate::udp::Conversation;
 
 /// The tables, and what else was concluded of each flow.
-pub fn of(flows: &[Known]) -> (Tables, Vec<Flow>) {
+pub fn of(flows: &[Known], names: &mut Names) -> (Tables, Vec<Flow>) {
     let mut tables = Tables::default();
     let mut samples = Vec::new();
     let mut told: Vec<(Instant, u64, &'static str, String)> = Vec::new();
@@ -22,7 +22,7 @@ pub fn of(flows: &[Known]) -> (Tables, Vec<Flow>) {
         let id = id as u64;
         match flow {
             Known::Tcp(connection) => {
-                facts.push(tcp(id, connection, &mut tables));
+                facts.push(tcp(id, connection, names, &mut tables));
                 if let Some((first, _)) = connection.places_of(connection.sender())
                     && let Some(half) = &first.halves[connection.sender()]
                 {
@@ -35,7 +35,8 @@ pub fn of(flows: &[Known]) -> (Tables, Vec<Flow>) {
                 }
             }
             Known::Logged(logged) => {
-                let (label, from, to) = (&logged.label, &logged.from, &logged.to);
+                let called = names.of_log(&logged.label, &logged.from, &logged.to);
+                let (label, from, to) = (&called.label, &called.from, &called.to);
                 let congestion = &logged.congestion;
                 tables.flows.push(&FlowRow {
                     id,
@@ -63,7 +64,7 @@ pub fn of(flows: &[Known]) -> (Tables, Vec<Flow>) {
                 );
             }
             Known::Udp(conversation) => {
-                facts.push(udp(id, conversation, &mut tables));
+                facts.push(udp(id, conversation, names, &mut tables));
                 let sender = conversation.sender();
                 let seen = conversation
                     .seen_of(sender)
@@ -125,9 +126,10 @@ fn described(event: Event) -> (&'static str, String) {
 }
 
 /// The row of a connection, and what was concluded of it.
-fn tcp(id: u64, connection: &Connection, tables: &mut Tables) -> Flow {
+fn tcp(id: u64, connection: &Connection, names: &mut Names, tables: &mut Tables) -> Flow {
     let sender = connection.sender();
-    let names = Names::of(connection.ends, sender);
+    let ends = connection.ends;
+    let called = names.of(ends[sender], ends[1 - sender]);
     let other = connection
         .views
         .iter()
@@ -140,9 +142,9 @@ fn tcp(id: u64, connection: &Connection, tables: &mut Tables) -> Flow {
     };
     let mut row = FlowRow {
         id,
-        label: &names.label,
-        from: &names.from,
-        to: &names.to,
+        label: &called.label,
+        from: &called.from,
+        to: &called.to,
         transport: "tcp",
         start: connection.first,
         end: connection.last,
@@ -271,14 +273,15 @@ fn of_bursts(bursts: &BTreeMap<u32, u64>, share: f64) -> Option<u64> {
 }
 
 /// The row of a conversation over UDP.
-fn udp(id: u64, conversation: &Conversation, tables: &mut Tables) -> Flow {
+fn udp(id: u64, conversation: &Conversation, names: &mut Names, tables: &mut Tables) -> Flow {
     let sender = conversation.sender();
-    let names = Names::of(conversation.ends, sender);
+    let ends = conversation.ends;
+    let called = names.of(ends[sender], ends[1 - sender]);
     let mut row = FlowRow {
         id,
-        label: &names.label,
-        from: &names.from,
-        to: &names.to,
+        label: &called.label,
+        from: &called.from,
+        to: &called.to,
         transport: "udp",
         start: conversation.first,
         end: conversation.last,
@@ -309,24 +312,6 @@ fn rate(bytes: Bytes, time: Duration) -> Option<Rate> {
     (!time.is_zero()).then(|| Rate::from_transfer(bytes, time))
 }
 
-/// How a flow and its ends are named.
-struct Names {
-    label: String,
-    from: String,
-    to: String,
-}
-
-impl Names {
-    fn of(ends: [SocketAddr; 2], sender: usize) -> Self {
-        let (from, to) = (ends[sender], ends[1 - sender]);
-        Self {
-            label: format!("{from} > {to}"),
-            from: from.ip().to_string(),
-            to: to.ip().to_string(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,17 +331,6 @@ mod tests {
         assert_eq!(
             rate(Bytes::new(125), Duration::from_millis(1)),
             Some(Rate::from_mbps(1))
-        );
-    }
-
-    #[test]
-    fn a_flow_is_named_from_its_sender() {
-        let ends = ["[2001:db8::1]:5", "[2001:db8::2]:80"].map(|a| a.parse().unwrap());
-        let names = Names::of(ends, 1);
-        assert_eq!(names.label, "[2001:db8::2]:80 > [2001:db8::1]:5");
-        assert_eq!(
-            (names.from.as_str(), names.to.as_str()),
-            ("2001:db8::2", "2001:db8::1")
         );
     }
 }

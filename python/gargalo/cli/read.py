@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ("gargalo read upload.pcap", "Flows, and in runs/upload tables and pictures."),
         ("gargalo read sender.pcapng receiver.pcapng.gz", "The same traffic at both ends."),
         ("gargalo read upload.pcap --json", "Figures as one JSON object, no files."),
+        ("gargalo read upload.pcap --anonymise", "Without addresses, to give it to others."),
         ("gargalo explain runs/upload", "What happened, of a recording that was read."),
     ],
 )
@@ -51,6 +52,11 @@ if TYPE_CHECKING:
     "--interval", default=f"{INTERVAL_S:g}s", show_default=True, metavar="TIME",
     help="Time between two samples of a flow.",
 )  # fmt: skip
+@click.option(
+    "--anonymise",
+    is_flag=True,
+    help="Name hosts, ports and files by numbers: what is written can be given to others.",
+)
 @click.option(
     "--output",
     type=PATH,
@@ -64,6 +70,7 @@ if TYPE_CHECKING:
 def read_(
     files: tuple[Path, ...],
     interval: str,
+    anonymise: bool,
     output: Path | None,
     overwrite: bool,
     as_json: bool,
@@ -74,11 +81,13 @@ def read_(
     for file in files:
         if file.is_dir() or not file.exists():
             refuse_another(file, "capture")
-    target = directory(files[0], output, overwrite=overwrite, as_json=as_json)
+    named = Path("recording") if anonymise else files[0]
+    target = directory(named, output, overwrite=overwrite, as_json=as_json)
     work: partial[Any] = partial(
         read,
         files,
         interval_s=seconds("--interval", interval),
+        anonymise=anonymise,
         output=target,
         existing="replace" if overwrite else "refuse",
     )
