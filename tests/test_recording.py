@@ -237,7 +237,10 @@ def test_a_damaged_file_gives_what_it_has_and_says_where_it_ended(gargalo, tmp_p
 def test_what_is_no_capture_is_refused_with_a_remedy(gargalo, tmp_path):
     (tmp_path / "text.pcap").write_text("no capture")
     for words, why in (
-        (["text.pcap"], "text.pcap is no recording that is known: it begins as none of pcap, pcapng"),
+        (
+            ["text.pcap"],
+            "text.pcap is no recording that is known: it begins as none of pcap, pcapng",
+        ),
         (["absent.pcap"], "absent.pcap"),
         ([EXAMPLES / "lossy-wifi.toml"], "gargalo run"),
         (["text.pcap", "--interval", "0s"], "--interval 0s"),
@@ -264,7 +267,9 @@ def test_anonymous_results_have_no_address_no_port_and_no_file(gargalo, tmp_path
         content = file.read_bytes()
         for secret in (b"10.0.0.", b"49152", b"private", b"pcapng"):
             assert secret not in content, (file.name, secret)
-    plain, hidden = (package.read(tmp_path / "private" / "capture.pcapng", anonymise=a) for a in (False, True))
+    plain, hidden = (
+        package.read(tmp_path / "private" / "capture.pcapng", anonymise=a) for a in (False, True)
+    )
     names = ["label", "from", "to"]
     assert hidden.flows.drop(names).equals(plain.flows.drop(names))
     assert hidden.flow_samples.equals(plain.flow_samples)

@@ -75,8 +75,8 @@ impl Logged {
     }
 }
 
-/// Gives each line of a text to `each`, without its end, as text in which what is no UTF-8 is replaced; returns how many
-/// lines were too long to be one.
+/// Gives each line of a text to `each`, without its end, as text in which what is no UTF-8 is replaced; returns how
+/// many lines were too long to be one.
 ///
 /// # Errors
 /// When the text cannot be read.
