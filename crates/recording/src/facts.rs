@@ -158,3 +158,37 @@ pub struct Flow {
     /// Whether it was reset.
     pub reset: bool,
 }
+
+impl Flow {
+    /// Adds what was concluded of another subflow: numbers of packets, and the extremes of both. What has no sum over
+    /// subflows is missing.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        self.fast_retransmissions = sum(self.fast_retransmissions, other.fast_retransmissions);
+        self.timeout_retransmissions =
+            sum(self.timeout_retransmissions, other.timeout_retransmissions);
+        self.probe_retransmissions = sum(self.probe_retransmissions, other.probe_retransmissions);
+        self.spurious_retransmissions = sum(
+            self.spurious_retransmissions,
+            other.spurious_retransmissions,
+        );
+        self.loss_episodes = sum(self.loss_episodes, other.loss_episodes);
+        self.late_packets = sum(self.late_packets, other.late_packets);
+        self.stalls = sum(self.stalls, other.stalls);
+        self.ecn_capable_packets = sum(self.ecn_capable_packets, other.ecn_capable_packets);
+        self.ecn_echoes = sum(self.ecn_echoes, other.ecn_echoes);
+        self.burst_max_packets = self.burst_max_packets.max(other.burst_max_packets);
+        self.base_rtt_s = self.base_rtt_s.zip(other.base_rtt_s).map(|(a, b)| a.min(b));
+        if self.captured_at != other.captured_at {
+            self.captured_at = None;
+        }
+        (self.queueing_delay_p50_s, self.queueing_delay_p95_s) = (None, None);
+        (
+            self.delivery_rate_p95_bps,
+            self.packets_per_ack,
+            self.limited_by,
+        ) = (None, None, None);
+        (self.burst_p50_packets, self.burst_p95_packets) = (None, None);
+        self.reset |= other.reset;
+    }
+}

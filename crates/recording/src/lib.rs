@@ -11,6 +11,7 @@ mod error;
 mod facts;
 mod input;
 mod logs;
+mod multipath;
 mod names;
 mod packet;
 mod places;
@@ -32,6 +33,7 @@ pub use facts::{Facts, File, Flow, LeftOut};
 use capture::{Content, Ending, Frame};
 use input::Input;
 use logs::{Log, Logged};
+use multipath::{Joined, Multipath};
 use names::Names;
 use packet::{Packet, Transport, Unused};
 use places::Places;
@@ -182,6 +184,7 @@ enum Known {
     Tcp(Box<Connection>),
     Udp(Box<Conversation>),
     Logged(Box<Logged>),
+    Multipath(Box<Multipath>),
 }
 
 /// The ports of both ends in a fixed order, and whether they are TCP's.
@@ -329,13 +332,31 @@ impl Reading {
             }
         }
         // In the order of their first packets, whatever the order of the files.
-        self.flows.sort_by_key(|f| match f {
+        let by_first = |f: &Known| match f {
             Known::Tcp(c) => (c.first, c.ends),
             Known::Udp(c) => (c.first, c.ends),
+            Known::Multipath(m) => (m.subflows[0].0.first, m.subflows[0].0.ends),
             // In the order of their logs.
             Known::Logged(flow) => (flow.row.start, NOWHERE),
-        });
-        let (tables, flows) = tables::of(&self.flows, &mut Names::new(self.options.anonymise));
+        };
+        self.flows.sort_by_key(by_first);
+        let (mut connections, mut flows) = (Vec::new(), Vec::new());
+        for flow in self.flows {
+            match flow {
+                Known::Tcp(connection) => connections.push(*connection),
+                other => flows.push(other),
+            }
+        }
+        flows.extend(
+            multipath::join(connections)
+                .into_iter()
+                .map(|joined| match joined {
+                    Joined::Single(connection) => Known::Tcp(Box::new(connection)),
+                    Joined::Multipath(multipath) => Known::Multipath(Box::new(multipath)),
+                }),
+        );
+        flows.sort_by_key(by_first);
+        let (tables, flows) = tables::of(&flows, &mut Names::new(self.options.anonymise));
         let facts = Facts {
             begun_unix_s: self.begun_ns as f64 / 1e9,
             duration_s: self.end.as_secs_f64(),

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use gargalo_trace::schema::{EventRow, FlowRow, FlowSample};
+use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, SubflowRow, SubflowSample};
 use gargalo_trace::{Quantiles, Tables, stats};
 use gargalo_units::{Bytes, Count, Duration, Instant, Rate, SenderCounters};
 
 use crate::Known;
 use crate::facts::Flow;
+use crate::multipath::Multipath;
 use crate::names::Names;
 use crate::tcp::{Connection, Event, Half, Sample, Side};
 use crate::udp::Conversation;
@@ -16,7 +17,8 @@ use crate::udp::Conversation;
 pub fn of(flows: &[Known], names: &mut Names) -> (Tables, Vec<Flow>) {
     let mut tables = Tables::default();
     let mut samples = Vec::new();
-    let mut told: Vec<(Instant, u64, &'static str, String)> = Vec::new();
+    let mut subflow_samples: Vec<(SubflowSample<'static>, String)> = Vec::new();
+    let mut told: Vec<Told> = Vec::new();
     let mut facts = Vec::with_capacity(flows.len());
     for (id, flow) in flows.iter().enumerate() {
         let id = id as u64;
@@ -27,12 +29,15 @@ pub fn of(flows: &[Known], names: &mut Names) -> (Tables, Vec<Flow>) {
                     && let Some(half) = &first.halves[connection.sender()]
                 {
                     samples.extend(half.samples.iter().map(|s| (id, sample(s, id))));
-                    let described = |(t, e): &(Instant, Event)| {
-                        let (kind, detail) = described(*e);
-                        (*t, id, kind, detail)
-                    };
-                    told.extend(half.events.iter().map(described));
+                    told.extend(half.events.iter().map(|e| told_of(id, e)));
                 }
+            }
+            Known::Multipath(multipath) => {
+                let whole = multipath_flow(id, multipath, names, &mut tables);
+                facts.push(whole.facts);
+                samples.extend(whole.samples.iter().map(|s| (id, *s)));
+                subflow_samples.extend(whole.subflow_samples);
+                told.extend(whole.events);
             }
             Known::Logged(logged) => {
                 let called = names.of_log(&logged.label, &logged.from, &logged.to);
@@ -82,6 +87,10 @@ pub fn of(flows: &[Known], names: &mut Names) -> (Tables, Vec<Flow>) {
             }
         }
     }
+    subflow_samples.sort_by_key(|(s, _)| (s.time, s.flow, s.subflow));
+    for (s, link) in &subflow_samples {
+        tables.subflow_samples.push(&SubflowSample { link, ..*s });
+    }
     samples.sort_by_key(|(id, s)| (s.time, *id));
     samples
         .iter()
@@ -112,6 +121,14 @@ fn sample(s: &Sample, flow: u64) -> FlowSample<'static> {
     }
 }
 
+/// An event as a row: when, of which flow, what, and details.
+type Told = (Instant, u64, &'static str, String);
+
+fn told_of(id: u64, (time, event): &(Instant, Event)) -> Told {
+    let (kind, detail) = described(*event);
+    (*time, id, kind, detail)
+}
+
 fn described(event: Event) -> (&'static str, String) {
     match event {
         Event::Loss(packets) => ("loss", format!("segments={packets}")),
@@ -130,22 +147,30 @@ fn tcp(id: u64, connection: &Connection, names: &mut Names, tables: &mut Tables)
     let sender = connection.sender();
     let ends = connection.ends;
     let called = names.of(ends[sender], ends[1 - sender]);
-    let other = connection
-        .views
-        .iter()
-        .filter_map(|v| v.halves[1 - sender].as_ref());
-    let mut facts = Flow {
-        id,
-        reverse_bytes: other.map(Half::sent).max().unwrap_or(0),
-        reset: connection.reset,
-        ..Flow::default()
-    };
-    let mut row = FlowRow {
+    let (row, facts) = connected(connection, sender);
+    tables.flows.push(&FlowRow {
         id,
         label: &called.label,
         from: &called.from,
         to: &called.to,
         transport: "tcp",
+        ..row
+    });
+    Flow { id, ..facts }
+}
+
+/// What is known of the data of an end of a connection, without names and numbers.
+fn connected(connection: &Connection, sender: usize) -> (FlowRow<'static>, Flow) {
+    let other = connection
+        .views
+        .iter()
+        .filter_map(|v| v.halves[1 - sender].as_ref());
+    let mut facts = Flow {
+        reverse_bytes: other.map(Half::sent).max().unwrap_or(0),
+        reset: connection.reset,
+        ..Flow::default()
+    };
+    let mut row = FlowRow {
         start: connection.first,
         end: connection.last,
         counters: SenderCounters::UNKNOWN,
@@ -168,8 +193,7 @@ fn tcp(id: u64, connection: &Connection, names: &mut Names, tables: &mut Tables)
     let halves = places
         .and_then(|(a, b)| Some((a, a.halves[sender].as_ref()?, b, b.halves[sender].as_ref()?)));
     let Some((first, sent, last, received)) = halves else {
-        tables.flows.push(&row);
-        return facts;
+        return (row, facts);
     };
     let (side, far) = (first.side_of(sender), last.side_of(sender));
     let at_receiver = far == Some(Side::Receiver);
@@ -215,8 +239,146 @@ fn tcp(id: u64, connection: &Connection, names: &mut Names, tables: &mut Tables)
     row.ce_marks = at_receiver.then_some(received.marks.marked);
     row.failure = connection.reset.then_some("reset");
     conclude(sent, side, &mut facts);
-    tables.flows.push(&row);
-    facts
+    (row, facts)
+}
+
+/// A Multipath TCP flow, but for its rows of flows and subflows.
+struct Whole {
+    facts: Flow,
+    samples: Vec<FlowSample<'static>>,
+    /// Each with the name of its path.
+    subflow_samples: Vec<(SubflowSample<'static>, String)>,
+    events: Vec<Told>,
+}
+
+/// The rows of a Multipath TCP connection and its subflows, and all else of it.
+fn multipath_flow(id: u64, multipath: &Multipath, names: &mut Names, tables: &mut Tables) -> Whole {
+    let sent_by = |end: usize| multipath.delivered(end).unwrap_or(0);
+    let sender = usize::from(sent_by(1) > sent_by(0));
+    let mut whole = Whole {
+        facts: Flow {
+            id,
+            ..Flow::default()
+        },
+        samples: Vec::new(),
+        subflow_samples: Vec::new(),
+        events: Vec::new(),
+    };
+    let mut row = FlowRow::default();
+    let mut rtt = Quantiles::default();
+    let mut called = None;
+    for (number, (connection, opener)) in multipath.subflows.iter().enumerate() {
+        let number = number as u64;
+        let own = if *opener == 0 { sender } else { 1 - sender };
+        let ends = connection.ends;
+        let path = names.of(ends[own], ends[1 - own]);
+        let (mut one, facts) = connected(connection, own);
+        let half = connection
+            .places_of(own)
+            .and_then(|(v, _)| v.halves[own].as_ref());
+        if let Some(half) = half {
+            rtt.merge(&half.rtt.all);
+            whole.subflow_samples.extend(half.samples.iter().map(|s| {
+                let sample = SubflowSample {
+                    time: s.time,
+                    flow: id,
+                    subflow: number,
+                    bytes_in_flight: Bytes::new(s.in_flight),
+                    srtt: s.srtt,
+                    delivery_rate: s.delivery_rate,
+                    sent: Count::UNKNOWN,
+                    delivered: Bytes::new(s.delivered),
+                    ..SubflowSample::default()
+                };
+                (sample, path.label.clone())
+            }));
+            whole
+                .events
+                .extend(half.events.iter().map(|e| told_of(id, e)));
+        }
+        tables.subflows.push(&SubflowRow {
+            flow: id,
+            subflow: number,
+            link: &path.label,
+            peer_link: &path.label,
+            backup: Some(connection.membership.backup() == Some(true)),
+            opened: connection.established().unwrap_or(one.start),
+            closed: (connection.reset || one.completion.is_some()).then_some(one.end),
+            delivered: one.delivered,
+            measured: one.measured,
+            goodput: one.goodput,
+            counters: one.counters,
+            rtt_min: one.rtt_min,
+            rtt_mean: one.rtt_mean,
+            rtt_p95: one.rtt_p95,
+            ..SubflowRow::default()
+        });
+        if number == 0 {
+            whole.facts = Flow { id, ..facts };
+            called = Some(path);
+            one.completion = None;
+            row = one;
+        } else {
+            row.end = row.end.max(one.end);
+            row.delivered += one.delivered;
+            row.counters += one.counters;
+            row.ce_marks = row.ce_marks.zip(one.ce_marks).map(|(a, b)| a + b);
+            whole.facts.reverse_bytes += facts.reverse_bytes;
+            whole.facts.add(&facts);
+        }
+    }
+    if let Some(delivered) = multipath.delivered(sender) {
+        let twice = row.delivered.saturating_sub(Bytes::new(delivered));
+        row.delivered = Bytes::new(delivered);
+        row.duplicate = Some(twice);
+    }
+    row.measured = row.delivered;
+    let active = row.end.saturating_since(row.start);
+    row.goodput = rate(row.delivered, active);
+    let sent = row.counters.sent_bytes.get();
+    row.throughput = sent.and_then(|n| rate(Bytes::new(n), active));
+    row.subflows = Some(multipath.subflows.len() as u64);
+    if row.rtt_min.is_some() {
+        row.set_rtt(&rtt);
+    }
+    if let Some(called) = &called {
+        tables.flows.push(&FlowRow {
+            id,
+            label: &called.label,
+            from: &called.from,
+            to: &called.to,
+            transport: "mptcp",
+            ..row
+        });
+    }
+    whole.samples = summed(&whole.subflow_samples);
+    whole
+}
+
+/// The samples of a flow: sums over its subflows, and the smallest of their round-trip times. Between two samples of a
+/// subflow it is as before.
+fn summed(subflows: &[(SubflowSample<'static>, String)]) -> Vec<FlowSample<'static>> {
+    let mut latest: BTreeMap<u64, SubflowSample<'static>> = BTreeMap::new();
+    let mut at: BTreeMap<Instant, Vec<&SubflowSample<'static>>> = BTreeMap::new();
+    for (sample, _) in subflows {
+        at.entry(sample.time).or_default().push(sample);
+    }
+    let mut found = Vec::with_capacity(at.len());
+    for (time, samples) in at {
+        latest.extend(samples.into_iter().map(|s| (s.subflow, *s)));
+        let all = || latest.values();
+        let delivered = all().map(|s| s.delivered.get()).sum();
+        found.push(FlowSample {
+            time,
+            flow: latest.values().next().map_or(0, |s| s.flow),
+            bytes_in_flight: Some(Bytes::new(all().map(|s| s.bytes_in_flight.get()).sum())),
+            srtt: all().filter_map(|s| s.srtt).min(),
+            delivered: Bytes::new(delivered),
+            received: Some(Bytes::new(delivered)),
+            ..FlowSample::default()
+        });
+    }
+    found
 }
 
 /// What was concluded of the data of a sender.

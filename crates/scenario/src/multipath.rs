@@ -121,7 +121,7 @@ pub(crate) fn sample(
         flow: s.flow,
         subflow: u64::from(s.subflow),
         link: &scenario.links[s.link].name,
-        congestion_window: s.cwnd,
+        congestion_window: Some(s.cwnd),
         slow_start_threshold: s.ssthresh,
         bytes_in_flight: s.in_flight,
         srtt: s.srtt,

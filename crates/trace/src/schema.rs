@@ -466,8 +466,8 @@ tables! {
         subflow: u64 => "subflow" [""],
         /// Link on which its data is sent.
         link: &'a str => "link" [""],
-        /// Congestion window of the subflow's sender.
-        congestion_window: Bytes => "congestion_window_bytes" ["byte"],
+        /// Congestion window of the subflow's sender; missing in recordings.
+        congestion_window: Option<Bytes> => "congestion_window_bytes" ["byte"],
         /// Slow-start threshold; missing while infinite.
         slow_start_threshold: Option<Bytes> => "slow_start_threshold_bytes" ["byte"],
         /// Bytes sent and neither acknowledged nor declared lost.

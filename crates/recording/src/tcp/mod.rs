@@ -13,6 +13,7 @@ use gargalo_wire::tcp::Flags;
 pub use half::{Event, Half, Sample};
 pub use limits::Spent;
 
+use crate::multipath::Membership;
 use crate::packet::{Packet, Segment};
 
 /// Length of the timestamps option with its padding (RFC 7323, appendix A).
@@ -31,6 +32,8 @@ pub struct Connection {
     pub last: Instant,
     /// Whether it was reset.
     pub reset: bool,
+    /// What it has to do with Multipath TCP.
+    pub membership: Membership,
     /// What each place of capture saw of it.
     pub views: Vec<View>,
 }
@@ -125,6 +128,7 @@ impl Connection {
             first: packet.time,
             last: packet.time,
             reset: false,
+            membership: Membership::default(),
             views: Vec::new(),
         }
     }
@@ -152,6 +156,7 @@ impl Connection {
         self.first = self.first.min(packet.time);
         self.reset |= segment.flags.contains(Flags::RST);
         let from = usize::from(packet.from != self.ends[0]);
+        self.membership.note(&segment.options, from);
         let i = match self.views.iter().position(|v| v.place == packet.place) {
             Some(i) => i,
             None => {
@@ -160,6 +165,11 @@ impl Connection {
             }
         };
         self.views[i].on_segment(packet, segment, from, interval);
+    }
+
+    /// When its handshake was complete, where that was seen first.
+    pub fn established(&self) -> Option<Instant> {
+        self.views.iter().filter_map(|v| v.handshake.ack).min()
     }
 
     /// The end whose data is the connection's: the one that sent more.
