@@ -169,9 +169,10 @@ impl Receive {
             self.duplicates += u64::from(payload.len());
             return self.arrived(true);
         }
-        if let Some((from, to)) = self.waiting.insert(at, payload).duplicate {
-            self.duplicates += to - from;
-        }
+        let before = self.waiting.len();
+        self.waiting.insert(at, payload);
+        // What a piece repeats may lie in several ranges, with holes between them.
+        self.duplicates += u64::from(payload.len()) - (self.waiting.len() - before);
         if at == self.next {
             self.take_waiting();
         }
@@ -261,6 +262,21 @@ mod tests {
         assert!(r.take(0, real("hello world")).useless);
         assert_eq!(text(&mut r), "hello world");
         assert_eq!(r.duplicates, 1 + 1 + 2 + 11);
+    }
+
+    #[test]
+    fn all_parts_that_a_piece_repeats_are_counted() {
+        // Two ranges with holes around them, then a piece over both: from a hole on, or from the next byte.
+        for (from, piece) in [(1, "123456789"), (0, "0123456789")] {
+            let mut r = Receive::new(100, 10);
+            r.take(2, real("23"));
+            r.take(6, real("678"));
+            let arrived = r.take(from, real(piece));
+            assert!(!arrived.useless);
+            assert_eq!(r.duplicates, 2 + 3, "{piece}");
+            r.take(0, real("0"));
+            assert_eq!(text(&mut r), "0123456789");
+        }
     }
 
     #[test]
@@ -359,17 +375,9 @@ mod tests {
             let range = at..at + len as i64;
             let useless = !range.clone().any(inside);
             let whole = at == expected as i64 && range.clone().all(inside);
-            // Of what is there already behind a hole, the first part is counted.
-            let mut repeated = 0..0;
             for i in range {
                 let is_new = inside(i) && !std::mem::replace(&mut self.has[i as usize], true);
-                let is_counted = !inside(i) || repeated.is_empty() || repeated.end == i;
-                if !is_new && is_counted {
-                    self.duplicates += 1;
-                }
-                if inside(i) && !is_new && is_counted {
-                    repeated = i..i + 1;
-                }
+                self.duplicates += u64::from(!is_new);
             }
             while self.fin != Some(self.next) && self.has[self.next as usize] {
                 self.next += 1;
