@@ -19,9 +19,6 @@ pub enum ConfigError {
     /// The congestion control cannot be built.
     #[error("{0}")]
     Congestion(String),
-    /// The connection is opened from an address that is not among its own.
-    #[error("{0} is not an address of this host")]
-    NoSuchAddress(std::net::IpAddr),
     /// More addresses than identifiers.
     #[error("a connection has at most 255 addresses, not {0}")]
     TooManyAddresses(usize),
