@@ -368,6 +368,28 @@ fn other_flows_can_be_counted_together_too() {
 }
 
 #[test]
+fn generated_flows_are_numbered_after_all_that_is_declared() {
+    let with_rows = |id| GeneratorSpec {
+        id,
+        rows: true,
+        ..source(files(Size::Fixed(Bytes::new(10_000))), load(2))
+    };
+    for (declared, first) in [(&[0][..], 1), (&[0, 2], 3), (&[5, 2], 6)] {
+        let link = pipe(Rate::from_mbps(1000), Duration::from_millis(5), 10_000);
+        let mut world = World::new(simple(link.clone(), link), settings(1, 2.0)).unwrap();
+        world.add_group(Arc::from("background"), (Instant::ZERO, secs(2.0)));
+        for &id in declared {
+            world.add_generator(with_rows(id)).unwrap();
+        }
+        let done = world.run(&mut |_| ControlFlow::Continue(())).unwrap();
+        let ids: Vec<u64> = done.flows.iter().map(|f| f.id.into()).collect();
+        let n = ids.len() as u64;
+        assert!(n > 10, "{ids:?}");
+        assert_eq!(ids, (first..first + n).collect::<Vec<_>>(), "{declared:?}");
+    }
+}
+
+#[test]
 fn more_transfers_than_a_run_could_carry_are_refused() {
     let size = Size::Fixed(Bytes::new(1));
     let spec = source(files(size), load(1_000_000));

@@ -107,6 +107,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_in_small_steps_ends_where_content_begins_and_no_step_is_empty() {
+        let mut ready = Ready::default();
+        ready.push_synthetic(5);
+        ready.push_real(Bytes::from_static(b"abcd"));
+        ready.push_synthetic(4);
+        let read: Vec<_> = std::iter::from_fn(|| ready.pop(2)).collect();
+        let real = |text: &'static str| Chunk::Real(Bytes::from_static(text.as_bytes()));
+        let expected = [
+            Chunk::Synthetic(2),
+            Chunk::Synthetic(2),
+            Chunk::Synthetic(1),
+            real("ab"),
+            real("cd"),
+            Chunk::Synthetic(2),
+            Chunk::Synthetic(2),
+        ];
+        assert_eq!(read, expected);
+        // As much as there is, exactly.
+        ready.push_synthetic(3);
+        ready.push_real(Bytes::from_static(b"e"));
+        assert_eq!(ready.pop(3), Some(Chunk::Synthetic(3)));
+        assert_eq!(ready.pop(3), Some(real("e")));
+    }
+
+    #[test]
     fn a_stream_of_single_bytes_is_one_chunk() {
         let mut ready = Ready::default();
         for _ in 0..100_000 {

@@ -202,10 +202,7 @@ impl Sender {
     /// Whether new data could be sent at `now`, by the rules of [`Sender::poll`].
     pub(crate) fn room(&self, now: Instant) -> Room {
         let (pipe, window, mss) = (self.pipe(), self.window(), u64::from(self.mss));
-        let held = self.board.has_lost()
-            || (!self.config.limited_transmit
-                && self.episode.phase == Phase::Open
-                && (self.duplicates.bytes > 0 || self.board.sacked() > 0));
+        let held = self.board.has_lost() || self.withholds_new();
         if held || (pipe + mss > window && pipe > 0) {
             return Room::Full;
         }

@@ -3,6 +3,7 @@
 use crate::common::*;
 use gargalo_tcp::{Config, Error, Event, State};
 use gargalo_units::Duration;
+use gargalo_wire::tcp::{Extra, Flags};
 
 /// TIME-WAIT long enough to be seen.
 fn config() -> Config {
@@ -150,7 +151,6 @@ fn any_segment_of_the_closing_may_be_lost() {
 #[test]
 fn a_repeated_fin_is_acknowledged_and_prolongs_time_wait() {
     let mut lone = Lone::new(config());
-    use gargalo_wire::tcp::Flags;
     lone.end.close(lone.now);
     assert_eq!(lone.sent(), ["F. 0 ack 0"]);
     let mut fin = lone.segment(Flags::ACK | Flags::FIN, 0, 0);
@@ -167,7 +167,6 @@ fn a_repeated_fin_is_acknowledged_and_prolongs_time_wait() {
 
 #[test]
 fn a_fin_ahead_of_a_hole_waits() {
-    use gargalo_wire::tcp::Flags;
     let mut lone = Lone::new(config());
     let fin = lone.segment(Flags::ACK | Flags::FIN, 100, 50);
     assert_eq!(lone.give(fin), [". ack 0 <100:150>"]);
@@ -195,17 +194,31 @@ fn an_abort_resets_the_peer() {
 }
 
 #[test]
+fn a_reset_has_timestamps_where_its_connection_has() {
+    // RFC 7323 §3.2: an echo of the peer's latest, so that it can check the reset as it checks all else.
+    for peers in [Some(100), None] {
+        let mut lone = Lone::offering(config(), Extra::default(), peers);
+        lone.end.abort(lone.now);
+        let sent = lone.sent_segments();
+        let [reset] = &sent[..] else {
+            panic!("{sent:?}")
+        };
+        assert!(reset.segment.flags.contains(Flags::RST));
+        assert_eq!(reset.segment.options.timestamps.map(|t| t.echo), peers);
+    }
+}
+
+#[test]
 fn what_was_received_can_be_read_after_a_reset() {
     let mut lone = Lone::new(config());
     lone.data(0, 100);
-    lone.give(lone.segment(gargalo_wire::tcp::Flags::RST, 100, 0));
+    lone.give(lone.segment(Flags::RST, 100, 0));
     assert_eq!(lone.end.state(), State::Closed);
     assert_eq!(lone.read_all(), 100);
 }
 
 #[test]
 fn a_reset_after_both_closed_is_no_error_unless_data_is_missing() {
-    use gargalo_wire::tcp::Flags;
     for (written, error) in [(0, None), (10, Some(Error::Reset))] {
         let mut lone = Lone::new(config());
         lone.give(lone.segment(Flags::ACK | Flags::FIN, 0, 0));

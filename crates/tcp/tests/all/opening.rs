@@ -1,7 +1,7 @@
 //! Opening of connections: RFC 9293 §3.5, RFC 7413.
 
 use crate::common::*;
-use gargalo_tcp::{Config, Endpoint, Error, Event, State};
+use gargalo_tcp::{Config, Ending, Endpoint, Error, Event, State};
 use gargalo_units::{Bytes, Duration, Ecn, Seq};
 use gargalo_wire::tcp::{Extra, Flags, Payload, Segment};
 
@@ -362,6 +362,33 @@ mod fast_open {
         // MSS, scale, SACK permitted and the cookie exceed the room of the timestamps by 16 bytes.
         assert_eq!(pair.lines()[..2], ["0 C S 0:984", "10 S S. ack 984"]);
         assert_eq!(pair.read[1], 2500);
+    }
+
+    #[test]
+    fn records_end_segments_after_data_that_left_with_the_syn() {
+        let mut pair = pair(Some("cookie"), "cookie");
+        for (n, ending) in [
+            (500, Ending::Record),
+            (700, Ending::Record),
+            (400, Ending::Record),
+            (300, Ending::Plain),
+        ] {
+            pair.ends[0].write_with(vec![0; n].into(), ending);
+        }
+        pair.run_for(ms(500));
+        let mut lines = pair.lines();
+        lines.retain(|l| l.contains(" C "));
+        // The SYN is full, in the middle of the second record.
+        assert_eq!(
+            lines,
+            [
+                "0 C S 0:984",
+                "20 C P. 984:1200 ack 0",
+                "20 C P. 1200:1600 ack 0",
+                "20 C P. 1600:1900 ack 0"
+            ]
+        );
+        assert_eq!(pair.read[1], 1900);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use gargalo_cc::{ALGORITHMS, Init, Params};
 use rand_pcg::Pcg64;
 
 use super::*;
+use crate::endpoint::Room;
 
 impl Rig {
     /// With a congestion control by name, in slow start at `segments`.
@@ -178,4 +179,66 @@ fn linux_paces_none_of_the_first_ten_segments() {
     // The tenth begins the first burst, of two.
     assert_eq!(r.write(100).len(), 11);
     assert!((r.ack(100, 10, &[]).len()) < 4);
+}
+
+#[test]
+fn the_room_for_new_data_is_the_window_less_what_is_in_flight() {
+    let room = |r: &Rig| r.sender.room(r.now);
+    let mut r = Rig::new(&sack(), 3);
+    assert_eq!(room(&r), Room::Open(3 * MSS));
+    r.write(2);
+    assert_eq!(room(&r), Room::Open(MSS));
+    r.write(1);
+    assert_eq!(room(&r), Room::Full);
+    r.ack(100, 1, &[]);
+    assert_eq!(room(&r), Room::Open(MSS));
+    // A window below a segment lets one out when nothing is in flight.
+    let mut r = Rig::of_window(&sack(), MSS / 2);
+    assert_eq!(room(&r), Room::Open(MSS));
+    r.write(1);
+    assert_eq!(room(&r), Room::Full);
+}
+
+#[test]
+fn there_is_no_room_before_what_is_lost_was_sent_again() {
+    let mut config = sack();
+    (config.prr, config.rescue_retransmission) = (false, false);
+    let mut r = Rig::new(&config, 10);
+    r.write(8);
+    let facts = r.facts(0, &[(MSS, 8 * MSS)]);
+    r.sender.on_ack(&facts);
+    assert_eq!(r.sender.room(r.now), Room::Full);
+    assert_eq!(r.sent(), ["R0"]);
+    // Half of the eight segments less the one in flight.
+    assert_eq!(r.sender.room(r.now), Room::Open(3 * MSS));
+}
+
+#[test]
+fn the_room_is_for_new_data_on_duplicates_with_limited_transmit_only() {
+    for (recovery, sacks) in [(Recovery::Sack, &[(1, 2)][..]), (Recovery::NewReno, &[])] {
+        for (limited_transmit, expected) in [(true, Room::Open(6 * MSS)), (false, Room::Full)] {
+            let mut config = config(recovery);
+            config.limited_transmit = limited_transmit;
+            let mut r = Rig::new(&config, 10);
+            r.write(5);
+            r.ack(100, 0, sacks);
+            assert_eq!(r.sender.room(r.now), expected, "{recovery:?}");
+            r.ack(101, 2, &[]);
+            assert_eq!(r.sender.room(r.now), Room::Open(7 * MSS));
+        }
+    }
+}
+
+#[test]
+fn a_paced_sender_has_room_from_its_next_release_on() {
+    let mut config = sack();
+    config.pacing = crate::Pacing::Window(crate::PacingFactors::default());
+    let mut r = Rig::new(&config, 20);
+    let sent = r.write(100).len();
+    let Room::Paced(release) = r.sender.room(r.now) else {
+        panic!("{:?} after {sent}", r.sender.room(r.now));
+    };
+    assert!(release > r.now);
+    r.now = release;
+    assert!(matches!(r.sender.room(r.now), Room::Open(_)));
 }

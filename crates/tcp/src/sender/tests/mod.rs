@@ -114,9 +114,14 @@ fn linux(recovery: Recovery) -> Config {
 impl Rig {
     /// Established at 0 ms over a path of 100 ms, window of `segments`.
     fn new(config: &Config, segments: u64) -> Self {
+        Self::of_window(config, segments * MSS)
+    }
+
+    /// The same with a window in bytes.
+    fn of_window(config: &Config, cwnd: u64) -> Self {
         let log = Arc::new(Mutex::new(Vec::new()));
         let diary = Diary {
-            cwnd: segments * MSS,
+            cwnd,
             before: 0,
             log: Arc::clone(&log),
         };
