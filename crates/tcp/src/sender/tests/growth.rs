@@ -242,3 +242,65 @@ fn a_paced_sender_has_room_from_its_next_release_on() {
     r.now = release;
     assert!(matches!(r.sender.room(r.now), Room::Open(_)));
 }
+
+#[test]
+fn the_intervals_between_losses_begin_with_each_loss_and_with_the_first_timeout_of_a_row() {
+    // Khalili et al., CoNEXT 2012: bytes since the last loss, and between the last two.
+    let intervals = |r: &Rig| {
+        let of_path = r.sender.sibling(true);
+        [of_path.since_loss, of_path.between_losses].map(|b| b.get() / MSS)
+    };
+    let mut config = sack();
+    config.frto = false;
+    let mut r = Rig::new(&config, 10);
+    r.write(100);
+    r.ack(100, 4, &[]);
+    assert_eq!(intervals(&r), [4, 0]);
+    r.ack(101, 4, &[(5, 8)]);
+    assert_eq!(intervals(&r), [0, 7]);
+    r.ack(200, 10, &[]);
+    assert_eq!(intervals(&r), [3, 7]);
+    for timeouts in 1..=3 {
+        let (_, sent) = r.wait();
+        assert_eq!(sent, ["R10"]);
+        assert_eq!(intervals(&r), [0, 3], "{timeouts} timeouts");
+    }
+}
+
+#[test]
+fn a_sender_whose_upper_layer_has_more_is_not_limited_by_the_application() {
+    for more in [false, true] {
+        let mut r = Rig::new(&sack(), 10);
+        r.sender.set_more(more);
+        r.sender.append(2 * MSS, false);
+        let orders: Vec<_> = std::iter::from_fn(|| r.sender.poll(r.now)).collect();
+        let pushes: Vec<_> = orders.iter().map(|o| o.psh).collect();
+        assert_eq!(pushes, [false, !more]);
+        assert_eq!(r.sender.sampler.is_app_limited(), !more);
+    }
+}
+
+#[test]
+fn a_turn_left_unused_limits_a_sender_that_has_room_and_something_in_flight() {
+    for (in_flight, limited) in [(0, false), (2, true), (3, false)] {
+        let mut r = Rig::new(&sack(), 3);
+        r.sender.set_more(true);
+        r.write(in_flight);
+        r.sender.leave_unused();
+        assert_eq!(r.sender.sampler.is_app_limited(), limited, "{in_flight}");
+    }
+}
+
+#[test]
+fn siblings_see_the_window_after_recovery_while_it_lasts() {
+    let mut config = sack();
+    config.frto = false;
+    let mut r = Rig::controlled("reno", &config, 10);
+    let settled = |r: &Rig| [r.sender.sibling(true).cwnd.get(), r.cwnd()].map(|n| n / MSS);
+    r.write(10);
+    assert_eq!(settled(&r), [10, 10]);
+    r.wait();
+    assert_eq!(settled(&r), [5, 1]);
+    r.ack(2000, 10, &[]);
+    assert_eq!(settled(&r), [2, 2]);
+}
