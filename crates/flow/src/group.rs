@@ -196,6 +196,8 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use gargalo_units::Bytes;
+    use gargalo_workload::video::VideoResult;
+    use gargalo_workload::voice::VoiceResult;
 
     use super::*;
     use crate::window::Counts;
@@ -266,5 +268,49 @@ mod tests {
         assert_eq!(group.counters.sent_packets, 20);
         // What an unlimited flow offers is what it sent.
         assert_eq!(group.offered, Count::UNKNOWN);
+    }
+
+    #[test]
+    fn means_of_players_and_calls_are_over_those_that_have_the_value() {
+        let mut group = Group::new("g".into(), (Instant::ZERO, Instant::MAX));
+        let video = |startup, stalls: u64, mbps, switches| VideoResult {
+            startup,
+            rebuffering: Duration::from_secs(3 * stalls),
+            rebufferings: stalls,
+            played: Duration::ZERO,
+            segments: 0,
+            mean_bitrate: Rate::from_mbps(mbps),
+            switches,
+        };
+        let call = |mos| VoiceResult {
+            late_packets: 0,
+            loss: 0.0,
+            jitter: Duration::ZERO,
+            mouth_to_ear: Duration::ZERO,
+            rating: None,
+            mos,
+        };
+        for application in [
+            AppResult::Video(video(Some(Duration::from_secs(2)), 2, 5, 4)),
+            AppResult::Video(video(None, 0, 0, 0)),
+            AppResult::Video(video(Some(Duration::from_secs(1)), 1, 3, 2)),
+            AppResult::Voice(call(Some(4.25))),
+            AppResult::Voice(call(None)),
+            AppResult::Voice(call(Some(2.5))),
+        ] {
+            let mut ended = result(None);
+            ended.application = Some(application);
+            group.start(None);
+            group.fold(&ended, false);
+        }
+        let p = &group.players;
+        assert_eq!(
+            (p.count, p.played, p.rebufferings, p.switches),
+            (3, 2, 3, 6)
+        );
+        let seconds = [p.startup, p.rebuffering].map(|d| d.as_secs_f64());
+        assert_eq!(seconds, [3.0, 9.0]);
+        assert_eq!(p.bitrate, Rate::from_mbps(8));
+        assert_eq!(group.scores, (2, 6.75));
     }
 }

@@ -382,7 +382,7 @@ fn generated_flows_are_numbered_after_all_that_is_declared() {
             world.add_generator(with_rows(id)).unwrap();
         }
         let done = world.run(&mut |_| ControlFlow::Continue(())).unwrap();
-        let ids: Vec<u64> = done.flows.iter().map(|f| f.id.into()).collect();
+        let ids: Vec<u64> = done.flows.iter().map(|f| f.id).collect();
         let n = ids.len() as u64;
         assert!(n > 10, "{ids:?}");
         assert_eq!(ids, (first..first + n).collect::<Vec<_>>(), "{declared:?}");
