@@ -302,6 +302,9 @@ def test_command(gargalo, tmp_path):
         ('[axes]\ntopology.simple.link.rat = ["1Mbit/s"]\n', "did you mean `rate`"),
         ("repeat = 0\n", "repeat = 0"),
         ("repeats = 3\n", 'did you mean "repeat"'),
+        ("seed = -1\n", "seed = -1: write an integer, 0 or more"),
+        ("seed = true\n", "seed = True"),
+        ("seed = 0.5\n", "seed = 0.5"),
         ("[axes\n", "not TOML"),
         ('keep = ["flow"]\n', 'no table "flow"'),
         ('measure = "nowhere:f"\n', "cannot be imported"),
@@ -317,6 +320,13 @@ def test_bad_sweep_files(tmp_path, monkeypatch, text, told):
     assert told in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "sweeps").exists(), "nothing is written"
+
+
+def test_seed_0_of_a_sweep_file_is_a_seed(tmp_path):
+    plan = sweeps.SweepFile.load(sweep_file(tmp_path, "seed = 0\nrepeat = 2\n")).plan()
+    by_hand = sweeps.plan(MINI, {}, repeat=2, seed=0)
+    assert [j.seed for j in plan] == [j.seed for j in by_hand]
+    assert [j.seed for j in plan] != [j.seed for j in sweeps.plan(MINI, {}, repeat=2, seed=1)]
 
 
 def test_a_scenario_is_no_sweep(gargalo, tiny):

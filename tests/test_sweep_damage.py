@@ -82,6 +82,12 @@ def test_a_checksum_across_the_pieces_in_which_a_file_is_read(tmp_path, monkeypa
         assert why_damaged(file) is None, f"pieces of {piece} bytes"
 
 
+def test_a_file_that_cannot_be_read_is_damaged_for_the_reason_that_the_system_gives(tmp_path):
+    assert why_damaged(tmp_path) == "it cannot be read: Is a directory"
+    with pytest.raises(FileNotFoundError):
+        why_damaged(tmp_path / "none")
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_damage_is_found_named_and_done_again(finished, tmp_path, seed):
     store = tmp_path / "s"
@@ -180,7 +186,8 @@ def test_a_missing_store_json_is_made_anew(finished, tmp_path):
     (store / "store.json").unlink()
     for read in (again, sweeps.load):
         with pytest.raises(
-            sweeps.DamagedError, match=r"store\.json is damaged: it is missing.*--repair"
+            sweeps.DamagedError,
+            match=r"store\.json is damaged: it is missing.*--repair.* writes it anew",
         ):
             read(store)
     repaired = again(store, repair=True)

@@ -21,6 +21,7 @@ from gargalo import sweeps
 from gargalo.sweeps import progress
 from gargalo.sweeps.events import Crashed, Done
 from gargalo.sweeps.local import LocalPool
+from gargalo.sweeps.work import reason_of
 from rich.console import Console
 from sweep_helpers import MINI, RATES, sweep_file
 
@@ -246,6 +247,21 @@ def told(steps, *, shown=True, waiting_for=""):
                 )
             )
     return out.getvalue().splitlines()
+
+
+def test_a_failure_names_the_innermost_line_that_raised_it():
+    with pytest.raises(ValueError, match="Expecting value") as raised:
+        json.loads("no")
+    *_, first, last = raised.traceback
+    told = reason_of(raised.value)
+    assert told.endswith(f"({last.path}:{last.lineno + 1})")
+    assert (first.path, first.lineno) != (last.path, last.lineno)
+
+
+def test_progress_tells_the_share_of_any_number_of_runs():
+    for total, finished, share in [(0, 0, "0%"), (1, 0, "0%"), (1, 1, "100%"), (3, 2, "66%")]:
+        state = sweeps.SweepProgress(total, finished, 0, 0, 1, 0, 1.0)
+        assert state.line.startswith(f"{share} after 1 s: {finished}/{total} runs")
 
 
 def test_progress_without_a_terminal_is_a_line_a_minute_and_at_each_tenth():
