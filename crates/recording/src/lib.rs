@@ -356,7 +356,8 @@ impl Reading {
                 }),
         );
         flows.sort_by_key(by_first);
-        let (tables, flows) = tables::of(&flows, &mut Names::new(self.options.anonymise));
+        let mut names = Names::new(self.options.anonymise);
+        let (tables, flows) = tables::of(&flows, &mut names, &|a, b| self.places.same_clock(a, b));
         let facts = Facts {
             begun_unix_s: self.begun_ns as f64 / 1e9,
             duration_s: self.end.as_secs_f64(),

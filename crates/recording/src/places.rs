@@ -86,6 +86,12 @@ impl Places {
         time
     }
 
+    /// Whether two places are of one file, which has one clock.
+    pub fn same_clock(&self, a: usize, b: usize) -> bool {
+        let file = |place: usize| self.all.get(place).map(|p| p.file);
+        file(a) == file(b)
+    }
+
     /// What was seen of clocks.
     pub const fn clock(&self) -> Clock {
         self.clock

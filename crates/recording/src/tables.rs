@@ -13,8 +13,11 @@ use crate::names::Names;
 use crate::tcp::{Connection, Event, Half, Sample, Side};
 use crate::udp::Conversation;
 
+/// Whether two places have one clock.
+pub type SameClock<'a> = dyn Fn(usize, usize) -> bool + 'a;
+
 /// The tables, and what else was concluded of each flow.
-pub fn of(flows: &[Known], names: &mut Names) -> (Tables, Vec<Flow>) {
+pub fn of(flows: &[Known], names: &mut Names, same_clock: &SameClock<'_>) -> (Tables, Vec<Flow>) {
     let mut tables = Tables::default();
     let mut samples = Vec::new();
     let mut subflow_samples: Vec<(SubflowSample<'static>, String)> = Vec::new();
@@ -24,7 +27,7 @@ pub fn of(flows: &[Known], names: &mut Names) -> (Tables, Vec<Flow>) {
         let id = id as u64;
         match flow {
             Known::Tcp(connection) => {
-                facts.push(tcp(id, connection, names, &mut tables));
+                facts.push(tcp(id, connection, names, same_clock, &mut tables));
                 if let Some((first, _)) = connection.places_of(connection.sender())
                     && let Some(half) = &first.halves[connection.sender()]
                 {
@@ -33,7 +36,7 @@ pub fn of(flows: &[Known], names: &mut Names) -> (Tables, Vec<Flow>) {
                 }
             }
             Known::Multipath(multipath) => {
-                let whole = multipath_flow(id, multipath, names, &mut tables);
+                let whole = multipath_flow(id, multipath, names, same_clock, &mut tables);
                 facts.push(whole.facts);
                 samples.extend(whole.samples.iter().map(|s| (id, *s)));
                 subflow_samples.extend(whole.subflow_samples);
@@ -143,11 +146,17 @@ fn described(event: Event) -> (&'static str, String) {
 }
 
 /// The row of a connection, and what was concluded of it.
-fn tcp(id: u64, connection: &Connection, names: &mut Names, tables: &mut Tables) -> Flow {
+fn tcp(
+    id: u64,
+    connection: &Connection,
+    names: &mut Names,
+    same_clock: &SameClock<'_>,
+    tables: &mut Tables,
+) -> Flow {
     let sender = connection.sender();
     let ends = connection.ends;
     let called = names.of(ends[sender], ends[1 - sender]);
-    let (row, facts) = connected(connection, sender);
+    let (row, facts) = connected(connection, sender, same_clock);
     tables.flows.push(&FlowRow {
         id,
         label: &called.label,
@@ -160,7 +169,11 @@ fn tcp(id: u64, connection: &Connection, names: &mut Names, tables: &mut Tables)
 }
 
 /// What is known of the data of an end of a connection, without names and numbers.
-fn connected(connection: &Connection, sender: usize) -> (FlowRow<'static>, Flow) {
+fn connected(
+    connection: &Connection,
+    sender: usize,
+    same_clock: &SameClock<'_>,
+) -> (FlowRow<'static>, Flow) {
     let other = connection
         .views
         .iter()
@@ -204,14 +217,24 @@ fn connected(connection: &Connection, sender: usize) -> (FlowRow<'static>, Flow)
         (Some(Side::Between), _) => Some("between"),
         (None, _) => None,
     };
+    let offset = match same_clock(first.place, last.place) {
+        true => None,
+        false => Connection::offset(sender, first, last),
+    };
+    facts.clock_offset_s = offset.map(|o| o.offset_s);
+    facts.clock_drift_ppm = offset.and_then(|o| o.drift_ppm);
+    let at_sender = |time: Instant| offset.map_or(time, |o| o.corrected(time));
+    row.start = first.first.unwrap_or(row.start);
+    let ends = [first.last, last.last.map(at_sender)];
+    row.end = ends.into_iter().flatten().max().unwrap_or(row.end);
     // The last byte was delivered when it arrived, or, if that was not seen, when it was acknowledged.
     let delivered_at = if at_receiver {
-        received.last_sent
+        received.last_sent.map(at_sender)
     } else {
         sent.last_progress
     };
     let first_byte = if at_receiver {
-        received.first_data
+        received.first_data.map(at_sender)
     } else {
         None
     };
@@ -252,7 +275,13 @@ struct Whole {
 }
 
 /// The rows of a Multipath TCP connection and its subflows, and all else of it.
-fn multipath_flow(id: u64, multipath: &Multipath, names: &mut Names, tables: &mut Tables) -> Whole {
+fn multipath_flow(
+    id: u64,
+    multipath: &Multipath,
+    names: &mut Names,
+    same_clock: &SameClock<'_>,
+    tables: &mut Tables,
+) -> Whole {
     let sent_by = |end: usize| multipath.delivered(end).unwrap_or(0);
     let sender = usize::from(sent_by(1) > sent_by(0));
     let mut whole = Whole {
@@ -272,7 +301,7 @@ fn multipath_flow(id: u64, multipath: &Multipath, names: &mut Names, tables: &mu
         let own = if *opener == 0 { sender } else { 1 - sender };
         let ends = connection.ends;
         let path = names.of(ends[own], ends[1 - own]);
-        let (mut one, facts) = connected(connection, own);
+        let (mut one, facts) = connected(connection, own, same_clock);
         let half = connection
             .places_of(own)
             .and_then(|(v, _)| v.halves[own].as_ref());

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use gargalo_units::{Count, Duration, Ecn, Instant, Rate, SenderCounters, Seq};
 use gargalo_wire::tcp::Flags;
 
+use super::clocks::Passages;
 use super::limits::{Limit, Limits};
 use super::round_trips::RoundTrips;
 use super::scoreboard::{Delivered, Piece, Scoreboard, Sent};
@@ -161,6 +162,9 @@ pub struct Half {
     /// Number of the event that has what was lost since the last acknowledgement.
     lost: Option<usize>,
 
+    data_passages: Passages,
+    ack_passages: Passages,
+
     /// What was counted.
     pub counters: SenderCounters,
     /// Retransmissions by kind.
@@ -208,6 +212,8 @@ impl Half {
             by_timeout: false,
             duplicates_in_row: 0,
             lost: None,
+            data_passages: Passages::default(),
+            ack_passages: Passages::default(),
             counters: SenderCounters {
                 spurious_losses: Count::UNKNOWN,
                 ..SenderCounters::default()
@@ -234,6 +240,11 @@ impl Half {
     /// Payload of a full segment.
     pub const fn full_segment(&self) -> u32 {
         self.full
+    }
+
+    /// When data and acknowledgements passed here.
+    pub const fn passages(&self) -> [&Passages; 2] {
+        [&self.data_passages, &self.ack_passages]
     }
 
     /// Bytes acknowledged in order.
@@ -273,6 +284,7 @@ impl Half {
         let kind = self.kind_of(now, start, end);
         let sent = self.board.send(start, end, now, self.delivered);
         self.count(now, segment.payload, kind, sent);
+        self.data_passages.record(self.board.next(), now);
         match ecn {
             Ecn::NotEct => (),
             Ecn::Ce => self.marks.marked += 1,
@@ -368,6 +380,7 @@ impl Half {
         self.board.acknowledge(ack, |p| delivery.take(p, !p.sacked));
         // Data behind a hole that is filled may have arrived long ago (Karn; RFC 6298, section 3).
         let of_hole = delivery.resent;
+        self.ack_passages.record(ack, now);
         let blocks = segment.options.sack.as_slice();
         let mut spurious = 0;
         for (i, (left, right)) in blocks.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! TCP connections of a capture.
 
+mod clocks;
 mod half;
 mod limits;
 mod round_trips;
@@ -10,6 +11,7 @@ use std::net::SocketAddr;
 use gargalo_units::{Duration, Instant, Seq};
 use gargalo_wire::tcp::Flags;
 
+pub use clocks::Offset;
 pub use half::{Event, Half, Sample};
 pub use limits::Spent;
 
@@ -43,6 +45,10 @@ pub struct Connection {
 pub struct View {
     /// Number of the place.
     pub place: usize,
+    /// The first packet there.
+    pub first: Option<Instant>,
+    /// The last packet there.
+    pub last: Option<Instant>,
     /// The first SYN, the first answer to it, and what followed that.
     pub handshake: Handshake,
     /// The data of each end, and its acknowledgements.
@@ -195,9 +201,21 @@ impl Connection {
                 .as_ref()
                 .is_some_and(|h| h.sent() >= most - most / 20)
         };
-        let first = views().filter(whole).min_by_key(|v| v.first_data(end))?;
-        let last = views().filter(whole).max_by_key(|v| v.first_data(end))?;
+        // The handshake tells which place is nearer, whatever the clocks; without one their times do.
+        let shares: Option<Vec<f64>> = views().map(|v| v.share_before(end)).collect();
+        let order = |v: &&View| {
+            let share = v.share_before(end).filter(|_| shares.is_some());
+            ((share.unwrap_or(0.0) * 1e6) as u64, v.first_data(end))
+        };
+        let first = views().filter(whole).min_by_key(order)?;
+        let last = views().filter(whole).max_by_key(order)?;
         Some((first, last))
+    }
+
+    /// How far the clock at the second place is from that at the first, by the data of `end` and its acknowledgements.
+    pub fn offset(end: usize, first: &View, last: &View) -> Option<Offset> {
+        let (first, last) = (first.halves[end].as_ref()?, last.halves[end].as_ref()?);
+        clocks::offset(first.passages(), last.passages())
     }
 
     /// The capture ends.
@@ -216,6 +234,8 @@ impl View {
     fn new(place: usize) -> Self {
         Self {
             place,
+            first: None,
+            last: None,
             handshake: Handshake::default(),
             halves: [None, None],
             opening: [None, None],
@@ -228,6 +248,8 @@ impl View {
 
     fn on_segment(&mut self, packet: &Packet, segment: &Segment, from: usize, interval: Duration) {
         let (now, flags) = (packet.time, segment.flags);
+        self.first.get_or_insert(now);
+        self.last = Some(now);
         let syn = flags.contains(Flags::SYN);
         let before = self.handshake;
         if syn {
@@ -321,24 +343,35 @@ impl View {
         })
     }
 
-    /// On which side of the data of `sender` this place is, by the handshake: how much of its round trip was on the
-    /// side of the end that opened the connection.
+    /// On which side of the data of `sender` this place is, by the handshake.
     pub fn side_of(&self, sender: usize) -> Option<Side> {
+        let before = self.share_before(sender)?;
+        Some(match () {
+            () if before <= 0.1 => Side::Sender,
+            () if before >= 0.9 => Side::Receiver,
+            () => Side::Between,
+        })
+    }
+
+    /// The share of the handshake's round trip that was between the sender of data and this place.
+    fn share_before(&self, sender: usize) -> Option<f64> {
         let Handshake {
             syn, syn_ack, ack, ..
         } = self.handshake;
         let (syn, syn_ack, ack) = (syn?, syn_ack?, ack?);
         let toward_server = syn_ack.saturating_since(syn).as_nanos();
         let toward_client = ack.saturating_since(syn_ack).as_nanos();
-        let (behind, before) = match sender {
-            0 => (toward_server, toward_client),
-            _ => (toward_client, toward_server),
+        let before = if sender == 0 {
+            toward_client
+        } else {
+            toward_server
         };
-        let all = behind + before;
-        Some(match () {
-            () if before * 10 <= all => Side::Sender,
-            () if behind * 10 <= all => Side::Receiver,
-            () => Side::Between,
+        let all = toward_server + toward_client;
+        // Both at once: nothing is between.
+        Some(if all == 0 {
+            0.0
+        } else {
+            before as f64 / all as f64
         })
     }
 }
