@@ -115,7 +115,8 @@ pub struct Flow {
     pub id: u64,
     /// Where it was captured: "sender", "receiver", "between", or "both".
     pub captured_at: Option<&'static str>,
-    /// By how much the clock at its receiver is ahead of that at its sender, if they are of two files: at the beginning.
+    /// By how much the clock at its receiver is ahead of that at its sender, if they are of two files: at the
+    /// beginning.
     pub clock_offset_s: Option<f64>,
     /// How much that grows.
     pub clock_drift_ppm: Option<f64>,
