@@ -98,7 +98,8 @@ def explore(
 ) -> None:
     """Show a page with controls for everything in a scenario, and its pictures after each change.
 
-    A Python file of --plugin may be edited meanwhile: the next run takes it as it is then.
+    Of a recording of real traffic it is the page of `gargalo report`: there is nothing to change. A Python file of
+    --plugin may be edited meanwhile: the next run takes it as it is then.
     """
     if named is None and sheet is not None:
         fail("--print writes a lesson: add --lesson NAME (gargalo list lessons has the names)")
@@ -107,6 +108,11 @@ def explore(
     lesson = None if named is None else find(named)
     if lesson is not None and sheet is not None:
         write(lesson, sheet)
+        return
+    if what is not None and is_recording(what):
+        from gargalo.cli.report import write_page
+
+        write_page(what, open_=open_)
         return
     from gargalo.exploring.server import Preset, Site, serve
     from gargalo.exploring.watching import Watched
@@ -147,6 +153,18 @@ def explore(
             serve(Site(presets, first, lesson, Watched(plugin).refresh), port, opened)
     except OSError as e:
         fail(f"--port {port}: {because(e)}; choose another")
+
+
+def is_recording(what: Path) -> bool:
+    """Whether a directory has a recording: there is no scenario to change, and its page needs no server."""
+    if not (what / "run.json").is_file():
+        return False
+    from gargalo.results import load
+
+    try:
+        return load(what).is_recording
+    except (OSError, ValueError, RuntimeError) as e:
+        fail(str(e))
 
 
 def find(name: str) -> Lesson:
@@ -195,10 +213,6 @@ def scenario(what: Path) -> Preset:
             done = load(what)
         except (OSError, ValueError, RuntimeError) as e:
             fail(str(e))
-        if done.is_recording:
-            fail(
-                f"{what} was recorded, and has no scenario to change; gargalo report {what} makes its page"
-            )
         # A run of the simulator is had again, with more recorded.
         results = what if done.info.get("world") == "lab" else None
         what = what / "scenario.toml"

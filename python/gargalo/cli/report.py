@@ -43,6 +43,19 @@ def report(
     date: str | None,
 ) -> None:
     """Write a page with figures, tables and how to run it again; it needs no network."""
+    write_page(directory, output, name=name, open_=open_, overwrite=overwrite, date=date)
+
+
+def write_page(
+    directory: Path,
+    output: Path | None = None,
+    *,
+    name: str | None = None,
+    open_: bool = False,
+    overwrite: bool = False,
+    date: str | None = None,
+) -> None:
+    """Write the page of a directory of results, print where it is, and show it."""
     target = output if output is not None else directory / "report.html"
     if not directory.is_dir():
         refuse_another(directory, "run", "store", "study results")
