@@ -15,6 +15,7 @@ mod multipath;
 mod names;
 mod packet;
 mod places;
+mod rtp;
 mod tables;
 mod tcp;
 mod udp;
@@ -314,7 +315,9 @@ impl Reading {
         let interval = self.options.interval;
         match (&mut self.flows[i], &packet.transport) {
             (Known::Tcp(c), Transport::Tcp(segment)) => c.on_packet(packet, segment, interval),
-            (Known::Udp(c), Transport::Udp { payload }) => c.on_packet(packet, *payload, interval),
+            (Known::Udp(c), Transport::Udp { payload, rtp }) => {
+                c.on_packet(packet, (*payload, *rtp), interval)
+            }
             // The key says which.
             _ => (),
         }

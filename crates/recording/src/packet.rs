@@ -7,6 +7,8 @@ use gargalo_wire::ip::{Addresses, TCP, UDP};
 use gargalo_wire::tcp::{Flags, Options};
 use gargalo_wire::{ipv4, ipv6, tcp, udp};
 
+use crate::rtp;
+
 /// A packet of TCP or UDP.
 #[derive(Clone, Debug)]
 pub struct Packet {
@@ -33,6 +35,8 @@ pub enum Transport {
     Udp {
         /// Payload.
         payload: u32,
+        /// The header of RTP, if it can be one.
+        rtp: Option<rtp::Header>,
     },
 }
 
@@ -104,9 +108,10 @@ pub fn parse(time: Instant, place: usize, bytes: &[u8], length: u32) -> Result<P
         UDP => {
             let datagram = udp::Packet::parse_start(rest).map_err(malformed)?;
             let payload = above.saturating_sub(udp::HEADER_LEN as u32);
+            let rtp = rtp::Header::of(datagram.payload());
             (
                 (datagram.src_port(), datagram.dst_port()),
-                Transport::Udp { payload },
+                Transport::Udp { payload, rtp },
             )
         }
         _ => return Err(Unused::OtherProtocol),

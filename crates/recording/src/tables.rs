@@ -484,6 +484,11 @@ fn udp(id: u64, conversation: &Conversation, names: &mut Names, tables: &mut Tab
         (row.delivered, row.measured) = (Bytes::new(last.bytes), Bytes::new(last.bytes));
         row.goodput = rate(row.delivered, active);
         row.throughput = rate(Bytes::new(first.bytes), active);
+        if last.rtp.is_one() {
+            row.workload = "rtp";
+            row.loss = Some(last.rtp.loss());
+            row.jitter = last.rtp.jitter();
+        }
         row.counters.sent_packets = Count::new(first.datagrams);
         row.counters.sent_bytes = Count::new(first.bytes);
         if !std::ptr::eq(first, last) {

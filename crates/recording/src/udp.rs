@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use gargalo_units::{Duration, Ecn, Instant};
 
 use crate::packet::Packet;
+use crate::rtp;
 
 /// Datagrams between two ports.
 #[derive(Debug)]
@@ -32,7 +33,12 @@ pub struct Seen {
     pub marked: u64,
     /// Payload until the sampling instants.
     pub samples: Vec<(Instant, u64)>,
+    /// What they are as RTP.
+    pub rtp: rtp::Stream,
 }
+
+/// Bytes of payload, and what it is if it is RTP.
+type Content = (u32, Option<rtp::Header>);
 
 impl Conversation {
     /// One that begins with this packet.
@@ -46,7 +52,7 @@ impl Conversation {
     }
 
     /// Takes a datagram of it.
-    pub fn on_packet(&mut self, packet: &Packet, payload: u32, interval: Duration) {
+    pub fn on_packet(&mut self, packet: &Packet, content: Content, interval: Duration) {
         self.first = self.first.min(packet.time);
         self.last = self.last.max(packet.time);
         let from = usize::from(packet.from != self.ends[0]);
@@ -57,7 +63,7 @@ impl Conversation {
                 self.views.len() - 1
             }
         };
-        self.views[i].1[from].take(packet, payload, interval);
+        self.views[i].1[from].take(packet, content, interval);
     }
 
     /// The end whose datagrams are the flow: the one that sent more.
@@ -80,7 +86,7 @@ impl Conversation {
 }
 
 impl Seen {
-    fn take(&mut self, packet: &Packet, payload: u32, interval: Duration) {
+    fn take(&mut self, packet: &Packet, (payload, header): Content, interval: Duration) {
         let now = packet.time;
         let step = interval.as_nanos().max(1);
         let due = self
@@ -94,6 +100,7 @@ impl Seen {
         self.datagrams += 1;
         self.bytes += u64::from(payload);
         self.marked += u64::from(packet.ecn == Ecn::Ce);
+        self.rtp.take(now, header);
         let first = self.span.map_or(now, |s| s.0);
         self.span = Some((first, now));
     }
