@@ -3,6 +3,7 @@
 //! A kind of log is a file here and an entry in [`KINDS`].
 
 mod iperf3;
+mod qlog;
 
 use std::io::{self, BufRead};
 
@@ -25,7 +26,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: &[Kind] = &[iperf3::KIND];
+pub const KINDS: &[Kind] = &[qlog::KIND, iperf3::KIND];
 
 /// What a log tells.
 #[derive(Debug, Default)]
