@@ -22,6 +22,8 @@ const MOST_SAMPLES: usize = 1 << 16;
 const MOST_EVENTS: usize = 1 << 18;
 /// Time between samples where only packets are told.
 const SAMPLE_EVERY_NS: i64 = 10_000_000;
+/// Round trips from here on are those of writers that have measured none.
+const LONGEST_NS: i64 = 86_400_000_000_000;
 /// Sizes from here on are those of writers whose threshold is infinite.
 const INFINITE: u64 = 1 << 50;
 
@@ -37,6 +39,9 @@ pub struct Connection {
     congestion: String,
     handshake_ns: Option<i64>,
     reset: bool,
+    /// The first path that is named, and whether there are others.
+    path: Option<u64>,
+    has_paths: bool,
     sent: Sent,
     received: Received,
     told: Told,
@@ -79,6 +84,7 @@ struct Sent {
     unacked: BTreeMap<u64, Vec<Part>>,
     acked: Streams,
     any_acks: bool,
+    first_data_ns: Option<i64>,
     last_acked_ns: Option<i64>,
     /// Marks that the receiver has counted in each space.
     marks: Option<[u64; 3]>,
@@ -120,9 +126,10 @@ impl Connection {
     /// An event.
     pub fn on_event(&mut self, time: i64, event: &Event<'_>, clock: &Clock) {
         self.last_ns = self.last_ns.max(time);
+        self.has_paths |= event.path.is_some_and(|p| *self.path.get_or_insert(p) != p);
         let data = event.data;
         match event.name.as_str() {
-            "packet_sent" => self.on_sent(data),
+            "packet_sent" => self.on_sent(time, data),
             "packet_received" => self.on_received(time, data),
             "packet_lost" => self.on_lost(time, 1),
             "packets_lost" => {
@@ -154,7 +161,7 @@ impl Connection {
         }
     }
 
-    fn on_sent(&mut self, data: &Value) {
+    fn on_sent(&mut self, time: i64, data: &Value) {
         let Some(packet) = Packet::read(data) else {
             return;
         };
@@ -169,9 +176,8 @@ impl Connection {
         let (mut parts, mut eliciting) = (Vec::new(), false);
         for frame in frames {
             let kind = kind_of(frame);
-            let silent = ["padding", "ack", "ack_ecn", "path_ack", "mp_ack"];
-            let closing = ["connection_close", "application_close"];
-            eliciting |= !silent.contains(&kind.as_str()) && !closing.contains(&kind.as_str());
+            let is_silent = is_ack(&kind) || kind == "padding" || kind.ends_with("close");
+            eliciting |= !is_silent;
             if kind == "stream" {
                 match part_of(frame) {
                     Some(part) => parts.push(part),
@@ -189,6 +195,7 @@ impl Connection {
         if parts.is_empty() {
             return;
         }
+        sent.first_data_ns.get_or_insert(time);
         match packet.number.filter(|_| packet.space == Space::Application) {
             Some(number) => _ = sent.unacked.insert(number, parts),
             None => sent.is_incomplete = true,
@@ -207,8 +214,11 @@ impl Connection {
         self.received.packet_bytes = self.received.packet_bytes.saturating_add(packet.length);
         let before = (self.sent.acked.bytes(), self.received.streams.bytes());
         for frame in packet.frames.unwrap_or_default() {
-            match kind_of(frame).as_str() {
-                "ack" | "ack_ecn" => self.on_ack(time, packet.space, frame),
+            let kind = kind_of(frame);
+            match kind.as_str() {
+                // It is of one of several paths, each with numbers of its own.
+                _ if is_ack(&kind) && !kind.starts_with("ack") => self.has_paths = true,
+                _ if is_ack(&kind) => self.on_ack(time, packet.space, frame),
                 "stream" => match part_of(frame) {
                     Some(part) => {
                         let received = &mut self.received;
@@ -283,9 +293,11 @@ impl Connection {
 
     fn on_metrics(&mut self, time: i64, data: &Value, clock: &Clock) {
         self.told.recovery = true;
-        let span = |names: &[&str]| {
-            let value = event::number(event::first(data, names)).filter(|n| *n > 0.0)?;
-            Some(Duration::from_nanos(clock.nanos(value).max(0) as u64))
+        let span = |name: &str| {
+            let nanos = clock.nanos(event::number(&data[name])?);
+            (1..LONGEST_NS)
+                .contains(&nanos)
+                .then(|| Duration::from_nanos(nanos as u64))
         };
         let m = &mut self.metrics;
         let set = |field: &mut Option<u64>, names: &[&str]| {
@@ -299,17 +311,17 @@ impl Connection {
         );
         set(&mut m.slow_start_threshold, &["ssthresh"]);
         set(&mut m.bytes_in_flight, &["bytes_in_flight"]);
-        m.smoothed_rtt = span(&["smoothed_rtt"]).or(m.smoothed_rtt);
+        m.smoothed_rtt = span("smoothed_rtt").or(m.smoothed_rtt);
         if let Some(bps) = event::number(&data["pacing_rate"]) {
             m.pacing_rate = Some(Rate::from_bps_f64(bps)).filter(|r| !r.is_zero());
         }
         if let Some(phase) = data["state"].as_str().and_then(words::phase) {
             m.phase = phase;
         }
-        if let Some(rtt) = span(&["latest_rtt"]) {
+        if let Some(rtt) = span("latest_rtt") {
             self.rtt.record(rtt);
         }
-        self.min_rtt = span(&["min_rtt"]).or(self.min_rtt);
+        self.min_rtt = span("min_rtt").or(self.min_rtt);
         if let Some(count) = event::integer(&data["pto_count"]) {
             let before = self.told.pto_count.replace(count).unwrap_or(0);
             if count > before && !self.told.timers {
@@ -322,12 +334,13 @@ impl Connection {
 
     fn on_congestion_state(&mut self, time: i64, data: &Value) {
         self.told.recovery = true;
-        self.told.states = true;
         let new = data["new"]
             .as_str()
             .or(data["state"].as_str())
             .unwrap_or_default();
         let (before, phase) = (self.metrics.phase, words::phase(new));
+        // Some have numbers instead of words.
+        self.told.states |= phase.is_some();
         self.metrics.phase = phase.unwrap_or_default();
         if words::plain(new) == "persistentcongestion" {
             self.add_event(time, "persistent-congestion", 1);
@@ -422,6 +435,15 @@ impl Connection {
 
     /// What is known of it, with times since its first event, and how many of its events were too many.
     pub fn finish(mut self, head: &Head) -> (Logged, u64) {
+        if self.has_paths {
+            // Numbers of packets and metrics are those of each path.
+            self.sent.is_incomplete = true;
+            self.samples
+                .all
+                .iter_mut()
+                .for_each(|s| s.metrics = Metrics::default());
+            self.metrics = Metrics::default();
+        }
         if self.sent.streams.bytes().max(self.received.streams.bytes()) > 0 {
             self.sample(self.last_ns);
         }
@@ -455,7 +477,10 @@ impl Connection {
         flow.row.counters = SenderCounters::UNKNOWN;
         flow.row.end = self.since(self.last_ns);
         if head.end == End::Client && !head.is_between {
-            flow.row.handshake = self.handshake_ns.map(|t| self.since(t) - Instant::ZERO);
+            // With 0-RTT the application writes before the handshake is complete.
+            let ready = [self.handshake_ns, self.sent.first_data_ns];
+            let ready = self.handshake_ns.and(ready.into_iter().flatten().min());
+            flow.row.handshake = ready.map(|t| self.since(t) - Instant::ZERO);
         }
         match is_sender {
             true => self.tell_sent(&mut flow),
@@ -641,6 +666,11 @@ impl<'a> Packet<'a> {
             cid: event::text(&header["dcid"]),
         })
     }
+}
+
+/// Whether a frame acknowledges packets: with ECN, with times, or on a path.
+fn is_ack(kind: &str) -> bool {
+    (kind.starts_with("ack") && kind != "ack_frequency") || ["path_ack", "mp_ack"].contains(&kind)
 }
 
 fn kind_of(frame: &Value) -> String {

@@ -12,6 +12,8 @@ pub struct Event<'a> {
     pub data: &'a Value,
     /// The group it is of, if it is told beside the event itself.
     pub group: Option<&'a Value>,
+    /// The path it is of, where a connection may have several.
+    pub path: Option<u64>,
 }
 
 /// Columns of the rows of all writers of these drafts, with or without the trigger.
@@ -27,10 +29,10 @@ impl<'a> Event<'a> {
                     4 => &COLUMNS[..],
                     _ => &COLUMNS_WITH_TRIGGER[..],
                 };
-                let mut default = default.iter();
-                let at = match columns.is_empty() {
-                    true => default.position(|c| *c == name),
-                    false => columns.iter().position(|c| c == name),
+                // Some name a column that their rows do not have.
+                let at = match columns.len() == row.len() {
+                    true => columns.iter().position(|c| c == name),
+                    false => default.iter().position(|c| *c == name),
                 };
                 row.get(at?)
             }
@@ -49,6 +51,7 @@ impl<'a> Event<'a> {
             name,
             data: field("data").unwrap_or(&Value::Null),
             group: field("group_id"),
+            path: field("path_id").and_then(integer),
         })
     }
 }

@@ -153,7 +153,7 @@ fn the_names_of_the_latest_drafts_say_the_same() {
 fn times_may_be_since_the_event_before() {
     for format in ["delta", "relative_to_previous_event"] {
         let flow = one(&sequence(&format!(
-            r#"{{"qlog_version":"0.4","trace":{{"common_fields":{{"group_id":7,"time_format":"{format}","reference_time":0}}}}}}
+            r#"{{"qlog_version":"0.4","trace":{{"common_fields":{{"group_id":7,"time_format":"{format}"}}}}}}
             {{"time":5,"name":"quic:recovery_metrics_updated","data":{{"congestion_window":1}}}}
             {{"time":7.5,"name":"quic:recovery_metrics_updated","data":{{"congestion_window":2}}}}
             {{"time":0.5,"name":"quic:recovery_metrics_updated","data":{{"pto_count":1}}}}"#
@@ -173,6 +173,7 @@ fn a_document_of_rows_in_microseconds_is_read() {
     let flow = one(ROWS);
     assert_eq!(read_text(ROWS).begun_ns, Some(1_700_000_000_000_000_000));
     assert_eq!((flow.from.as_str(), flow.to.as_str()), ("server", "client"));
+    assert_eq!(flow.label, "picoquic ab12");
     assert_eq!((flow.row.rtt_min, flow.row.rtt_p50), (ms(20), ms(20)));
     assert_eq!(flow.row.counters.sent_packets.get(), Some(1));
     assert_eq!(flow.row.counters.lost_packets.get(), Some(0));
@@ -258,6 +259,23 @@ fn pairs_of_category_and_event_and_absolute_times_are_read() {
     // Nothing is told of packets.
     assert_eq!(flow.row.counters.sent_packets.get(), None);
     assert_eq!(flow.row.goodput, None);
+}
+
+#[test]
+fn figures_of_several_paths_are_not_those_of_the_connection() {
+    let text = ROWS
+        .replace("\"relative_time\",", "\"relative_time\", \"path_id\",")
+        .replace("[21000,", "[21000, 1,")
+        .replace("[0,", "[0, 0,")
+        .replace("[1000,", "[1000, 0,");
+    let flow = one(&text);
+    assert_eq!(flow.row.counters.sent_packets.get(), Some(1));
+    assert_eq!((flow.row.goodput, flow.row.completion), (None, None));
+    assert!(
+        flow.samples
+            .iter()
+            .all(|s| s.congestion_window.is_none() && s.received.is_none())
+    );
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub struct Trace {
     clock: Clock,
     columns: Vec<String>,
     file_title: String,
+    /// The description, if it is the ID of a connection.
+    description: String,
     /// Whether how events are to be read is known.
     is_known: bool,
     /// Events before that.
@@ -78,6 +80,13 @@ impl Trace {
                 self.is_known = true;
             }
             "vantage_point" => self.set_vantage_point(value),
+            // picoquic has the connection ID there.
+            "description" => {
+                let text = value.as_str().unwrap_or_default();
+                if !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+                    text.clone_into(&mut self.description);
+                }
+            }
             "title" => self.head.title = value.as_str().unwrap_or_default().to_owned(),
             _ => (),
         }
@@ -188,12 +197,17 @@ pub fn log_of(found: Found) -> Log {
                 &trace.file_title,
                 &found.title,
             ];
-            if let Some(title) = titles.into_iter().find(|t| !t.is_empty()) {
-                flow.label = match group.is_empty() || *title == group {
-                    true => title.clone(),
-                    false => format!("{title} {group}"),
-                };
+            let title = titles
+                .into_iter()
+                .find(|t| !t.is_empty())
+                .unwrap_or(&flow.label);
+            let mut names = vec![title.as_str()];
+            for more in [&trace.description, &group] {
+                if !more.is_empty() && !names.contains(&more.as_str()) {
+                    names.push(more);
+                }
             }
+            flow.label = names.join(" ");
             flows.push((flow, begun, trace.clock.clone()));
         }
     }
