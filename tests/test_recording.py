@@ -91,6 +91,35 @@ def test_subflows_are_joined_and_data_that_two_of_them_carried_counts_once(tmp_p
     assert recording.subflow_samples.height > 100
 
 
+def test_the_qlog_of_a_run_has_its_figures(tmp_path):
+    out = tmp_path / "run"
+    run = package.run(
+        EXAMPLES / "quic.toml",
+        set={"record.qlog": True, "record.captures": [], "topology.simple.link.loss": "2%"},
+        output=out,
+    )
+    recording = package.read(sorted((out / "qlog").iterdir()))
+    read = {row["label"]: row for row in recording.flows.to_dicts()}
+    own = [row for row in run.flows.to_dicts() if row["transport"] == "quic"]
+    assert len(own) == 2
+    assert len(read) == 4
+    # The server answers: its end has sent the data, and the client's has seen it arrive.
+    for row in own:
+        sender, receiver = read[f"{row['label']} server"], read[f"{row['label']} client"]
+        assert row["lost_packets"] > 0
+        for figure in ("sent_packets", "retransmitted_packets", "lost_packets"):
+            assert sender[figure] == row[figure], figure
+            assert receiver[figure] is None
+        assert math.isclose(sender["rtt_min_s"], row["rtt_min_s"], rel_tol=WITHIN)
+        for figure in ("start_s", "end_s", "handshake_s", "first_byte_s", "delivered_bytes"):
+            assert math.isclose(receiver[figure], row[figure], abs_tol=1e-9), figure
+    sides = [told["captured_at"] for told in recording.info["recording"]["flows"]]
+    assert sorted(sides) == ["receiver", "receiver", "sender", "sender"]
+    lost = recording.events.filter(recording.events["kind"] == "loss")["detail"].to_list()
+    assert sum(int(d.removeprefix("packets=")) for d in lost) == sum(r["lost_packets"] for r in own)
+    assert recording.warnings == []
+
+
 def test_what_a_capture_cannot_show_is_missing(tmp_path):
     _, recording = recorded(tmp_path, "lossy-wifi")
     samples = recording.flow_samples
