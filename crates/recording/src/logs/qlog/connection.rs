@@ -24,6 +24,8 @@ const MOST_EVENTS: usize = 1 << 18;
 const SAMPLE_EVERY_NS: i64 = 10_000_000;
 /// Round trips from here on are those of writers that have measured none.
 const LONGEST_NS: i64 = 86_400_000_000_000;
+/// What is assumed of a path without a measurement.
+const INITIAL_RTT_NS: i64 = 333_000_000;
 /// Sizes from here on are those of writers whose threshold is infinite.
 const INFINITE: u64 = 1 << 50;
 
@@ -48,6 +50,8 @@ pub struct Connection {
     metrics: Metrics,
     samples: Samples,
     rtt: Quantiles,
+    /// As quinn had them before May 2026: what it assumes at first tells.
+    are_rtts_seconds: bool,
     min_rtt: Option<Duration>,
     events: Vec<(i64, &'static str, u64)>,
     lost_packets: u64,
@@ -126,8 +130,10 @@ impl Connection {
     /// An event.
     pub fn on_event(&mut self, time: i64, event: &Event<'_>, clock: &Clock) {
         self.last_ns = self.last_ns.max(time);
-        self.has_paths |= event.path.is_some_and(|p| *self.path.get_or_insert(p) != p);
         let data = event.data;
+        let path = event.path.or_else(|| event::integer(&data["path_id"]));
+        let path = path.or_else(|| event::integer(&data["header"]["path_id"]));
+        self.has_paths |= path.is_some_and(|p| *self.path.get_or_insert(p) != p);
         match event.name.as_str() {
             "packet_sent" => self.on_sent(time, data),
             "packet_received" => self.on_received(time, data),
@@ -293,8 +299,18 @@ impl Connection {
 
     fn on_metrics(&mut self, time: i64, data: &Value, clock: &Clock) {
         self.told.recovery = true;
+        self.are_rtts_seconds |= self.rtt.min().is_none()
+            && ["latest_rtt", "smoothed_rtt", "min_rtt"]
+                .iter()
+                .all(|name| event::number(&data[*name]).is_some_and(|n| (n - 0.333).abs() < 1e-6));
+        let scale = if self.are_rtts_seconds { 1e3 } else { 1.0 };
+        let is_measured = self.rtt.min().is_some();
         let span = |name: &str| {
-            let nanos = clock.nanos(event::number(&data[name])?);
+            let nanos = clock.nanos(event::number(&data[name])? * scale);
+            // Before there is a measurement some write what is assumed until then (RFC 9002, section 6.2.2).
+            if !is_measured && (nanos - INITIAL_RTT_NS).abs() < 1_000 {
+                return None;
+            }
             (1..LONGEST_NS)
                 .contains(&nanos)
                 .then(|| Duration::from_nanos(nanos as u64))

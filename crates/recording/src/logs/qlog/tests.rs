@@ -246,6 +246,28 @@ fn a_clock_that_began_at_any_time_begins_with_the_log() {
     );
 }
 
+/// quinn: a group in each event, what is assumed of the path first, and in earlier versions seconds.
+#[test]
+fn what_is_assumed_of_a_path_is_no_round_trip() {
+    for (assumed, first, second) in [("333.0", "20.0", "30.0"), ("0.333", "0.02", "0.03")] {
+        let flow = one(&sequence(&format!(
+            r#"{{"qlog_version":"0.3","qlog_format":"JSON-SEQ","trace":{{"vantage_point":{{"type":"server"}}}}}}
+            {{"time":0.1,"name":"recovery:metrics_updated","data":{{"min_rtt":{assumed},"smoothed_rtt":{assumed},
+             "latest_rtt":{assumed},"pto_count":0,"congestion_window":12000}},"group_id":"ab"}}
+            {{"time":9.0,"name":"recovery:metrics_updated","data":{{"min_rtt":{first},"smoothed_rtt":{first},
+             "latest_rtt":{first}}},"group_id":"ab"}}
+            {{"time":10.0,"name":"recovery:metrics_updated","data":{{"latest_rtt":{second}}},"group_id":"ab"}}"#
+        ).replace(",\n", ",")));
+        assert_eq!(
+            (flow.label.as_str(), flow.row.counters.timeouts.get()),
+            ("ab", Some(0))
+        );
+        assert_eq!((flow.row.rtt_min, flow.row.rtt_max), (ms(20), ms(30)));
+        let smoothed: Vec<_> = flow.samples.iter().map(|s| s.srtt).collect();
+        assert_eq!(smoothed, [None, ms(20), ms(20)]);
+    }
+}
+
 #[test]
 fn pairs_of_category_and_event_and_absolute_times_are_read() {
     let flow = one(
