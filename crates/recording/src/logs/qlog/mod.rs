@@ -5,6 +5,8 @@ mod clock;
 mod connection;
 mod document;
 mod event;
+mod packet;
+mod samples;
 mod sequence;
 mod streams;
 #[cfg(test)]

@@ -1,27 +1,24 @@
-//! A connection at one end: its packets, its metrics, and what they say together.
+//! A connection at one end: its packets and its metrics.
+
+mod conclusion;
 
 use std::collections::BTreeMap;
 
 use gargalo_trace::Quantiles;
-use gargalo_trace::schema::FlowSample;
-use gargalo_units::{Bytes, Count, Duration, Instant, Rate, SenderCounters};
+use gargalo_units::{Duration, Rate};
 use serde_json::Value;
 
 use super::clock::Clock;
 use super::event::{self, Event};
+use super::packet::{self, Packet};
+use super::samples::{Metrics, Sample, Samples};
 use super::streams::{Part, Streams};
-use super::trace::{End, Head};
 use super::words::{self, Space};
-use crate::logs::Logged;
 
 /// Most packets whose streams are remembered until they are acknowledged.
 const MOST_UNACKED: usize = 1 << 17;
-/// Most samples; beyond, every other one is left out.
-const MOST_SAMPLES: usize = 1 << 16;
 /// Most events.
 const MOST_EVENTS: usize = 1 << 18;
-/// Time between samples where only packets are told.
-const SAMPLE_EVERY_NS: i64 = 10_000_000;
 /// Round trips from here on are those of writers that have measured none.
 const LONGEST_NS: i64 = 86_400_000_000_000;
 /// What is assumed of a path without a measurement.
@@ -106,17 +103,6 @@ struct Received {
     last_data_ns: Option<i64>,
 }
 
-/// Metrics of the sender; each update has only what has changed.
-#[derive(Clone, Copy, Default)]
-struct Metrics {
-    congestion_window: Option<u64>,
-    slow_start_threshold: Option<u64>,
-    bytes_in_flight: Option<u64>,
-    smoothed_rtt: Option<Duration>,
-    pacing_rate: Option<Rate>,
-    phase: &'static str,
-}
-
 impl Connection {
     /// One whose first event is at this time.
     pub fn new(time_ns: i64) -> Self {
@@ -181,11 +167,11 @@ impl Connection {
         };
         let (mut parts, mut eliciting) = (Vec::new(), false);
         for frame in frames {
-            let kind = kind_of(frame);
-            let is_silent = is_ack(&kind) || kind == "padding" || kind.ends_with("close");
+            let kind = packet::kind_of(frame);
+            let is_silent = packet::is_ack(&kind) || kind == "padding" || kind.ends_with("close");
             eliciting |= !is_silent;
             if kind == "stream" {
-                match part_of(frame) {
+                match packet::part_of(frame) {
                     Some(part) => parts.push(part),
                     None => sent.is_incomplete = true,
                 }
@@ -220,12 +206,12 @@ impl Connection {
         self.received.packet_bytes = self.received.packet_bytes.saturating_add(packet.length);
         let before = (self.sent.acked.bytes(), self.received.streams.bytes());
         for frame in packet.frames.unwrap_or_default() {
-            let kind = kind_of(frame);
+            let kind = packet::kind_of(frame);
             match kind.as_str() {
                 // It is of one of several paths, each with numbers of its own.
-                _ if is_ack(&kind) && !kind.starts_with("ack") => self.has_paths = true,
-                _ if is_ack(&kind) => self.on_ack(time, packet.space, frame),
-                "stream" => match part_of(frame) {
+                _ if packet::is_ack(&kind) && !kind.starts_with("ack") => self.has_paths = true,
+                _ if packet::is_ack(&kind) => self.on_ack(time, packet.space, frame),
+                "stream" => match packet::part_of(frame) {
                     Some(part) => {
                         let received = &mut self.received;
                         if received.streams.add(part) > 0 {
@@ -447,311 +433,5 @@ impl Connection {
     /// The time of its first event, on the clock of its trace.
     pub fn begun_ns(&self) -> i64 {
         self.first_ns
-    }
-
-    /// What is known of it, with times since its first event, and how many of its events were too many.
-    pub fn finish(mut self, head: &Head) -> (Logged, u64) {
-        if self.has_paths {
-            // Numbers of packets and metrics are those of each path.
-            self.sent.is_incomplete = true;
-            self.samples
-                .all
-                .iter_mut()
-                .for_each(|s| s.metrics = Metrics::default());
-            self.metrics = Metrics::default();
-        }
-        if self.sent.streams.bytes().max(self.received.streams.bytes()) > 0 {
-            self.sample(self.last_ns);
-        }
-        let is_sender = self.is_sender();
-        let (local, remote) = match head.end {
-            End::Client => ("client", "server"),
-            End::Server => ("server", "client"),
-            End::Unknown => ("local", "remote"),
-        };
-        let local = self.local.take().unwrap_or_else(|| local.to_owned());
-        let remote = self.remote.take().unwrap_or_else(|| remote.to_owned());
-        let mut flow = Logged {
-            label: self.cid.take().unwrap_or_else(|| "quic".to_owned()),
-            congestion: std::mem::take(&mut self.congestion),
-            ..Logged::default()
-        };
-        (flow.from, flow.to) = if is_sender {
-            (local, remote)
-        } else {
-            (remote, local)
-        };
-        flow.facts.captured_at = match (head.is_between, head.end, is_sender) {
-            (true, ..) => Some("between"),
-            (_, End::Unknown, _) => None,
-            (_, _, true) => Some("sender"),
-            (_, _, false) => Some("receiver"),
-        };
-        flow.facts.reset = self.reset;
-        flow.row.transport = "quic";
-        flow.row.failure = self.reset.then_some("reset");
-        flow.row.counters = SenderCounters::UNKNOWN;
-        flow.row.end = self.since(self.last_ns);
-        if head.end == End::Client && !head.is_between {
-            // With 0-RTT the application writes before the handshake is complete.
-            let ready = [self.handshake_ns, self.sent.first_data_ns];
-            let ready = self.handshake_ns.and(ready.into_iter().flatten().min());
-            flow.row.handshake = ready.map(|t| self.since(t) - Instant::ZERO);
-        }
-        match is_sender {
-            true => self.tell_sent(&mut flow),
-            false => self.tell_received(&mut flow),
-        }
-        flow.samples = self.samples_of(is_sender);
-        (flow, self.unused)
-    }
-
-    /// Whether most data is sent by this end. Where no data is told it is the end with most bytes in packets, and else
-    /// this one, whose metrics are told.
-    fn is_sender(&self) -> bool {
-        let (sent, received) = (self.sent.streams.bytes(), self.received.streams.bytes());
-        match sent.max(received) > 0 {
-            true => sent >= received,
-            false => self.sent.packet_bytes >= self.received.packet_bytes,
-        }
-    }
-
-    fn tell_sent(&mut self, flow: &mut Logged) {
-        let (sent, row) = (&self.sent, &mut flow.row);
-        let are_frames_told = sent.packets > 0 && sent.without_frames == 0;
-        if sent.packets > 0 {
-            let packets = if are_frames_told {
-                sent.eliciting
-            } else {
-                sent.packets
-            };
-            row.counters.sent_packets = Count::new(packets);
-        }
-        let is_data_told = are_frames_told && !sent.is_incomplete && sent.stream_bytes > 0;
-        if is_data_told {
-            row.counters.sent_bytes = Count::new(sent.stream_bytes);
-            row.counters.retransmitted_packets = Count::new(sent.repeating);
-        }
-        if self.told.recovery {
-            row.counters.lost_packets = Count::new(self.lost_packets);
-        }
-        if self.told.timers || self.told.pto_count.is_some() {
-            row.counters.timeouts = Count::new(self.timeouts);
-        }
-        row.ce_marks = sent
-            .marks
-            .map(|m| m.iter().fold(0u64, |a, n| a.saturating_add(*n)));
-        let is_complete = is_data_told && sent.acked.are_all_of(&sent.streams);
-        let acked_at = sent.last_acked_ns;
-        let delivered = (is_data_told && sent.any_acks).then(|| sent.acked.bytes());
-        self.tell_delivered(delivered, acked_at.filter(|_| is_complete), flow);
-        let active = flow.row.end - flow.row.start;
-        if is_data_told && !active.is_zero() {
-            flow.row.throughput = Some(Rate::from_transfer(
-                Bytes::new(self.sent.stream_bytes),
-                active,
-            ));
-        }
-        flow.facts.reverse_bytes = self.received.streams.bytes();
-        flow.facts.ecn_echoes = self.sent.marks.map(|_| self.sent.echoes);
-        flow.facts.loss_episodes = self.told.states.then_some(self.episodes);
-        flow.row.set_rtt(&self.rtt);
-        flow.row.rtt_min = flow.row.rtt_min.or(self.min_rtt);
-        self.tell_round_trips(flow);
-        self.events.sort_by_key(|e| e.0);
-        let events = std::mem::take(&mut self.events);
-        let told = |(time, kind, count): (i64, &'static str, u64)| {
-            let detail = match kind {
-                "loss" => format!("packets={count}"),
-                "ecn" => format!("marks={count}"),
-                _ => String::new(),
-            };
-            (self.since(time), kind, detail)
-        };
-        flow.events = events.into_iter().map(told).collect();
-    }
-
-    fn tell_received(&self, flow: &mut Logged) {
-        let received = &self.received;
-        let bytes = received.streams.bytes();
-        let is_told = !received.is_incomplete && bytes > 0;
-        let is_complete = is_told && received.streams.are_all_of(&received.streams);
-        let at = received.last_data_ns.filter(|_| is_complete);
-        self.tell_delivered(is_told.then_some(bytes), at, flow);
-        let first = received.first_data_ns.map(|t| self.since(t));
-        flow.row.first_byte = first.map(|t| t - Instant::ZERO);
-        flow.facts.reverse_bytes = self.sent.streams.bytes();
-        self.tell_round_trips(flow);
-    }
-
-    fn tell_delivered(&self, bytes: Option<u64>, completed_ns: Option<i64>, flow: &mut Logged) {
-        let row = &mut flow.row;
-        if let Some(at) = completed_ns {
-            row.end = self.since(at);
-            row.completion = Some(row.end - Instant::ZERO);
-        }
-        let Some(bytes) = bytes.map(Bytes::new) else {
-            return;
-        };
-        (row.delivered, row.measured) = (bytes, bytes);
-        let active = row.end - row.start;
-        row.goodput = (!active.is_zero()).then(|| Rate::from_transfer(bytes, active));
-    }
-
-    /// What round trips say of the path, whichever end has measured them.
-    fn tell_round_trips(&self, flow: &mut Logged) {
-        let facts = &mut flow.facts;
-        let Some(all) = self.rtt.summary() else {
-            facts.base_rtt_s = self.min_rtt.map(Duration::as_secs_f64);
-            return;
-        };
-        let above = |rtt: Duration| Some(rtt.saturating_sub(all.min).as_secs_f64());
-        facts.base_rtt_s = Some(all.min.as_secs_f64());
-        facts.queueing_delay_p50_s = above(all.p50);
-        facts.queueing_delay_p95_s = above(all.p95);
-    }
-
-    /// Of the receiver only what it knows of the data and the path: its window is for what it sends itself.
-    fn samples_of(&mut self, is_sender: bool) -> Vec<FlowSample<'static>> {
-        let samples = std::mem::take(&mut self.samples).all;
-        let is_told = match is_sender {
-            true => self.sent.without_frames == 0 && !self.sent.is_incomplete && self.sent.any_acks,
-            false => !self.received.is_incomplete && self.received.streams.bytes() > 0,
-        };
-        let sample = |s: Sample| {
-            let data = if is_sender { s.acked } else { s.received };
-            let data = Some(Bytes::new(data)).filter(|_| is_told);
-            let found = FlowSample {
-                time: self.since(s.time),
-                srtt: s.metrics.smoothed_rtt,
-                delivered: data.unwrap_or_default(),
-                received: data,
-                ..FlowSample::default()
-            };
-            if !is_sender {
-                return found;
-            }
-            FlowSample {
-                congestion_window: s.metrics.congestion_window.map(Bytes::new),
-                slow_start_threshold: s.metrics.slow_start_threshold.map(Bytes::new),
-                bytes_in_flight: s.metrics.bytes_in_flight.map(Bytes::new),
-                pacing_rate: s.metrics.pacing_rate,
-                phase: s.metrics.phase,
-                ..found
-            }
-        };
-        let mut samples: Vec<_> = samples.into_iter().map(sample).collect();
-        samples.sort_by_key(|s| s.time);
-        samples
-    }
-
-    fn since(&self, time_ns: i64) -> Instant {
-        Instant::from_nanos(time_ns.saturating_sub(self.first_ns).max(0) as u64)
-    }
-}
-
-/// What is used of a packet.
-struct Packet<'a> {
-    space: Space,
-    number: Option<u64>,
-    length: u64,
-    frames: Option<&'a [Value]>,
-    cid: Option<String>,
-}
-
-impl<'a> Packet<'a> {
-    /// Reads one; `None` if it is of a kind without a number, which carries nothing.
-    fn read(data: &'a Value) -> Option<Self> {
-        let header = &data["header"];
-        let kind = event::first(header, &["packet_type", "type"]).as_str();
-        let kind = kind.or(event::first(data, &["packet_type", "type"]).as_str());
-        let length = event::first(&data["raw"], &["length", "payload_length"]);
-        let length = event::integer(length)
-            .or_else(|| event::integer(&header["packet_size"]))
-            .or_else(|| event::integer(&data["packet_size"]));
-        let number = event::integer(&header["packet_number"]);
-        Some(Self {
-            space: words::space(kind.unwrap_or("1RTT"))?,
-            number: number.or_else(|| event::integer(&data["packet_number"])),
-            length: length.unwrap_or(0),
-            // There is no packet without frames (RFC 9000, section 12.4): an empty list tells nothing.
-            frames: data["frames"]
-                .as_array()
-                .map(Vec::as_slice)
-                .filter(|f| !f.is_empty()),
-            cid: event::text(&header["dcid"]),
-        })
-    }
-}
-
-/// Whether a frame acknowledges packets: with ECN, with times, or on a path.
-fn is_ack(kind: &str) -> bool {
-    (kind.starts_with("ack") && kind != "ack_frequency") || ["path_ack", "mp_ack"].contains(&kind)
-}
-
-fn kind_of(frame: &Value) -> String {
-    let kind = frame["frame_type"].as_str().or(frame["type"].as_str());
-    kind.unwrap_or_default().to_ascii_lowercase()
-}
-
-/// What a STREAM frame carries; without an offset it is the beginning (RFC 9000, section 19.8).
-fn part_of(frame: &Value) -> Option<Part> {
-    let length = event::integer(&frame["length"])
-        .or_else(|| event::integer(&frame["raw"]["payload_length"]))
-        .or_else(|| event::integer(&frame["raw"]["length"]));
-    let part = Part {
-        stream: event::integer(event::first(frame, &["stream_id", "id"]))?,
-        offset: event::integer(&frame["offset"]).unwrap_or(0),
-        length: length?,
-        is_last: frame["fin"].as_bool() == Some(true),
-    };
-    // No stream is longer (RFC 9000, section 4.5).
-    let end = part.offset.checked_add(part.length)?;
-    (end < 1 << 62).then_some(part)
-}
-
-/// State at an instant.
-#[derive(Clone, Copy)]
-struct Sample {
-    time: i64,
-    metrics: Metrics,
-    acked: u64,
-    received: u64,
-}
-
-/// Samples of bounded number: those with the latest state of each span of time.
-#[derive(Default)]
-struct Samples {
-    all: Vec<Sample>,
-    /// Length of such a span.
-    span_ns: i64,
-    /// When the span of the last sample began.
-    begun_ns: i64,
-}
-
-impl Samples {
-    fn add(&mut self, sample: Sample) {
-        match self.all.last_mut() {
-            Some(last) if sample.time <= self.begun_ns.saturating_add(self.span_ns) => {
-                let time = last.time.max(sample.time);
-                *last = Sample { time, ..sample };
-            }
-            _ => {
-                self.begun_ns = sample.time;
-                self.all.push(sample);
-            }
-        }
-        if self.all.len() > MOST_SAMPLES {
-            let whole = sample.time.saturating_sub(self.all[0].time);
-            self.span_ns = self.span_ns.max(whole / (MOST_SAMPLES as i64 / 2));
-            std::mem::take(&mut self.all)
-                .into_iter()
-                .for_each(|s| self.add(s));
-        }
-    }
-
-    fn is_due(&self, time: i64) -> bool {
-        let last = self.all.last().map_or(i64::MIN, |s| s.time);
-        time.saturating_sub(last) >= SAMPLE_EVERY_NS
     }
 }
