@@ -334,6 +334,55 @@ fn each_group_of_a_trace_is_a_flow() {
     );
 }
 
+/// As in the traces of both ends that qvis shows: an empty row after the last comma, packets of an unknown type.
+#[test]
+fn both_ends_of_a_connection_are_told_apart() {
+    let end = |end: &str, events: &str| {
+        format!(
+            r#"{{"common_fields":{{"ODCID":"ab","reference_time":"1566844755588"}},"vantage_point":{{"type":"{end}"}},
+            "event_fields":["relative_time","category","event_type","data"],"events":[{events},[]]}}"#
+        )
+    };
+    let data =
+        r#""frames":[{"frame_type":"STREAM","id":"0","offset":"0","length":"9","fin":true}]"#;
+    let text = format!(
+        r#"{{"qlog_version":"draft-01","traces":[{},{}]}}"#,
+        end(
+            "server",
+            &format!(
+                r#"["3","transport","packet_sent",{{"packet_type":"1RTT","header":{{"packet_number":"1"}},{data}}}],
+                ["90","transport","packet_received",{{"packet_type":"unknown","header":{{"packet_number":"2"}},
+                "frames":[{{"frame_type":"ACK","acked_ranges":[["1","1"]]}}]}}]"#
+            )
+        ),
+        end(
+            "client",
+            &format!(
+                r#"["40","transport","packet_received",{{"header":{{"packet_number":"1"}},{data}}}]"#
+            )
+        ),
+    );
+    assert!(is(text.as_bytes()));
+    let log = read_text(&text);
+    assert_eq!(
+        (log.unused, log.begun_ns),
+        (0, Some(1_566_844_755_591_000_000))
+    );
+    let told = |f: &Logged| {
+        (
+            f.label.clone(),
+            f.facts.captured_at,
+            f.row.start,
+            f.row.delivered.get(),
+        )
+    };
+    let expected = [
+        ("ab server".to_owned(), Some("sender"), at_ms(0), 9),
+        ("ab client".to_owned(), Some("receiver"), at_ms(37), 9),
+    ];
+    assert_eq!(log.flows.iter().map(told).collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn what_cannot_be_used_is_counted() {
     let mut text = sequence(SEQUENCE);

@@ -53,6 +53,8 @@ pub struct Trace {
     early: Vec<Value>,
     /// Whether an event was read otherwise than the trace has told later.
     is_misread: bool,
+    /// Of the events before that, those that could not be used.
+    unused: u64,
     connections: Vec<Connection>,
     by_group: HashMap<String, usize>,
 }
@@ -133,16 +135,21 @@ impl Trace {
         self.on_event(&event)
     }
 
-    fn end_early(&mut self) -> u64 {
+    fn end_early(&mut self) {
         self.is_known = true;
         let early = std::mem::take(&mut self.early);
-        early.iter().map(|e| u64::from(!self.on_event(e))).sum()
+        for event in &early {
+            let is_used = self.on_event(event);
+            self.unused += u64::from(!is_used);
+        }
     }
 
     /// Takes an event; whether it can be used.
     pub fn on_event(&mut self, value: &Value) -> bool {
         let Some(event) = Event::read(value, &self.columns) else {
-            return false;
+            // An empty one ends the list of writers that put a comma after each event.
+            return value.as_array().is_some_and(Vec::is_empty)
+                || value.as_object().is_some_and(serde_json::Map::is_empty);
         };
         let time = self.clock.time(event.time);
         let group = event.group.and_then(event::text).unwrap_or_default();
@@ -175,7 +182,8 @@ pub fn log_of(found: Found) -> Log {
     };
     let mut flows = Vec::new();
     for mut trace in found.traces {
-        log.unused += trace.end_early();
+        trace.end_early();
+        log.unused += trace.unused;
         if trace.is_misread {
             log.unused += 1;
             continue;
@@ -208,18 +216,32 @@ pub fn log_of(found: Found) -> Log {
                 }
             }
             flow.label = names.join(" ");
-            flows.push((flow, begun, trace.clock.clone()));
+            flows.push((flow, begun, trace.clock.clone(), trace.head.end));
         }
     }
     let date = |begun: i64, clock: &Clock| clock.date_ns(begun);
     log.begun_ns = flows
         .iter()
-        .filter_map(|(_, t, clock)| date(*t, clock))
+        .filter_map(|(_, t, clock, _)| date(*t, clock))
         .min();
     // Of clocks that began at any time, such as that of the machine.
-    let free = flows.iter().filter(|(_, _, clock)| !clock.begins_at_zero());
-    let free = free.map(|(_, t, _)| *t).min().unwrap_or(0);
-    for (mut flow, begun, clock) in flows {
+    let free = flows
+        .iter()
+        .filter(|(_, _, clock, _)| !clock.begins_at_zero());
+    let free = free.map(|(_, t, ..)| *t).min().unwrap_or(0);
+    let mut named: HashMap<String, usize> = HashMap::new();
+    for (flow, ..) in &flows {
+        *named.entry(flow.label.clone()).or_default() += 1;
+    }
+    for (mut flow, begun, clock, end) in flows {
+        // Both ends of a connection have its name.
+        if named.get(&flow.label).is_some_and(|n| *n > 1) {
+            flow.label.push_str(match end {
+                End::Client => " client",
+                End::Server => " server",
+                End::Unknown => "",
+            });
+        }
         let later = match (date(begun, &clock), log.begun_ns) {
             (Some(date), Some(first)) => date - first,
             _ if clock.begins_at_zero() => begun.max(0) as u64,

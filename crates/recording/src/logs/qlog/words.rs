@@ -46,7 +46,8 @@ pub fn space(packet_type: &str) -> Option<Space> {
     match plain(packet_type).as_str() {
         "initial" => Some(Space::Initial),
         "handshake" => Some(Space::Handshake),
-        "retry" | "versionnegotiation" | "statelessreset" | "unknown" => None,
+        "retry" | "versionnegotiation" | "statelessreset" => None,
+        // Some do not tell it of packets whose frames they tell.
         _ => Some(Space::Application),
     }
 }

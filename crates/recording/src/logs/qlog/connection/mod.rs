@@ -134,7 +134,7 @@ impl Connection {
             "congestion_state_updated" => self.on_congestion_state(time, data),
             "loss_timer_updated" | "loss_alarm" => self.on_timer(time, &event.name, data),
             "connection_state_updated" => self.on_state(time, data),
-            "connection_started" => self.on_started(data),
+            "connection_started" | "connection_new" => self.on_started(data),
             "connection_closed" => {
                 let trigger = data["trigger"].as_str().map(words::plain);
                 self.reset |= trigger.as_deref() == Some("statelessreset");
