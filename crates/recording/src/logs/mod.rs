@@ -4,6 +4,9 @@
 
 mod iperf3;
 mod qlog;
+mod ss;
+mod tcp_probe;
+mod text;
 
 use std::io::{self, BufRead};
 
@@ -26,7 +29,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: &[Kind] = &[qlog::KIND, iperf3::KIND];
+pub const KINDS: &[Kind] = &[qlog::KIND, iperf3::KIND, ss::KIND, tcp_probe::KIND];
 
 /// What a log tells.
 #[derive(Debug, Default)]
