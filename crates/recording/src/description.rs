@@ -71,13 +71,19 @@ impl Recording {
                 "transport": { r["transport"].as_str().unwrap_or_default(): {} },
             })
         });
+        let samples = self.tables.link_samples.rows();
+        let links: BTreeSet<String> = samples
+            .filter_map(|r| r["link"].as_str().map(str::to_owned))
+            .collect();
+        let links = links.iter().map(|name| json!({ "name": name }));
         json!({
             "name": name,
             "description": "Recorded traffic",
             "duration_s": self.facts.duration_s,
             "nodes": nodes.collect::<Vec<_>>(),
+            "links": links.collect::<Vec<_>>(),
             "flows": flows.collect::<Vec<_>>(),
-            "record": { "flows": true, "events": true },
+            "record": { "flows": true, "links": !self.tables.link_samples.is_empty(), "events": true },
         })
     }
 

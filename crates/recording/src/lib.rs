@@ -36,6 +36,7 @@ use input::Input;
 use logs::{Log, Logged};
 use multipath::{Joined, Multipath};
 use names::Names;
+use logs::{Link, Log, Logged};
 use packet::{Packet, Transport, Unused};
 use places::Places;
 use tcp::Connection;
@@ -196,6 +197,7 @@ struct Reading {
     options: Options,
     places: Places,
     flows: Vec<Known>,
+    links: Vec<Link>,
     /// The latest flow between two ports.
     latest: HashMap<Key, usize>,
     packets: u64,
@@ -211,6 +213,7 @@ impl Reading {
             options,
             places: Places::default(),
             flows: Vec::new(),
+            links: Vec::new(),
             latest: HashMap::new(),
             packets: 0,
             end: Instant::ZERO,
@@ -251,8 +254,17 @@ impl Reading {
         let later = log.begun_ns.map_or(0, |t| t.saturating_sub(self.begun_ns));
         self.left_out.unused_lines += log.unused;
         self.files.push(File::of_log(path, kind));
+        let later = Duration::from_nanos(later);
+        for mut link in log.links {
+            link.samples.iter_mut().for_each(|s| s.time += later);
+            self.end = link
+                .samples
+                .last()
+                .map_or(self.end, |s| self.end.max(s.time));
+            self.links.push(link);
+        }
         for mut flow in log.flows {
-            flow.delay(Duration::from_nanos(later));
+            flow.delay(later);
             self.end = self.end.max(flow.end());
             self.flows.push(Known::Logged(Box::new(flow)));
         }
@@ -361,6 +373,8 @@ impl Reading {
         flows.sort_by_key(by_first);
         let mut names = Names::new(self.options.anonymise);
         let (tables, flows) = tables::of(&flows, &mut names, &|a, b| self.places.same_clock(a, b));
+        });
+        let (tables, flows) = tables::of(&self.flows, &self.links);
         let facts = Facts {
             begun_unix_s: self.begun_ns as f64 / 1e9,
             duration_s: self.end.as_secs_f64(),

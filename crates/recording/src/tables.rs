@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, SubflowRow, SubflowSample};
+use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
 use gargalo_trace::{Quantiles, Tables, stats};
 use gargalo_units::{Bytes, Count, Duration, Instant, Rate, SenderCounters};
 
@@ -10,6 +11,7 @@ use crate::Known;
 use crate::facts::Flow;
 use crate::multipath::Multipath;
 use crate::names::Names;
+use crate::logs::Link;
 use crate::tcp::{Connection, Event, Half, Sample, Side};
 use crate::udp::Conversation;
 
@@ -18,6 +20,7 @@ pub type SameClock<'a> = dyn Fn(usize, usize) -> bool + 'a;
 
 /// The tables, and what else was concluded of each flow.
 pub fn of(flows: &[Known], names: &mut Names, same_clock: &SameClock<'_>) -> (Tables, Vec<Flow>) {
+pub fn of(flows: &[Known], links: &[Link]) -> (Tables, Vec<Flow>) {
     let mut tables = Tables::default();
     let mut samples = Vec::new();
     let mut subflow_samples: Vec<(SubflowSample<'static>, String)> = Vec::new();
@@ -98,6 +101,16 @@ pub fn of(flows: &[Known], names: &mut Names, same_clock: &SameClock<'_>) -> (Ta
     samples
         .iter()
         .for_each(|(_, s)| tables.flow_samples.push(s));
+    let of_links = links.iter().flat_map(|link| {
+        let named = |s: &LinkSample<'static>| LinkSample {
+            link: &link.name,
+            ..*s
+        };
+        link.samples.iter().map(named)
+    });
+    let mut of_links: Vec<LinkSample<'_>> = of_links.collect();
+    of_links.sort_by_key(|s| s.time);
+    of_links.iter().for_each(|s| tables.link_samples.push(s));
     told.sort_by_key(|(time, id, ..)| (*time, *id));
     for (time, id, kind, detail) in &told {
         let row = EventRow {

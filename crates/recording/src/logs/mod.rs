@@ -4,13 +4,14 @@
 
 mod iperf3;
 mod qlog;
+mod mahimahi;
 mod ss;
 mod tcp_probe;
 mod text;
 
 use std::io::{self, BufRead};
 
-use gargalo_trace::schema::{FlowRow, FlowSample};
+use gargalo_trace::schema::{FlowRow, FlowSample, LinkSample};
 use gargalo_units::{Duration, Instant};
 
 use crate::facts::Flow;
@@ -29,7 +30,7 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: &[Kind] = &[qlog::KIND, iperf3::KIND, ss::KIND, tcp_probe::KIND];
+pub const KINDS: &[Kind] = &[qlog::KIND, iperf3::KIND, ss::KIND, tcp_probe::KIND, mahimahi::KIND];
 
 /// What a log tells.
 #[derive(Debug, Default)]
@@ -38,6 +39,8 @@ pub struct Log {
     pub begun_ns: Option<u64>,
     /// Its flows.
     pub flows: Vec<Logged>,
+    /// The directions of links that it tells of.
+    pub links: Vec<Link>,
     /// Lines, or parts of a document, that could not be used.
     pub unused: u64,
 }
@@ -79,6 +82,15 @@ impl Logged {
     }
 }
 
+/// What a log tells of one direction of a link.
+#[derive(Debug, Default)]
+pub struct Link {
+    /// A name of the link.
+    pub name: String,
+    /// Samples, in the order of time; `link` is set later.
+    pub samples: Vec<LinkSample<'static>>,
+}
+
 /// Gives each line of a text to `each`, without its end, as text in which what is no UTF-8 is replaced; returns how
 /// many lines were too long to be one.
 ///
@@ -97,5 +109,83 @@ pub fn lines(input: &mut dyn BufRead, each: &mut dyn FnMut(&str)) -> io::Result<
             continue;
         }
         each(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Words of all kinds of logs, and numbers at the ends of what they can be.
+    const WORDS: &[&str] = &[
+        "\n",
+        "\n",
+        "\n",
+        "\t",
+        "1767323045.5",
+        "0.000000001:",
+        "18446744073709551615",
+        "2147483647",
+        "0x0",
+        "0xffffffff",
+        "0xffffffffffffffff",
+        "0",
+        "9",
+        "+",
+        "-",
+        "#",
+        "d",
+        "ESTAB",
+        "10.0.0.1:5",
+        "[::1]:9",
+        "a:*",
+        "rto:1",
+        "cwnd:18446744073709551615",
+        "mss:18446744073709551615",
+        "bytes_acked:18446744073709551615",
+        "bytes_acked:1",
+        "unacked:18446744073709551615",
+        "retrans:18446744073709551615/9",
+        "rtt:1e300/",
+        "minrtt:nan",
+        "pacing_rate",
+        "1e300Mbps",
+        "Kbps",
+        "é",
+        "users:((",
+        "tcp_probe:",
+        "src=10.0.0.1:5",
+        "dest=[::1]:9",
+        "snd_nxt=0x80000000",
+        "snd_una=0x0",
+        "snd_nxt=0x7fffffff",
+        "snd_una=0xffffffff",
+        "snd_cwnd=18446744073709551615",
+        "srtt=18446744073709551615",
+        "data_len=18446744073709551615",
+        "2026-02-30T24:59:60-9959",
+        "# init timestamp: 18446744073709551615",
+        "# base timestamp: 5",
+        "# queue: drophead",
+    ];
+
+    proptest! {
+        #[test]
+        fn whatever_a_log_has_it_is_read(words in prop::collection::vec(prop::sample::select(WORDS), 0..200)) {
+            let text = words.join(" ");
+            for kind in KINDS {
+                let _ = (kind.is)(text.as_bytes());
+                let log = (kind.read)(&mut text.as_bytes()).unwrap();
+                for mut flow in log.flows {
+                    flow.delay(Duration::MAX);
+                    prop_assert!(flow.samples.is_sorted_by_key(|s| s.time));
+                }
+                for link in log.links {
+                    prop_assert!(link.samples.is_sorted_by_key(|s| s.time));
+                }
+            }
+        }
     }
 }

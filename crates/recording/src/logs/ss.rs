@@ -520,22 +520,28 @@ mod tests {
     fn answers() -> String {
         format!(
             "1767323045.100000000\n{HEADING}\
-            LISTEN 0      128         0.0.0.0:22         0.0.0.0:*\n\t cubic cwnd:10\n\
-            ESTAB  0      231680     10.0.0.1:40000     10.0.0.2:5201  users:((\"my bulk app\",pid=1,fd=5)) timer:(on,204ms,0)\n\
-            \t ts sack cubic wscale:7,7 rto:204 rtt:20.5/1.25 ato:40 mss:1448 pmtu:1500 rcvmss:536 advmss:1448 cwnd:20 \
-            bytes_sent:100000 bytes_retrans:1448 bytes_acked:80001 bytes_received:37 segs_out:80 segs_in:40 \
-            data_segs_out:70 data_segs_in:1 send 11300488bps lastsnd:4 lastrcv:100 lastack:4 pacing_rate 22.6Mbps/1Gbps \
-            delivery_rate 10.1Mbps delivered:58 busy:100ms rwnd_limited:4ms(4.0%) unacked:12 retrans:1/1 lost:2 sacked:3 \
+            LISTEN 0      128         0.0.0.0:22         0.0.0.0:*\n\
+            \t cubic cwnd:10\n\
+            ESTAB  0      231680     10.0.0.1:40000     10.0.0.2:5201  \
+            users:((\"my bulk app\",pid=1,fd=5)) timer:(on,204ms,0)\n\
+            \t ts sack cubic wscale:7,7 rto:204 rtt:20.5/1.25 ato:40 mss:1448 pmtu:1500 rcvmss:536 \
+            advmss:1448 cwnd:20 bytes_sent:100000 bytes_retrans:1448 bytes_acked:80001 \
+            bytes_received:37 segs_out:80 segs_in:40 data_segs_out:70 data_segs_in:1 send 11300488bps \
+            lastsnd:4 lastrcv:100 lastack:4 pacing_rate 22.6Mbps/1Gbps delivery_rate 10.1Mbps \
+            delivered:58 busy:100ms rwnd_limited:4ms(4.0%) unacked:12 retrans:1/1 lost:2 sacked:3 \
             reordering:3 rcv_space:14480 rcv_ssthresh:64088 notsent:0 minrtt:20.1 novelty:7 novelties\n\
             ESTAB  0      0      [2001:db8::1]:443      [2001:db8::2]:50000\n\
-            \t ts sack bbr wscale:7,7 rto:204 rtt:5/2 mss:1428 cwnd:10 bytes_acked:500 bytes_received:10000 rcv_space:9\n\
-            \n1767323045.600000000\n{HEADING}\
+            \t ts sack bbr wscale:7,7 rto:204 rtt:5/2 mss:1428 cwnd:10 bytes_acked:500 \
+            bytes_received:10000 rcv_space:9\n\
+            \n\
+            1767323045.600000000\n{HEADING}\
             ESTAB  0      0          10.0.0.1:40000     10.0.0.2:5201\n\
-            \t ts sack cubic wscale:7,7 rto:204 rtt:21/1 mss:1448 cwnd:14 ssthresh:14 bytes_sent:200000 \
-            bytes_acked:180001 data_segs_out:140 pacing_rate 20Mbps delivery_rate 12Mbps retrans:0/3 rcv_space:14480 \
-            minrtt:20\n\
+            \t ts sack cubic wscale:7,7 rto:204 rtt:21/1 mss:1448 cwnd:14 ssthresh:14 \
+            bytes_sent:200000 bytes_acked:180001 data_segs_out:140 pacing_rate 20Mbps \
+            delivery_rate 12Mbps retrans:0/3 rcv_space:14480 minrtt:20\n\
             ESTAB  0      0      [2001:db8::1]:443      [2001:db8::2]:50000\n\
-            \t ts sack bbr wscale:7,7 rto:204 rtt:5/2 mss:1428 cwnd:10 bytes_acked:500 bytes_received:60000 rcv_space:9\n"
+            \t ts sack bbr wscale:7,7 rto:204 rtt:5/2 mss:1428 cwnd:10 bytes_acked:500 \
+            bytes_received:60000 rcv_space:9\n"
         )
     }
 

@@ -124,7 +124,8 @@ impl<'a> Line<'a> {
     }
 
     fn of(time: &str, local: &'a str, peer: &'a str, snd_nxt: u64, snd_una: u64) -> Option<Self> {
-        (text::host(local)?, text::host(peer)?);
+        text::host(local)?;
+        text::host(peer)?;
         Some(Self {
             time_ns: text::seconds(time)?,
             local,

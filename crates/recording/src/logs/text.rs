@@ -5,8 +5,8 @@ use std::io::{self, BufRead, Read as _};
 /// Stands behind the end of a text, to tell whether its last line has one.
 const END: &str = "\u{4}";
 
-/// Gives each line of a text to `each`, as [`super::lines`] does. A last line without an end may have been cut: it comes
-/// without its last word, of which a part may be missing.
+/// Gives each line of a text to `each`, as [`super::lines`] does. A last line without an end may have been cut: it
+/// comes without its last word, of which a part may be missing.
 ///
 /// # Errors
 /// When the text cannot be read.
