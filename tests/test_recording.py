@@ -329,3 +329,80 @@ def test_anonymous_results_have_no_address_no_port_and_no_file(gargalo, tmp_path
     names = ["label", "from", "to"]
     assert hidden.flows.drop(names).equals(plain.flows.drop(names))
     assert hidden.flow_samples.equals(plain.flow_samples)
+def ss_answer(time_s: float, acked: int, cwnd: int) -> str:
+    """Return what `date +%s.%N; ss -tin` prints of a socket that sends."""
+    return (
+        f"{time_s:.9f}\n"
+        "State Recv-Q Send-Q Local Address:Port  Peer Address:Port Process\n"
+        "ESTAB 0      231680     10.0.0.1:40000     10.0.0.2:5201\n"
+        f"\t ts sack cubic wscale:7,7 rto:221 rtt:20.5/1.25 mss:1448 pmtu:1500 cwnd:{cwnd} ssthresh:{cwnd} "
+        f"bytes_sent:{acked} bytes_acked:{acked} segs_out:90 data_segs_out:80 send 11300488bps "
+        f"pacing_rate 22.6Mbps delivery_rate 10.1Mbps unacked:{cwnd} retrans:0/{cwnd - 7} rcv_space:14480 minrtt:20\n"
+    )
+
+
+def test_answers_of_ss_are_samples_of_a_flow(gargalo, tmp_path):
+    answers = [ss_answer(1767323045 + n / 10, 100_000 * (n + 1), 10 + n) for n in range(5)]
+    (tmp_path / "ss.log").write_text("".join(answers))
+    done = gargalo("read", "ss.log", "--no-plots")
+    assert done.returncode == 0, done.stderr
+    run = package.load(tmp_path / "runs" / "ss.log")
+    (row,) = run.flows.to_dicts()
+    assert (row["label"], row["congestion"]) == ("10.0.0.1:40000 > 10.0.0.2:5201", "cubic")
+    assert math.isclose(row["goodput_bps"], 400_000 * 8 / 0.4, rel_tol=1e-6)
+    assert (row["rtt_min_s"], row["retransmitted_packets"], row["lost_packets"]) == (0.02, 4, None)
+    samples = run.flow_samples
+    windows = [n * 1448 for n in range(10, 15)]
+    for column in ("congestion_window_bytes", "slow_start_threshold_bytes", "bytes_in_flight"):
+        assert samples[column].to_list() == windows
+    assert samples["pacing_rate_bps"].to_list() == [22_600_000] * 5
+    # What was acknowledged before the first answer was not delivered in the time of the recording.
+    assert samples["delivered_bytes"].to_list() == [0, 100_000, 200_000, 300_000, 400_000]
+    assert row["delivered_bytes"] == 400_000
+    told = gargalo("explain", "runs/ss.log")
+    assert told.returncode == 0, told.stderr
+    assert "round trips took at least 20 ms." in told.stdout
+    shown = gargalo("plot", "runs/ss.log", "--metric", "cwnd")
+    assert shown.returncode == 0, shown.stderr
+
+
+def test_lines_of_tcp_probe_are_samples_in_bytes(tmp_path):
+    lines = ["# tracer: nop\n"]
+    for n in range(20):
+        una = 0xFFFF0000 + n * 1448
+        lines.append(
+            f"  <idle>-0 [001] ..s2. 4711.{n:02}0000: tcp_probe: family=AF_INET src=10.0.0.1:40000 "
+            f"dest=10.0.0.2:5201 mark=0x0 data_len=0 snd_nxt={(una + (10 + n) * 1448) % 2**32:#x} "
+            f"snd_una={una % 2**32:#x} snd_cwnd={10 + n} ssthresh=2147483647 snd_wnd=65160 srtt=20500 "
+            "rcv_wnd=64256 sock_cookie=d skbaddr=0 skaddr=0\n"
+        )
+    file = tmp_path / "probe.log.gz"
+    file.write_bytes(gzip.compress("".join(lines).encode()))
+    run = package.read(file)
+    windows = [n * 1448 for n in range(10, 30)]
+    assert run.flow_samples["congestion_window_bytes"].to_list() == windows
+    assert run.flow_samples["bytes_in_flight"].to_list() == windows
+    assert run.flow_samples["slow_start_threshold_bytes"].null_count() == 20
+    assert run.flows["delivered_bytes"].to_list() == [19 * 1448]
+    assert run.warnings == []
+
+
+def test_a_log_of_mahimahi_is_a_link_without_flows(gargalo, tmp_path):
+    heading = (
+        "# mahimahi mm-link (Uplink) [12mbps.trace] > up.log\n# queue: droptail [packets=2]\n"
+        "# init timestamp: 1767323045000\n# base timestamp: 100\n"
+    )
+    events = [f"{100 + n} {what}\n" for n in range(400) for what in ("+ 752", "# 752", "- 752 0")]
+    events += ["500 d 2 3008\n", "no line\n"]
+    (tmp_path / "up.log").write_text(heading + "".join(events))
+    done = gargalo("read", "up.log")
+    assert done.returncode == 0, done.stderr
+    run = package.load(tmp_path / "runs" / "up.log")
+    assert run.flows.height == 0
+    assert [link.name for link in run.setup.links] == ["12mbps.trace"]
+    samples = run.link_samples
+    assert samples["direction"].unique().to_list() == ["up"]
+    assert samples["time_s"].to_list() == [0.0, 0.1, 0.2, 0.3, 0.4]
+    assert samples["dropped_packets"].to_list() == [0, 0, 0, 0, 2]
+    assert samples["utilization"].to_list() == [1.0, 1.0, 1.0, 1.0, 1.0]
+    assert run.warnings == ["lines of logs that could not be used: 1"]

@@ -1,4 +1,4 @@
-"""Reading what was recorded elsewhere: captures of real traffic, as a run.
+"""Reading what was recorded elsewhere: captures and logs of real traffic, as a run.
 
 >>> run = gargalo.read("upload.pcap")
 >>> run.flows.select("label", "goodput_bps", "retransmitted_packets", "rtt_p95_s")
@@ -29,7 +29,7 @@ def read(
     existing: Literal["refuse", "replace"] = "refuse",
     progress: Callable[[float, int], object] | None = None,
 ) -> Run:
-    """Read captures as a recording: a run with the tables that they show, and without a scenario.
+    """Read captures and logs as a recording: a run with the tables that they show, and without a scenario.
 
     Flows, samples and events are those of the connections in the files; what a capture cannot show, such as the
     congestion window, is missing. What was concluded of each flow beside that (base and queueing delay, why packets
@@ -37,7 +37,8 @@ def read(
     should know in `run.warnings`.
 
     Args:
-        files: pcap or pcapng files, plain or compressed with gzip; several are of the same traffic, as of its two ends.
+        files: pcap or pcapng files, or logs (iperf3 --json, ss -ti with times, tcp_probe, mm-link), plain or compressed
+            with gzip; several are of the same traffic, as of its two ends.
         interval_s: Time between two samples of a flow.
         anonymise: Name hosts, ports and files by numbers: addresses and payload are nowhere in the results.
         output: Directory to write results to; without it they stay in memory.
@@ -46,7 +47,7 @@ def read(
             an exception stops the reading.
 
     Raises:
-        RunError: A file cannot be read or is no capture.
+        RunError: A file cannot be read, or is no capture and no log.
         ValueError: `interval_s` is not positive, or there is no file.
 
     """

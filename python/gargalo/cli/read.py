@@ -1,4 +1,4 @@
-"""`gargalo read`: captures of real traffic as a run."""
+"""`gargalo read`: captures and logs of real traffic as a run."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     examples=[
         ("gargalo read upload.pcap", "Flows, and in runs/upload tables and pictures."),
         ("gargalo read sender.pcapng receiver.pcapng.gz", "The same traffic at both ends."),
+        ("gargalo read ss.log", "What the kernel says of its sockets: windows, rates."),
         ("gargalo read upload.pcap --json", "Figures as one JSON object, no files."),
         ("gargalo read upload.pcap --anonymise", "Without addresses, to give it to others."),
         ("gargalo explain runs/upload", "What happened, of a recording that was read."),
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
 )
 @click.argument(
     "files", nargs=-1, required=True, type=PATH, metavar="FILE",
-    help="A capture, pcap or pcapng, plain or compressed with gzip; several are of the same traffic.",
+    help="A capture (pcap, pcapng) or a log (iperf3 --json, ss -ti with times, tcp_probe, mm-link), plain or "
+    "compressed with gzip; several are of the same traffic.",
 )  # fmt: skip
 @click.option(
     "--interval", default=f"{INTERVAL_S:g}s", show_default=True, metavar="TIME",
@@ -77,7 +79,7 @@ def read_(
     quiet: bool,
     no_plots: bool,
 ) -> None:
-    """Read captures of real traffic: what its flows did, and what kept them from doing more."""
+    """Read captures and logs of real traffic: what its flows did, and what kept them from doing more."""
     for file in files:
         if file.is_dir() or not file.exists():
             refuse_another(file, "capture")

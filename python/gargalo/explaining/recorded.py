@@ -68,10 +68,14 @@ def _round_trips(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> 
     if row["rtt_min_s"] is None:
         return None
     middle, late = told["queueing_delay_p50_s"], told["queueing_delay_p95_s"]
-    text = (
-        f"{name}: round trips took at least {span(row['rtt_min_s'])}; above that, in queues and at the receiver, "
-        f"they took {span(middle)} in the median and {span(late)} in the 95th percentile."
-    )
+    text = f"{name}: round trips took at least {span(row['rtt_min_s'])}"
+    # Logs do not have each of them.
+    if middle is not None and late is not None:
+        text += (
+            f"; above that, in queues and at the receiver, they took {span(middle)} in the median and {span(late)} "
+            "in the 95th percentile"
+        )
+    text += "."
     figures = {"base_rtt_s": row["rtt_min_s"], "p50_s": middle, "p95_s": late}
     return Sentence("flow", text, flow=row["id"], figures=figures)
 

@@ -2,7 +2,8 @@
 //!
 //! The times stand on a line of their own (`while sleep 0.1; do date +%s.%N; ss -tin; done`) or before each line
 //! (`ss -tin | ts %.s`). A socket is a line with its ends, and what the kernel knows of it is indented below, or with
-//! `-O` behind. `ss` leaves out what is zero: that is zero here if a word stands that comes after it.
+//! `-O` behind. Counts of a flow are since the first answer that shows it, as its times are. `ss` leaves out what is
+//! zero: that is zero here if a word stands that comes after it.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead};
@@ -247,15 +248,53 @@ struct Figures {
     sacked: u64,
     lost: u64,
     retrans_now: u64,
-    retrans_total: Option<u64>,
     pacing_rate: Option<Rate>,
     delivery_rate: Option<Rate>,
+    counted: Counted,
+    /// Words that were understood.
+    known: u32,
+}
+
+/// What the kernel counts from the beginning of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
     bytes_sent: Option<u64>,
     bytes_acked: Option<u64>,
     bytes_received: Option<u64>,
     data_segs_out: Option<u64>,
-    /// Words that were understood.
-    known: u32,
+    retrans: Option<u64>,
+}
+
+impl Counted {
+    /// What these counts are, or those where they are missing.
+    fn or(self, other: Self) -> Self {
+        self.with(other, Option::or)
+    }
+
+    /// What was added. A count that was not shown at first, and is now, was zero.
+    fn since(self, before: Self) -> Self {
+        self.with(before, |now, before| {
+            Some(now?.saturating_sub(before.unwrap_or(0)))
+        })
+    }
+
+    /// Whether one is smaller than it was.
+    fn is_before(self, other: Self) -> bool {
+        let shrinks = |a: Option<u64>, b: Option<u64>| a.zip(b).is_some_and(|(a, b)| a < b);
+        shrinks(self.bytes_acked, other.bytes_acked)
+            || shrinks(self.bytes_received, other.bytes_received)
+            || shrinks(self.data_segs_out, other.data_segs_out)
+    }
+
+    fn with(self, other: Self, of: impl Fn(Option<u64>, Option<u64>) -> Option<u64>) -> Self {
+        Self {
+            bytes_sent: of(self.bytes_sent, other.bytes_sent),
+            bytes_acked: of(self.bytes_acked, other.bytes_acked),
+            bytes_received: of(self.bytes_received, other.bytes_received),
+            data_segs_out: of(self.data_segs_out, other.data_segs_out),
+            retrans: of(self.retrans, other.retrans),
+        }
+    }
 }
 
 impl Figures {
@@ -284,7 +323,7 @@ impl Figures {
         }
         if whole {
             found.unacked = found.unacked.or(Some(0));
-            found.retrans_total = found.retrans_total.or(Some(0));
+            found.counted.retrans = found.counted.retrans.or(Some(0));
         }
         found
     }
@@ -304,12 +343,12 @@ impl Figures {
             "retrans" => {
                 let (now, total) = value.split_once('/').unwrap_or((value, ""));
                 self.retrans_now = now.parse().unwrap_or(0);
-                self.retrans_total = total.parse().ok();
+                self.counted.retrans = total.parse().ok();
             }
-            "bytes_sent" => self.bytes_sent = number(),
-            "bytes_acked" => self.bytes_acked = number(),
-            "bytes_received" => self.bytes_received = number(),
-            "data_segs_out" => self.data_segs_out = number(),
+            "bytes_sent" => self.counted.bytes_sent = number(),
+            "bytes_acked" => self.counted.bytes_acked = number(),
+            "bytes_received" => self.counted.bytes_received = number(),
+            "data_segs_out" => self.counted.data_segs_out = number(),
             "wscale" | "rto" | "segs_out" | "segs_in" | "lastsnd" | "rcv_space" => (),
             _ => return,
         }
@@ -369,8 +408,8 @@ struct Connection {
     received: Vec<u64>,
     /// The latest of each.
     now: Figures,
-    /// Bytes acknowledged, sent and received at first.
-    at_first: Option<[Option<u64>; 3]>,
+    /// What was counted at first, before it was observed.
+    before: Option<Counted>,
 }
 
 impl Connection {
@@ -382,19 +421,14 @@ impl Connection {
             samples: Vec::new(),
             received: Vec::new(),
             now: Figures::default(),
-            at_first: None,
+            before: None,
         }
     }
 
     /// Whether these figures may be of the same connection: what it counts never gets smaller. Otherwise they are of a
     /// new one between the same ports.
     fn goes_on(&self, next: &Figures) -> bool {
-        let shrinks = |before: Option<u64>, now: Option<u64>| {
-            before.zip(now).is_some_and(|(before, now)| now < before)
-        };
-        !(shrinks(self.now.bytes_acked, next.bytes_acked)
-            || shrinks(self.now.bytes_received, next.bytes_received)
-            || shrinks(self.now.data_segs_out, next.data_segs_out))
+        !next.counted.is_before(self.now.counted)
     }
 
     fn sample(&mut self, time: Instant, figures: &Figures) {
@@ -405,17 +439,10 @@ impl Connection {
         now.congestion = figures.congestion.clone().or(now.congestion.take());
         now.mss = figures.mss.or(now.mss);
         now.rtt_min = figures.rtt_min.or(now.rtt_min);
-        now.retrans_total = figures.retrans_total.or(now.retrans_total);
-        now.bytes_sent = figures.bytes_sent.or(now.bytes_sent);
-        now.bytes_acked = figures.bytes_acked.or(now.bytes_acked);
-        now.bytes_received = figures.bytes_received.or(now.bytes_received);
-        now.data_segs_out = figures.data_segs_out.or(now.data_segs_out);
-        self.at_first.get_or_insert([
-            figures.bytes_acked,
-            figures.bytes_sent,
-            figures.bytes_received,
-        ]);
-        self.received.push(now.bytes_received.unwrap_or(0));
+        now.counted = figures.counted.or(now.counted);
+        let before = *self.before.get_or_insert(figures.counted);
+        let counted = now.counted.since(before);
+        self.received.push(counted.bytes_received.unwrap_or(0));
         self.samples.push(FlowSample {
             time,
             congestion_window: figures.in_bytes(figures.cwnd),
@@ -424,55 +451,53 @@ impl Connection {
             srtt: figures.srtt,
             pacing_rate: figures.pacing_rate,
             delivery_rate: figures.delivery_rate,
-            delivered: Bytes::new(now.bytes_acked.unwrap_or(0)),
+            delivered: Bytes::new(counted.bytes_acked.unwrap_or(0)),
             ..FlowSample::default()
         });
     }
 
     /// The flow is that of the direction with more data.
     fn finish(self) -> Logged {
-        let acked = self.now.bytes_acked;
-        match self.now.bytes_received {
-            Some(received) if received > acked.unwrap_or(0) => self.received(received),
-            _ => self.sent(),
+        let all = self.now.counted;
+        match all.bytes_received > all.bytes_acked {
+            true => self.received(),
+            false => self.sent(),
         }
     }
 
+    /// What was counted while it was observed.
+    fn observed(&self) -> Counted {
+        self.now.counted.since(self.before.unwrap_or_default())
+    }
+
     fn sent(self) -> Logged {
-        let [acked_at_first, sent_at_first, _] = self.at_first.unwrap_or_default();
-        let (now, time) = (&self.now, self.last.saturating_since(self.first));
-        let mut flow = named(&self.ends.0, &self.ends.1, self.first, self.last);
+        let counted = self.observed();
+        let mut flow = self.flow(&self.ends.0, &self.ends.1, counted.bytes_acked);
+        let now = &self.now;
         flow.congestion = now.congestion.clone().unwrap_or_default();
         let row = &mut flow.row;
+        row.throughput = rate_of(counted.bytes_sent, self.last.saturating_since(self.first));
         row.rtt_min = now.rtt_min;
-        row.counters.sent_packets = Count::from(now.data_segs_out);
-        row.counters.sent_bytes = Count::from(now.bytes_sent);
-        row.counters.retransmitted_packets = Count::from(now.retrans_total);
-        row.delivered = Bytes::new(now.bytes_acked.unwrap_or(0));
-        (row.measured, row.goodput) = observed(acked_at_first, now.bytes_acked, time);
-        row.throughput = observed(sent_at_first, now.bytes_sent, time).1;
+        row.counters.sent_packets = Count::from(counted.data_segs_out);
+        row.counters.sent_bytes = Count::from(counted.bytes_sent);
+        row.counters.retransmitted_packets = Count::from(counted.retrans);
         let facts = &mut flow.facts;
         facts.captured_at = Some("sender");
-        facts.full_segment_bytes = now.mss;
         facts.base_rtt_s = now.rtt_min.map(Duration::decimal_secs);
         let rates = self.samples.iter().filter_map(|s| s.delivery_rate);
         let mut rates: Vec<f64> = rates.map(|r| r.as_bps() as f64).collect();
         facts.delivery_rate_p95_bps = stats::percentile(&mut rates, 0.95);
-        facts.reverse_bytes = now.bytes_received.unwrap_or(0);
+        facts.reverse_bytes = counted.bytes_received.unwrap_or(0);
         flow.samples = self.samples;
         flow
     }
 
     /// What the receiver knows of a flow; its window and counts are those of its own few data.
-    fn received(self, received: u64) -> Logged {
-        let [_, _, at_first] = self.at_first.unwrap_or_default();
-        let time = self.last.saturating_since(self.first);
-        let mut flow = named(&self.ends.1, &self.ends.0, self.first, self.last);
-        flow.row.delivered = Bytes::new(received);
-        (flow.row.measured, flow.row.goodput) = observed(at_first, Some(received), time);
+    fn received(self) -> Logged {
+        let counted = self.observed();
+        let mut flow = self.flow(&self.ends.1, &self.ends.0, counted.bytes_received);
         flow.facts.captured_at = Some("receiver");
-        flow.facts.full_segment_bytes = self.now.mss;
-        flow.facts.reverse_bytes = self.now.bytes_acked.unwrap_or(0);
+        flow.facts.reverse_bytes = counted.bytes_acked.unwrap_or(0);
         let samples = self.samples.iter().zip(self.received);
         flow.samples = samples
             .map(|(sample, received)| FlowSample {
@@ -484,30 +509,30 @@ impl Connection {
             .collect();
         flow
     }
+
+    /// A flow with its ends, times and what it delivered.
+    fn flow(&self, from: &str, to: &str, delivered: Option<u64>) -> Logged {
+        let mut flow = Logged {
+            label: format!("{from} > {to}"),
+            from: text::host(from).unwrap_or(from).to_owned(),
+            to: text::host(to).unwrap_or(to).to_owned(),
+            ..Logged::default()
+        };
+        let row = &mut flow.row;
+        row.transport = "tcp";
+        (row.start, row.end) = (self.first, self.last);
+        row.counters = SenderCounters::UNKNOWN;
+        let bytes = Bytes::new(delivered.unwrap_or(0));
+        (row.delivered, row.measured) = (bytes, bytes);
+        row.goodput = rate_of(delivered, self.last.saturating_since(self.first));
+        flow.facts.full_segment_bytes = self.now.mss;
+        flow
+    }
 }
 
-/// A flow with its ends and times.
-fn named(from: &str, to: &str, start: Instant, end: Instant) -> Logged {
-    let mut flow = Logged {
-        label: format!("{from} > {to}"),
-        from: text::host(from).unwrap_or(from).to_owned(),
-        to: text::host(to).unwrap_or(to).to_owned(),
-        ..Logged::default()
-    };
-    flow.row.transport = "tcp";
-    (flow.row.start, flow.row.end) = (start, end);
-    flow.row.counters = SenderCounters::UNKNOWN;
-    flow
-}
-
-/// What was added in the observed time, and its rate. A count that is not shown at first and later is, was zero.
-fn observed(first: Option<u64>, last: Option<u64>, time: Duration) -> (Bytes, Option<Rate>) {
-    let Some(last) = last else {
-        return (Bytes::new(0), None);
-    };
-    let bytes = Bytes::new(last.saturating_sub(first.unwrap_or(0)));
-    let rate = (!time.is_zero()).then(|| Rate::from_transfer(bytes, time));
-    (bytes, rate)
+fn rate_of(bytes: Option<u64>, time: Duration) -> Option<Rate> {
+    let bytes = bytes.filter(|_| !time.is_zero())?;
+    Some(Rate::from_transfer(Bytes::new(bytes), time))
 }
 
 #[cfg(test)]
@@ -572,7 +597,6 @@ mod tests {
             srtt: Some(Duration::from_micros(20_500)),
             pacing_rate: Some(Rate::from_bps(22_600_000)),
             delivery_rate: Some(Rate::from_bps(10_100_000)),
-            delivered: Bytes::new(80_001),
             ..FlowSample::default()
         };
         let second = FlowSample {
@@ -583,7 +607,7 @@ mod tests {
             srtt: Some(Duration::from_millis(21)),
             pacing_rate: Some(Rate::from_mbps(20)),
             delivery_rate: Some(Rate::from_mbps(12)),
-            delivered: Bytes::new(180_001),
+            delivered: Bytes::new(100_000),
             ..FlowSample::default()
         };
         assert_eq!(flow.samples, [first, second]);
@@ -592,17 +616,17 @@ mod tests {
         assert_eq!(row.goodput, Some(Rate::from_bps(1_600_000)));
         assert_eq!(
             (row.delivered, row.measured),
-            (Bytes::new(180_001), Bytes::new(100_000))
+            (Bytes::new(100_000), Bytes::new(100_000))
         );
         let counters = row.counters;
-        assert_eq!(counters.sent_packets.get(), Some(140));
-        assert_eq!(counters.sent_bytes.get(), Some(200_000));
-        assert_eq!(counters.retransmitted_packets.get(), Some(3));
+        assert_eq!(counters.sent_packets.get(), Some(70));
+        assert_eq!(counters.sent_bytes.get(), Some(100_000));
+        assert_eq!(counters.retransmitted_packets.get(), Some(2));
         assert_eq!(counters.lost_packets.get(), None);
         assert_eq!(row.rtt_min, Some(Duration::from_millis(20)));
         assert_eq!(
             (flow.facts.full_segment_bytes, flow.facts.reverse_bytes),
-            (Some(1448), 37)
+            (Some(1448), 0)
         );
     }
 
@@ -616,7 +640,7 @@ mod tests {
         assert_eq!(flow.row.goodput, Some(Rate::from_bps(800_000)));
         assert_eq!(flow.row.counters, SenderCounters::UNKNOWN);
         assert_eq!(flow.samples[1].congestion_window, None);
-        assert_eq!(flow.samples[1].received, Some(Bytes::new(60_000)));
+        assert_eq!(flow.samples[1].received, Some(Bytes::new(50_000)));
     }
 
     #[test]
@@ -676,7 +700,7 @@ mod tests {
         let log = log(&[at("1.0", 5_000), at("2.0", 9_000), at("3.0", 10)].concat());
         assert_eq!(log.begun_ns, None);
         let delivered: Vec<_> = log.flows.iter().map(|f| f.row.delivered.get()).collect();
-        assert_eq!(delivered, [9_000, 10]);
+        assert_eq!(delivered, [4_000, 0]);
         assert_eq!(log.flows[1].row.start, ms(2_000));
     }
 
