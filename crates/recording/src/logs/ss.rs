@@ -5,7 +5,7 @@
 //! `-O` behind. Counts of a flow are since the first answer that shows it, as its times are. `ss` leaves out what is
 //! zero: that is zero here if a word stands that comes after it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead};
 
 use gargalo_trace::schema::FlowSample;
@@ -131,6 +131,9 @@ impl<'a> Socket<'a> {
     }
 }
 
+/// The local end of a socket, and its peer's.
+type Ends = (String, String);
+
 /// What the lines so far have told.
 #[derive(Default)]
 struct Sockets {
@@ -138,7 +141,7 @@ struct Sockets {
     now: Option<u64>,
     connections: Vec<Connection>,
     /// The latest connection between two ends.
-    latest: HashMap<(String, String), usize>,
+    latest: HashMap<Ends, usize>,
     current: Current,
     unused: u64,
 }
@@ -190,7 +193,7 @@ impl Sockets {
         }
     }
 
-    fn follow(&mut self, ends: (String, String), figures: &Figures) {
+    fn follow(&mut self, ends: Ends, figures: &Figures) {
         let (Some(now), Some(begun)) = (self.now, self.begun) else {
             self.unused += 1;
             return;
@@ -214,13 +217,20 @@ impl Sockets {
     }
 
     fn finish(self) -> Log {
+        let (received, sent): (Vec<Connection>, _) = self
+            .connections
+            .into_iter()
+            .partition(Connection::is_received);
+        // Of a connection of which both ends are here, the sender has it all.
+        let seen: HashSet<&Ends> = sent.iter().map(|c| &c.ends).collect();
+        let is_seen = |(local, peer): &Ends| seen.contains(&(peer.clone(), local.clone()));
+        let received: Vec<Connection> =
+            received.into_iter().filter(|c| !is_seen(&c.ends)).collect();
+        let flows = sent.into_iter().map(Connection::sent);
+        let flows = flows.chain(received.into_iter().map(Connection::received));
         Log {
             begun_ns: self.begun.filter(|ns| text::is_of_clock(*ns)),
-            flows: self
-                .connections
-                .into_iter()
-                .map(Connection::finish)
-                .collect(),
+            flows: flows.collect(),
             unused: self.unused,
             ..Log::default()
         }
@@ -400,7 +410,7 @@ fn rate(text: &str) -> Option<Rate> {
 
 /// A connection over time.
 struct Connection {
-    ends: (String, String),
+    ends: Ends,
     first: Instant,
     last: Instant,
     samples: Vec<FlowSample<'static>>,
@@ -413,7 +423,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(ends: (String, String), now: Instant) -> Self {
+    fn new(ends: Ends, now: Instant) -> Self {
         Self {
             ends,
             first: now,
@@ -456,13 +466,10 @@ impl Connection {
         });
     }
 
-    /// The flow is that of the direction with more data.
-    fn finish(self) -> Logged {
+    /// Whether it has received more than it has sent: the flow is the one from its peer.
+    fn is_received(&self) -> bool {
         let all = self.now.counted;
-        match all.bytes_received > all.bytes_acked {
-            true => self.received(),
-            false => self.sent(),
-        }
+        all.bytes_received > all.bytes_acked
     }
 
     /// What was counted while it was observed.
@@ -641,6 +648,18 @@ mod tests {
         assert_eq!(flow.row.counters, SenderCounters::UNKNOWN);
         assert_eq!(flow.samples[1].congestion_window, None);
         assert_eq!(flow.samples[1].received, Some(Bytes::new(50_000)));
+    }
+
+    #[test]
+    fn a_connection_of_which_both_ends_are_shown_is_one_flow() {
+        let figures = "cubic rto:204 rtt:20/1 mss:1000 cwnd:10";
+        let log = log(&format!(
+            "1767323045.6\nESTAB 0 0 [::1]:2 [::1]:1\n\t {figures} bytes_received:900\n\
+            ESTAB 0 0 [::1]:1 [::1]:2\n\t {figures} bytes_acked:901\n"
+        ));
+        let labels: Vec<_> = log.flows.iter().map(|f| f.label.as_str()).collect();
+        assert_eq!(labels, ["[::1]:1 > [::1]:2"]);
+        assert_eq!(log.flows[0].congestion, "cubic");
     }
 
     #[test]
