@@ -33,10 +33,9 @@ pub use facts::{Facts, File, Flow, LeftOut};
 
 use capture::{Content, Ending, Frame};
 use input::Input;
-use logs::{Log, Logged};
+use logs::{Link, Log, Logged};
 use multipath::{Joined, Multipath};
 use names::Names;
-use logs::{Link, Log, Logged};
 use packet::{Packet, Transport, Unused};
 use places::Places;
 use tcp::Connection;
@@ -372,9 +371,8 @@ impl Reading {
         );
         flows.sort_by_key(by_first);
         let mut names = Names::new(self.options.anonymise);
-        let (tables, flows) = tables::of(&flows, &mut names, &|a, b| self.places.same_clock(a, b));
-        });
-        let (tables, flows) = tables::of(&self.flows, &self.links);
+        let same_clock = |a, b| self.places.same_clock(a, b);
+        let (tables, flows) = tables::of(&flows, &self.links, &mut names, &same_clock);
         let facts = Facts {
             begun_unix_s: self.begun_ns as f64 / 1e9,
             duration_s: self.end.as_secs_f64(),

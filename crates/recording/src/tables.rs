@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, SubflowRow, SubflowSample};
-use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample};
+use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample, SubflowRow, SubflowSample};
 use gargalo_trace::{Quantiles, Tables, stats};
 use gargalo_units::{Bytes, Count, Duration, Instant, Rate, SenderCounters};
 
 use crate::Known;
 use crate::facts::Flow;
+use crate::logs::Link;
 use crate::multipath::Multipath;
 use crate::names::Names;
-use crate::logs::Link;
 use crate::tcp::{Connection, Event, Half, Sample, Side};
 use crate::udp::Conversation;
 
@@ -19,8 +18,12 @@ use crate::udp::Conversation;
 pub type SameClock<'a> = dyn Fn(usize, usize) -> bool + 'a;
 
 /// The tables, and what else was concluded of each flow.
-pub fn of(flows: &[Known], names: &mut Names, same_clock: &SameClock<'_>) -> (Tables, Vec<Flow>) {
-pub fn of(flows: &[Known], links: &[Link]) -> (Tables, Vec<Flow>) {
+pub fn of(
+    flows: &[Known],
+    links: &[Link],
+    names: &mut Names,
+    same_clock: &SameClock<'_>,
+) -> (Tables, Vec<Flow>) {
     let mut tables = Tables::default();
     let mut samples = Vec::new();
     let mut subflow_samples: Vec<(SubflowSample<'static>, String)> = Vec::new();

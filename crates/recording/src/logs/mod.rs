@@ -3,8 +3,8 @@
 //! A kind of log is a file here and an entry in [`KINDS`].
 
 mod iperf3;
-mod qlog;
 mod mahimahi;
+mod qlog;
 mod ss;
 mod tcp_probe;
 mod text;
@@ -30,7 +30,13 @@ pub struct Kind {
 }
 
 /// All kinds.
-pub const KINDS: &[Kind] = &[qlog::KIND, iperf3::KIND, ss::KIND, tcp_probe::KIND, mahimahi::KIND];
+pub const KINDS: &[Kind] = &[
+    qlog::KIND,
+    iperf3::KIND,
+    ss::KIND,
+    tcp_probe::KIND,
+    mahimahi::KIND,
+];
 
 /// What a log tells.
 #[derive(Debug, Default)]
