@@ -329,6 +329,8 @@ def test_anonymous_results_have_no_address_no_port_and_no_file(gargalo, tmp_path
     names = ["label", "from", "to"]
     assert hidden.flows.drop(names).equals(plain.flows.drop(names))
     assert hidden.flow_samples.equals(plain.flow_samples)
+
+
 def ss_answer(time_s: float, acked: int, cwnd: int) -> str:
     """Return what `date +%s.%N; ss -tin` prints of a socket that sends."""
     return (

@@ -87,7 +87,7 @@ pub fn of(
                     let sample = FlowSample {
                         time: *time,
                         flow: id,
-                        delivered: Bytes::new(*bytes),
+                        delivered: Some(Bytes::new(*bytes)),
                         received: Some(Bytes::new(*bytes)),
                         ..FlowSample::default()
                     };
@@ -134,7 +134,7 @@ fn sample(s: &Sample, flow: u64) -> FlowSample<'static> {
         bytes_in_flight: Some(Bytes::new(s.in_flight)),
         srtt: s.srtt,
         delivery_rate: s.delivery_rate,
-        delivered: Bytes::new(s.delivered),
+        delivered: Some(Bytes::new(s.delivered)),
         received: Some(Bytes::new(s.received)),
         ..FlowSample::default()
     }
@@ -261,7 +261,7 @@ fn connected(
     }
     let delivered = Bytes::new(sent.delivered().max(received.delivered()));
     let active = row.end.saturating_since(row.start);
-    (row.delivered, row.measured) = (delivered, delivered);
+    (row.delivered, row.measured) = (Some(delivered), Some(delivered));
     row.goodput = rate(delivered, active);
     // Retransmissions before the place of capture are not seen there.
     if side != Some(Side::Receiver) {
@@ -349,8 +349,8 @@ fn multipath_flow(
             backup: Some(connection.membership.backup() == Some(true)),
             opened: connection.established().unwrap_or(one.start),
             closed: (connection.reset || one.completion.is_some()).then_some(one.end),
-            delivered: one.delivered,
-            measured: one.measured,
+            delivered: one.delivered.unwrap_or_default(),
+            measured: one.measured.unwrap_or_default(),
             goodput: one.goodput,
             counters: one.counters,
             rtt_min: one.rtt_min,
@@ -365,7 +365,7 @@ fn multipath_flow(
             row = one;
         } else {
             row.end = row.end.max(one.end);
-            row.delivered += one.delivered;
+            row.delivered = row.delivered.zip(one.delivered).map(|(a, b)| a + b);
             row.counters += one.counters;
             row.ce_marks = row.ce_marks.zip(one.ce_marks).map(|(a, b)| a + b);
             whole.facts.reverse_bytes += facts.reverse_bytes;
@@ -373,13 +373,13 @@ fn multipath_flow(
         }
     }
     if let Some(delivered) = multipath.delivered(sender) {
-        let twice = row.delivered.saturating_sub(Bytes::new(delivered));
-        row.delivered = Bytes::new(delivered);
-        row.duplicate = Some(twice);
+        let delivered = Bytes::new(delivered);
+        row.duplicate = row.delivered.map(|all| all.saturating_sub(delivered));
+        row.delivered = Some(delivered);
     }
     row.measured = row.delivered;
     let active = row.end.saturating_since(row.start);
-    row.goodput = rate(row.delivered, active);
+    row.goodput = row.delivered.and_then(|n| rate(n, active));
     let sent = row.counters.sent_bytes.get();
     row.throughput = sent.and_then(|n| rate(Bytes::new(n), active));
     row.subflows = Some(multipath.subflows.len() as u64);
@@ -418,7 +418,7 @@ fn summed(subflows: &[(SubflowSample<'static>, String)]) -> Vec<FlowSample<'stat
             flow: latest.values().next().map_or(0, |s| s.flow),
             bytes_in_flight: Some(Bytes::new(all().map(|s| s.bytes_in_flight.get()).sum())),
             srtt: all().filter_map(|s| s.srtt).min(),
-            delivered: Bytes::new(delivered),
+            delivered: Some(Bytes::new(delivered)),
             received: Some(Bytes::new(delivered)),
             ..FlowSample::default()
         });
@@ -497,8 +497,9 @@ fn udp(id: u64, conversation: &Conversation, names: &mut Names, tables: &mut Tab
     };
     if let Some((first, last)) = conversation.seen_of(sender) {
         let active = row.end.saturating_since(row.start);
-        (row.delivered, row.measured) = (Bytes::new(last.bytes), Bytes::new(last.bytes));
-        row.goodput = rate(row.delivered, active);
+        let delivered = Bytes::new(last.bytes);
+        (row.delivered, row.measured) = (Some(delivered), Some(delivered));
+        row.goodput = rate(delivered, active);
         row.throughput = rate(Bytes::new(first.bytes), active);
         if last.rtp.is_one() {
             row.workload = "rtp";

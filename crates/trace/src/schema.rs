@@ -163,10 +163,11 @@ tables! {
         first_byte: Option<Duration> => "first_byte_s" ["s"],
         /// From the start to the last byte delivered; missing if the flow did not complete.
         completion: Option<Duration> => "completion_s" ["s"],
-        /// Data delivered in order to the receiving application, each byte once; over UDP in order of arrival.
-        delivered: Bytes => "delivered_bytes" ["byte"],
+        /// Data delivered in order to the receiving application, each byte once; over UDP in order of arrival. Missing
+        /// in recordings of what does not tell it.
+        delivered: Option<Bytes> => "delivered_bytes" ["byte"],
         /// Of that, the data delivered in the measured window: all of it, unless the scenario has `measure`.
-        measured: Bytes => "measured_bytes" ["byte"],
+        measured: Option<Bytes> => "measured_bytes" ["byte"],
         /// Data delivered in the measured window over the time that the flow was active in it (from its
         /// start to its end); missing if it was not. Rates of flows that were active at different times
         /// do not add up: `measured_bytes` do.
@@ -279,8 +280,8 @@ tables! {
         pacing_rate: Option<Rate> => "pacing_rate_bps" ["bit/s"],
         /// Latest delivery-rate sample.
         delivery_rate: Option<Rate> => "delivery_rate_bps" ["bit/s"],
-        /// Data delivered to the receiving application since the start.
-        delivered: Bytes => "delivered_bytes" ["byte"],
+        /// Data delivered to the receiving application since the start; missing in recordings of what does not tell it.
+        delivered: Option<Bytes> => "delivered_bytes" ["byte"],
         /// Application data that has reached the receiver since the start, each byte once: that delivered, and that
         /// which waits for earlier data. Missing if the receiver's stack does not report it: the kernel's and
         /// foreign ones.

@@ -57,7 +57,10 @@ def _amount(row: Mapping[str, Any], name: str) -> Sentence:
     took = row["end_s"] - row["start_s"]
     speed = "" if row["goodput_bps"] is None else f": {rate(row['goodput_bps'])}"
     ended = "" if row["completion_s"] is None else ", all of what it had"
-    text = f"{name} delivered {size(row['delivered_bytes'])}{ended} in {span(took)}{speed}."
+    if row["delivered_bytes"] is None:
+        text = f"{name} was seen for {span(took)}; what it delivered is not told."
+    else:
+        text = f"{name} delivered {size(row['delivered_bytes'])}{ended} in {span(took)}{speed}."
     if row["handshake_s"] is not None:
         text += f" Its handshake took {span(row['handshake_s'])}."
     figures = {"delivered_bytes": row["delivered_bytes"], "goodput_bps": row["goodput_bps"]}

@@ -86,7 +86,7 @@ fn stream(document: &Value, connected: &Value, socket: u64) -> Logged {
             time: instant(end),
             congestion_window: part["snd_cwnd"].as_u64().map(Bytes::new),
             srtt: micros("rtt"),
-            delivered: Bytes::new(delivered),
+            delivered: Some(Bytes::new(delivered)),
             ..FlowSample::default()
         });
     }
@@ -126,8 +126,8 @@ fn summarize(end: &Value, is_tcp: bool, found: &mut Logged) {
             .map(|ms| Duration::from_secs_f64(ms.clamp(0.0, 1e9) / 1e3));
     }
     row.end = received["end"].as_f64().map_or(Instant::ZERO, instant);
-    let bytes = received["bytes"].as_u64().unwrap_or_default();
-    (row.delivered, row.measured) = (Bytes::new(bytes), Bytes::new(bytes));
+    row.delivered = received["bytes"].as_u64().map(Bytes::new);
+    row.measured = row.delivered;
     row.goodput = rate(&received["bits_per_second"]);
     row.throughput = rate(&sent["bits_per_second"]);
 }

@@ -461,7 +461,7 @@ impl Connection {
             srtt: figures.srtt,
             pacing_rate: figures.pacing_rate,
             delivery_rate: figures.delivery_rate,
-            delivered: Bytes::new(counted.bytes_acked.unwrap_or(0)),
+            delivered: counted.bytes_acked.map(Bytes::new),
             ..FlowSample::default()
         });
     }
@@ -509,7 +509,7 @@ impl Connection {
         flow.samples = samples
             .map(|(sample, received)| FlowSample {
                 time: sample.time,
-                delivered: Bytes::new(received),
+                delivered: Some(Bytes::new(received)),
                 received: Some(Bytes::new(received)),
                 ..FlowSample::default()
             })
@@ -529,7 +529,7 @@ impl Connection {
         row.transport = "tcp";
         (row.start, row.end) = (self.first, self.last);
         row.counters = SenderCounters::UNKNOWN;
-        let bytes = Bytes::new(delivered.unwrap_or(0));
+        let bytes = delivered.map(Bytes::new);
         (row.delivered, row.measured) = (bytes, bytes);
         row.goodput = rate_of(delivered, self.last.saturating_since(self.first));
         flow.facts.full_segment_bytes = self.now.mss;
@@ -604,6 +604,7 @@ mod tests {
             srtt: Some(Duration::from_micros(20_500)),
             pacing_rate: Some(Rate::from_bps(22_600_000)),
             delivery_rate: Some(Rate::from_bps(10_100_000)),
+            delivered: Some(Bytes::new(0)),
             ..FlowSample::default()
         };
         let second = FlowSample {
@@ -614,7 +615,7 @@ mod tests {
             srtt: Some(Duration::from_millis(21)),
             pacing_rate: Some(Rate::from_mbps(20)),
             delivery_rate: Some(Rate::from_mbps(12)),
-            delivered: Bytes::new(100_000),
+            delivered: Some(Bytes::new(100_000)),
             ..FlowSample::default()
         };
         assert_eq!(flow.samples, [first, second]);
@@ -623,7 +624,7 @@ mod tests {
         assert_eq!(row.goodput, Some(Rate::from_bps(1_600_000)));
         assert_eq!(
             (row.delivered, row.measured),
-            (Bytes::new(100_000), Bytes::new(100_000))
+            (Some(Bytes::new(100_000)), Some(Bytes::new(100_000)))
         );
         let counters = row.counters;
         assert_eq!(counters.sent_packets.get(), Some(70));
@@ -706,7 +707,7 @@ mod tests {
             Some(Bytes::new(14_480))
         );
         assert_eq!(log.flows[0].samples[0].bytes_in_flight, None);
-        assert_eq!(log.flows[0].row.delivered, Bytes::new(0));
+        assert_eq!(log.flows[0].row.delivered, None);
     }
 
     #[test]
@@ -718,7 +719,11 @@ mod tests {
         };
         let log = log(&[at("1.0", 5_000), at("2.0", 9_000), at("3.0", 10)].concat());
         assert_eq!(log.begun_ns, None);
-        let delivered: Vec<_> = log.flows.iter().map(|f| f.row.delivered.get()).collect();
+        let delivered: Vec<_> = log
+            .flows
+            .iter()
+            .map(|f| f.row.delivered.unwrap().get())
+            .collect();
         assert_eq!(delivered, [4_000, 0]);
         assert_eq!(log.flows[1].row.start, ms(2_000));
     }

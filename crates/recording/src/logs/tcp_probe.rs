@@ -285,7 +285,7 @@ impl Connection {
             slow_start_threshold: in_bytes(s.ssthresh),
             bytes_in_flight: s.in_flight.map(|n| Bytes::new(n.into())),
             srtt: s.srtt,
-            delivered: Bytes::new(s.delivered),
+            delivered: Some(Bytes::new(s.delivered)),
             ..FlowSample::default()
         };
         let mut flow = Logged {
@@ -299,7 +299,7 @@ impl Connection {
         row.transport = "tcp";
         (row.start, row.end) = (self.first, self.last);
         let delivered = Bytes::new(self.delivered);
-        (row.delivered, row.measured) = (delivered, delivered);
+        (row.delivered, row.measured) = (Some(delivered), Some(delivered));
         let time = self.last.saturating_since(self.first);
         row.goodput = (!time.is_zero()).then(|| Rate::from_transfer(delivered, time));
         row.rtt_min = self.srtt_min;
@@ -408,7 +408,7 @@ mod tests {
                 slow_start_threshold: Some(Bytes::new(12 * 1448)),
                 bytes_in_flight: Some(Bytes::new(29 * 1448)),
                 srtt: Some(Duration::from_micros(20_500)),
-                delivered: Bytes::new(19 * 1448),
+                delivered: Some(Bytes::new(19 * 1448)),
                 ..FlowSample::default()
             }
         );
@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(last.time, ms(1_900));
         assert_eq!(last.congestion_window, Some(Bytes::new(29 * 1448)));
         assert_eq!((last.slow_start_threshold, last.srtt), (None, None));
-        assert_eq!(last.delivered, Bytes::new(19 * 1448));
+        assert_eq!(last.delivered, Some(Bytes::new(19 * 1448)));
         assert_eq!(log.flows[0].facts.reverse_bytes, 0);
     }
 
@@ -487,7 +487,11 @@ mod tests {
         let jump = line(40, 10, 0, 10, 9).replace("snd_una=0xfffff000", "snd_una=0x70000000");
         let text = [line(0, 10, 0, 10, 9), line(20, 12, 2, 10, 9), other, jump].concat();
         let log = log(&text);
-        let delivered: Vec<_> = log.flows.iter().map(|f| f.row.delivered.get()).collect();
+        let delivered: Vec<_> = log
+            .flows
+            .iter()
+            .map(|f| f.row.delivered.unwrap().get())
+            .collect();
         assert_eq!(delivered, [2 * 1448, 0, 0]);
     }
 

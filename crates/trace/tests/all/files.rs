@@ -23,13 +23,13 @@ fn samples() -> Table<FlowSamples> {
         table.push(&FlowSample {
             time: at(i * 50),
             flow: i % 3,
-            congestion_window: Bytes::new(14_480 + i),
+            congestion_window: Some(Bytes::new(14_480 + i)),
             slow_start_threshold: (i > 10).then(|| Bytes::new(7 * i)),
             bytes_in_flight: Some(Bytes::new(i)),
             srtt: (i > 0).then(|| Duration::from_millis(50)),
             pacing_rate: None,
             delivery_rate: Some(Rate::from_mbps(12)),
-            delivered: Bytes::new(i * 1448),
+            delivered: Some(Bytes::new(i * 1448)),
             received: None,
             out_of_order: None,
             phase: if i < 500 {
@@ -133,7 +133,7 @@ fn tables() -> Tables {
         congestion: "cubic",
         end: at(60_000),
         completion: None,
-        delivered: Bytes::new(1_000_000),
+        delivered: Some(Bytes::new(1_000_000)),
         goodput: Some(Rate::from_mbps(8)),
         ..FlowRow::default()
     };

@@ -61,7 +61,7 @@ fn a_sequence_is_a_flow_with_its_samples_and_events() {
         (row.rtt_min, row.rtt_max, row.rtt_mean),
         (ms(50), ms(58), ms(54))
     );
-    assert_eq!(row.delivered, Bytes::new(1500));
+    assert_eq!(row.delivered, Some(Bytes::new(1500)));
     assert_eq!(row.goodput, Some(Rate::from_bps(60_000)));
     assert_eq!(row.ce_marks, Some(1));
     assert_eq!(flow.facts.loss_episodes, Some(1));
@@ -95,7 +95,11 @@ fn a_sequence_is_a_flow_with_its_samples_and_events() {
     assert_eq!(flow.samples[0].slow_start_threshold, None);
     assert_eq!(flow.samples[2].slow_start_threshold, window(6_000));
     assert_eq!(flow.samples[2].pacing_rate, Some(Rate::from_mbps(8)));
-    let acked: Vec<_> = flow.samples.iter().map(|s| s.delivered.get()).collect();
+    let acked: Vec<_> = flow
+        .samples
+        .iter()
+        .map(|s| s.delivered.unwrap().get())
+        .collect();
     assert_eq!(acked, [0, 0, 500, 1500, 1500]);
 }
 
@@ -180,7 +184,7 @@ fn a_document_of_rows_in_microseconds_is_read() {
     assert_eq!(flow.row.counters.timeouts.get(), None);
     assert_eq!(
         (flow.row.delivered, flow.row.completion),
-        (Bytes::new(1400), ms(21))
+        (Some(Bytes::new(1400)), ms(21))
     );
     let last = flow.samples.last().unwrap();
     assert_eq!(
@@ -242,7 +246,7 @@ fn a_clock_that_began_at_any_time_begins_with_the_log() {
     assert_eq!(flow.facts.base_rtt_s.map(|s| (s * 1e3).round()), Some(30.0));
     assert_eq!(
         (flow.row.delivered, flow.row.completion),
-        (Bytes::new(100), Some(Duration::ZERO))
+        (Some(Bytes::new(100)), Some(Duration::ZERO))
     );
 }
 
@@ -373,7 +377,7 @@ fn both_ends_of_a_connection_are_told_apart() {
             f.label.clone(),
             f.facts.captured_at,
             f.row.start,
-            f.row.delivered.get(),
+            f.row.delivered.unwrap().get(),
         )
     };
     let expected = [

@@ -153,7 +153,7 @@ impl Connection {
         let Some(bytes) = bytes.map(Bytes::new) else {
             return;
         };
-        (row.delivered, row.measured) = (bytes, bytes);
+        (row.delivered, row.measured) = (Some(bytes), Some(bytes));
         let active = row.end - row.start;
         row.goodput = (!active.is_zero()).then(|| Rate::from_transfer(bytes, active));
     }
@@ -184,7 +184,7 @@ impl Connection {
             let found = FlowSample {
                 time: self.since(s.time),
                 srtt: s.metrics.smoothed_rtt,
-                delivered: data.unwrap_or_default(),
+                delivered: data,
                 received: data,
                 ..FlowSample::default()
             };
