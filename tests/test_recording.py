@@ -89,6 +89,13 @@ def test_subflows_are_joined_and_data_that_two_of_them_carried_counts_once(tmp_p
         for figure in figures:
             assert math.isclose(one[figure], other[figure], rel_tol=WITHIN), (figure, one, other)
     assert recording.subflow_samples.height > 100
+    # At any time what was acknowledged at the level of the connection, not the sum of the subflows.
+    for at in (5.0, 15.0, 25.0):
+        acked, delivered = (
+            float(r.flow_samples.filter(r.flow_samples["time_s"] <= at)["delivered_bytes"][-1])
+            for r in (recording, run)
+        )
+        assert math.isclose(acked, delivered, rel_tol=0.01), at
 
 
 def test_the_qlog_of_a_run_has_its_figures(tmp_path):

@@ -46,5 +46,5 @@ macro_rules! tests {
 }
 
 tests! {
-    tcp_options tcp_segment ip_datagram delivery_trace iperf3 host tcp mptcp quic scenario scenario_text
+    tcp_options tcp_segment ip_datagram delivery_trace iperf3 host tcp mptcp quic recording scenario scenario_text
 }

@@ -365,7 +365,7 @@ impl Reading {
             multipath::join(connections)
                 .into_iter()
                 .map(|joined| match joined {
-                    Joined::Single(connection) => Known::Tcp(Box::new(connection)),
+                    Joined::Single(connection) => Known::Tcp(connection),
                     Joined::Multipath(multipath) => Known::Multipath(Box::new(multipath)),
                 }),
         );

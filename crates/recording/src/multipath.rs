@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use gargalo_wire::mptcp::{CapableKeys, DataNumber, Join, MptcpOption};
-use gargalo_wire::tcp::Options;
+use gargalo_units::{Duration, Instant};
+use gargalo_wire::mptcp::{CapableKeys, DataNumber, Join, List, MptcpOption};
 use sha2::{Digest, Sha256};
 
+use crate::packet::Packet;
 use crate::tcp::Connection;
 
 /// What the options of a TCP connection say of its place in a Multipath TCP one.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Membership {
     /// The keys of the end that opened it and of the other: it is the first subflow.
     keys: [Option<u64>; 2],
@@ -19,20 +20,19 @@ pub struct Membership {
     acknowledged: [DataAcks; 2],
 }
 
-/// Acknowledged data sequence numbers: the low 32 bits of the first, and the bytes since.
-#[derive(Clone, Copy, Debug, Default)]
+/// Acknowledged data sequence numbers: the low 32 bits of the first, and the bytes since, also at instants.
+#[derive(Clone, Debug, Default)]
 struct DataAcks {
+    place: Option<usize>,
     first: Option<u32>,
     progress: u64,
+    samples: Vec<(Instant, u64)>,
 }
 
 impl Membership {
     /// Takes the options of a packet of the end `from`.
-    pub fn note(&mut self, options: &Options, from: usize) {
-        let Some(list) = &options.mptcp else {
-            return;
-        };
-        for option in list.iter() {
+    pub fn note(&mut self, packet: &Packet, options: &List, from: usize, interval: Duration) {
+        for option in options.iter() {
             match option {
                 MptcpOption::Capable { keys, .. } => self.note_keys(*keys, from),
                 MptcpOption::Join(Join::Syn {
@@ -42,7 +42,11 @@ impl Membership {
                 }) => self.joined = Some((*receiver_token, *backup)),
                 MptcpOption::Dss(dss) => {
                     if let Some(ack) = dss.data_ack {
-                        self.acknowledged[from].note(ack);
+                        let acks = &mut self.acknowledged[from];
+                        // At one place: others see the same later, by their clocks.
+                        if *acks.place.get_or_insert(packet.place) == packet.place {
+                            acks.note(packet.time, ack, interval);
+                        }
                     }
                 }
                 _ => (),
@@ -63,14 +67,25 @@ impl Membership {
         self.keys[1 - from] = self.keys[1 - from].or(other);
     }
 
-    /// Whether it joined as a backup; `None`: it is the first subflow.
-    pub fn backup(&self) -> Option<bool> {
-        self.joined.map(|(_, backup)| backup)
+    /// Whether it is the first subflow of a connection that both ends took for one of Multipath TCP.
+    fn is_first(&self) -> bool {
+        let numbered = self.acknowledged.iter().any(|acks| acks.first.is_some());
+        numbered && self.keys.iter().any(Option::is_some)
+    }
+
+    /// Whether it joined as a backup.
+    pub fn is_backup(&self) -> bool {
+        self.joined.is_some_and(|(_, backup)| backup)
     }
 }
 
 impl DataAcks {
-    fn note(&mut self, ack: DataNumber) {
+    fn note(&mut self, now: Instant, ack: DataNumber, interval: Duration) {
+        let step = interval.as_nanos().max(1);
+        let grid = Instant::from_nanos(now.as_nanos() / step * step);
+        if self.samples.last().is_none_or(|(at, _)| *at < grid) {
+            self.samples.push((grid, self.progress));
+        }
         let low = match ack {
             DataNumber::Short(n) => n,
             DataNumber::Long(n) => n as u32,
@@ -86,36 +101,45 @@ impl DataAcks {
 pub struct Multipath {
     /// Its subflows in the order of their beginnings, each with the end that is the first one's opener.
     pub subflows: Vec<(Connection, usize)>,
-    first_numbers: [Option<u64>; 2],
+    /// Of each end the token, and the number before that of its first byte.
+    keys: [Option<(u32, u64)>; 2],
 }
 
 impl Multipath {
     /// One whose first subflow this is.
     fn new(first: Connection) -> Self {
-        let number = |key: Option<u64>| key.map(|key| token_and_number(key).1);
+        let keys = first.membership.as_ref().map_or([None; 2], |m| m.keys);
         Self {
-            first_numbers: first.membership.keys.map(number),
+            keys: keys.map(|key| key.map(token_and_number)),
             subflows: vec![(first, 0)],
         }
-    }
-
-    /// The tokens of both ends.
-    fn tokens(&self) -> [Option<u32>; 2] {
-        let first = &self.subflows[0].0.membership;
-        first.keys.map(|k| k.map(|key| token_and_number(key).0))
     }
 
     /// Bytes of an end's data that the other acknowledged on any subflow; `None` if that is not known.
     ///
     /// Numbers of 32 bits tell it up to 4 GiB before a subflow's first acknowledgement.
     pub fn delivered(&self, end: usize) -> Option<u64> {
-        let number = self.first_numbers[end]?;
+        self.most(end, |acks| acks.progress)
+    }
+
+    /// The same until a sampling instant.
+    pub fn delivered_until(&self, end: usize, time: Instant) -> Option<u64> {
+        self.most(end, |acks| {
+            // What was acknowledged before the first of these is what was until `time`.
+            let later = acks.samples.partition_point(|(at, _)| *at < time);
+            acks.samples.get(later).map_or(acks.progress, |(_, n)| *n)
+        })
+    }
+
+    /// The most that the acknowledgements of a subflow tell of an end's data.
+    fn most(&self, end: usize, progress: impl Fn(&DataAcks) -> u64) -> Option<u64> {
+        let (_, number) = self.keys[end]?;
         let of = |(subflow, opener): &(Connection, usize)| {
             // The end of the subflow that acknowledges.
             let receiver = if *opener == 0 { 1 - end } else { end };
-            let acks = subflow.membership.acknowledged[receiver];
+            let acks = &subflow.membership.as_ref()?.acknowledged[receiver];
             let before = acks.first?.wrapping_sub(number.wrapping_add(1) as u32);
-            Some(u64::from(before) + acks.progress)
+            Some(u64::from(before) + progress(acks))
         };
         self.subflows.iter().filter_map(of).max()
     }
@@ -134,7 +158,7 @@ fn token_and_number(key: u64) -> (u32, u64) {
 #[derive(Debug)]
 pub enum Joined {
     /// TCP.
-    Single(Connection),
+    Single(Box<Connection>),
     /// Multipath TCP.
     Multipath(Multipath),
 }
@@ -146,25 +170,26 @@ pub fn join(connections: Vec<Connection>) -> Vec<Joined> {
     // By token: the number in the list, and the end that has the token.
     let mut tokens: HashMap<u32, (usize, usize)> = HashMap::new();
     for connection in connections {
-        let of = connection
-            .membership
-            .joined
-            .and_then(|(token, _)| tokens.get(&token));
-        if let Some((i, end)) = of
+        let Some(membership) = &connection.membership else {
+            found.push(Joined::Single(Box::new(connection)));
+            continue;
+        };
+        let first = membership.joined.and_then(|(token, _)| tokens.get(&token));
+        if let Some((i, end)) = first
             && let Some(Joined::Multipath(multipath)) = found.get_mut(*i)
         {
             // Who opens a subflow names the token of the other end.
             multipath.subflows.push((connection, 1 - end));
             continue;
         }
-        if connection.membership.keys == [None, None] {
-            found.push(Joined::Single(connection));
+        if !membership.is_first() {
+            found.push(Joined::Single(Box::new(connection)));
             continue;
         }
         let multipath = Multipath::new(connection);
-        for (end, token) in multipath.tokens().into_iter().enumerate() {
-            if let Some(token) = token {
-                tokens.insert(token, (found.len(), end));
+        for (end, key) in multipath.keys.iter().enumerate() {
+            if let Some((token, _)) = key {
+                tokens.insert(*token, (found.len(), end));
             }
         }
         found.push(Joined::Multipath(multipath));
@@ -180,11 +205,22 @@ mod tests {
     fn data_acknowledgements_wrap_and_never_go_back() {
         let mut acks = DataAcks::default();
         for n in [u32::MAX - 9, u32::MAX, 10, 4, 90] {
-            acks.note(DataNumber::Short(n));
+            acks.note(
+                Instant::ZERO,
+                DataNumber::Short(n),
+                Duration::from_millis(100),
+            );
         }
         assert_eq!((acks.first, acks.progress), (Some(u32::MAX - 9), 100));
-        acks.note(DataNumber::Long(0x7_0000_0000 + 100));
+        let later = Instant::from_nanos(250_000_000);
+        acks.note(
+            later,
+            DataNumber::Long(0x7_0000_0000 + 100),
+            Duration::from_millis(100),
+        );
         assert_eq!(acks.progress, 110);
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        assert_eq!(acks.samples, [(at(0), 0), (at(200), 100)]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use gargalo_units::{Duration, Instant, Seq};
 use gargalo_wire::tcp::Flags;
 
 pub use clocks::Offset;
-pub use half::{Event, Half, Sample};
+pub use half::{Event, Half};
 pub use limits::Spent;
 
 use crate::multipath::Membership;
@@ -34,8 +34,8 @@ pub struct Connection {
     pub last: Instant,
     /// Whether it was reset.
     pub reset: bool,
-    /// What it has to do with Multipath TCP.
-    pub membership: Membership,
+    /// What it has to do with Multipath TCP, if anything.
+    pub membership: Option<Box<Membership>>,
     /// What each place of capture saw of it.
     pub views: Vec<View>,
 }
@@ -134,7 +134,7 @@ impl Connection {
             first: packet.time,
             last: packet.time,
             reset: false,
-            membership: Membership::default(),
+            membership: None,
             views: Vec::new(),
         }
     }
@@ -162,7 +162,10 @@ impl Connection {
         self.first = self.first.min(packet.time);
         self.reset |= segment.flags.contains(Flags::RST);
         let from = usize::from(packet.from != self.ends[0]);
-        self.membership.note(&segment.options, from);
+        if let Some(options) = segment.options.mptcp.as_deref() {
+            let membership = self.membership.get_or_insert_default();
+            membership.note(packet, options, from, interval);
+        }
         let i = match self.views.iter().position(|v| v.place == packet.place) {
             Some(i) => i,
             None => {
