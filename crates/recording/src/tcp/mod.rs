@@ -3,6 +3,7 @@
 mod clocks;
 mod half;
 mod limits;
+mod membership;
 mod round_trips;
 mod scoreboard;
 
@@ -14,8 +15,8 @@ use gargalo_wire::tcp::Flags;
 pub use clocks::Offset;
 pub use half::{Event, Half};
 pub use limits::Spent;
+pub use membership::{DataAcks, Membership};
 
-use crate::multipath::Membership;
 use crate::packet::{Packet, Segment};
 
 /// Length of the timestamps option with its padding (RFC 7323, appendix A).

@@ -5,6 +5,7 @@ mod clock;
 mod connection;
 mod document;
 mod event;
+mod head;
 mod packet;
 mod samples;
 mod sequence;

@@ -9,34 +9,13 @@ use super::Found;
 use super::clock::Clock;
 use super::connection::Connection;
 use super::event::{self, Event};
+use super::head::{End, Head};
 use crate::logs::Log;
 
 /// Most events that are kept until a trace has told how they are to be read.
 const MOST_EARLY: usize = 1 << 14;
 /// Most connections of a trace.
 const MOST_CONNECTIONS: usize = 1 << 16;
-
-/// At which end a trace was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum End {
-    Client,
-    Server,
-    #[default]
-    Unknown,
-}
-
-/// What a trace tells of itself.
-#[derive(Default)]
-pub struct Head {
-    /// Its title, if it has one of its own.
-    pub title: String,
-    /// The connection's name.
-    pub id: String,
-    /// The end whose packets are those that were sent.
-    pub end: End,
-    /// Whether that is seen from a place in between.
-    pub is_between: bool,
-}
 
 /// A trace.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use gargalo_trace::schema::FlowSample;
 use gargalo_units::{Bytes, Count, Duration, Instant, Rate, SenderCounters};
 
+use super::super::head::{End, Head};
 use super::super::samples::{Metrics, Sample};
-use super::super::trace::{End, Head};
 use super::Connection;
 use crate::logs::Logged;
 
