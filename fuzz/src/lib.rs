@@ -109,7 +109,7 @@ pub const TARGETS: &[Target] = &[
         about: "captures, whole and damaged: what is told of their flows is possible",
         run: targets::recording,
         longest: 6_000,
-        inputs: 20_000,
+        inputs: 2_000,
         words: &[],
     },
     Target {

@@ -14,7 +14,7 @@ from gargalo import _core
 from gargalo.results import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 INTERVAL_S = 0.1
 """Time between two samples of a flow."""
@@ -79,7 +79,7 @@ def name_of(file: Path) -> str:
     return name
 
 
-def concluded(run: Run) -> list[dict[str, Any]]:
+def concluded(run: Run) -> Sequence[Mapping[str, Any]]:
     """Return what was concluded of each flow of a recording; of a run that is none, nothing."""
     recording = run.info.get("recording") or {}
     return list(recording.get("flows", []))
