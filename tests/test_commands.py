@@ -85,7 +85,7 @@ def test_shells_complete_commands_and_values():
         "COMP_WORDS": "gargalo re",
         "COMP_CWORD": "1",
     }
-    assert as_shell(**variables).stdout.split() == ["plain,resolve", "plain,report"]
+    assert as_shell(**variables).stdout.split() == ["plain,resolve", "plain,read", "plain,report"]
     variables |= {"COMP_WORDS": "gargalo list p", "COMP_CWORD": "2"}
     assert as_shell(**variables).stdout.split() == ["plain,path-managers", "plain,profiles"]
     variables |= {"COMP_WORDS": "gargalo example cel"}
