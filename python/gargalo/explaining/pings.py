@@ -8,12 +8,12 @@ from gargalo.explaining.model import Sentence, counted, instant, of_flow
 from gargalo.summary import span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gargalo.results import Run
 
 
-def pings(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
+def pings(run: Run, row: Mapping[str, Any], name: str) -> Iterator[Sentence]:
     """Describe the round trips of a flow's echo requests, of the whole run, and the longest with its direction."""
     mine = of_flow(run.pings, row["id"])
     if mine.is_empty():
