@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shlex
@@ -313,7 +314,10 @@ MISTAKES = [
     ("run cellular.down", "is a packet-delivery trace, not a scenario: gargalo trace info"),
     ("run some.pkt", "some.pkt is a packet script, not a scenario: gargalo script some.pkt"),
     ("run scripts", "scripts has a packet script, not a scenario: gargalo script scripts"),
-    ("run wire.pcapng", "wire.pcapng is a packet capture, not a scenario: open it in Wireshark"),
+    (
+        "run wire.pcapng",
+        "wire.pcapng is a packet capture, not a scenario: gargalo read wire.pcapng",
+    ),
     ("run empty", "empty: cannot be read: Is a directory"),
     ("run .", ". is a directory; name what is in it, like card, race.toml, results"),
     ("run rase.toml", "there is no rase.toml; did you mean race.toml?"),
@@ -393,6 +397,7 @@ NOT_RUN = ("--open", "--stack kernel", "--help", "--repeat 5", "world=lab")
 PRESENT = {
     "handshake.pkt": next((ROOT / "scripts").rglob("*.pkt")).read_text(encoding="utf-8"),
     "rates.txt": "0 5\n1 6\n2 5\n",
+    "ss.log": "1767323045.6\nESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t cubic rto:204 mss:1448 cwnd:10 bytes_acked:12 \n",
 }
 """Files that the examples name."""
 
@@ -404,6 +409,12 @@ def test_the_examples_of_help_pages_work(here):
     assert call("new", "race.toml").exit_code == 0
     assert call("plugin", "new", "mine.c").exit_code == 0
     assert call("plugin", "build", "mine.c").exit_code == 0
+    quietly = ["--no-plots", "--quiet", "--capture", "*"]
+    assert call("run", "race.toml", *quietly, "--output", "captured").exit_code == 0
+    capture = (here / "captured" / "capture.pcapng").read_bytes()
+    for file in ("upload.pcap", "sender.pcapng"):
+        (here / file).write_bytes(capture)
+    (here / "receiver.pcapng.gz").write_bytes(gzip.compress(capture))
     for name, found in {"": app, **every_command()}.items():
         for e in found.examples:
             steps = [shlex.split(step) for step in re.split(r"[|<>]", e.line)]
