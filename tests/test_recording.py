@@ -415,3 +415,14 @@ def test_a_log_of_mahimahi_is_a_link_without_flows(gargalo, tmp_path):
     assert samples["dropped_packets"].to_list() == [0, 0, 0, 0, 2]
     assert samples["utilization"].to_list() == [1.0, 1.0, 1.0, 1.0, 1.0]
     assert run.warnings == ["lines of logs that could not be used: 1"]
+
+
+def test_pictures_are_those_of_what_was_recorded(gargalo, tmp_path):
+    ss = "1767323045.{}\nESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t cubic rto:204 rtt:{}/1 mss:1448 cwnd:10 \n"
+    (tmp_path / "ss.log").write_text(ss.format(0, 20) + ss.format(5, 30))
+    link = "".join(f"{ms} # 1504\n{ms} + 1504\n{ms + 1} - 1504 1\n" for ms in range(0, 400, 2))
+    (tmp_path / "mm.log").write_text(f"# mahimahi mm-link\n# base timestamp: 0\n{link}")
+    for log, expected in (("ss.log", {"congestion_window", "rtt"}), ("mm.log", {"queue"})):
+        done = gargalo("read", log, "--output", f"{log}.run")
+        assert done.returncode == 0, done.stderr
+        assert {p.stem for p in (tmp_path / f"{log}.run").glob("*.png")} == expected

@@ -11,9 +11,22 @@ from gargalo.pictures.paper import Picture, draw, save
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import polars as pl
+
     from gargalo.results import Run
 
 __all__ = ["Picture", "Plots"]
+
+
+OF_RECORDINGS = {
+    "congestion_window": ("flow_samples", "congestion_window_bytes"),
+    "in_flight": ("flow_samples", "bytes_in_flight"),
+    "goodput": ("flow_samples", "delivered_bytes"),
+    "rtt": ("flow_samples", "srtt_s"),
+    "paths": ("subflow_samples", "delivered_bytes"),
+    "queue": ("link_samples", "queue_delay_s"),
+}
+"""Pictures of recordings, each with the table and the column that it shows: what was not recorded has none."""
 
 
 class Plots:
@@ -74,16 +87,7 @@ class Plots:
     def save(self, directory: Path, formats: tuple[str, ...] = ("png", "svg")) -> list[Path]:
         """Write every picture to `directory`; returns the files."""
         written = []
-        names = ["congestion_window", "goodput", "rtt", "queue"]
-        if self._run.is_recording:
-            names = ["in_flight", "goodput", "rtt"]
-        if not self._run.subflows.is_empty():
-            names += ["paths", "out_of_order", "subflow_window"]
-        if not self._run.pings.is_empty():
-            names += ["ping", "one_way_delay"]
-        if not self._run.media_frames.is_empty():
-            names += ["frame_delay"]
-        for name in names:
+        for name in self._saved():
             figure: Picture = getattr(self, name)()
             for suffix in formats:
                 path = directory / f"{name}.{suffix}"
@@ -91,3 +95,22 @@ class Plots:
                 written.append(path)
         _core.add_files(directory, [p.name for p in written])
         return written
+
+    def _saved(self) -> list[str]:
+        """Return the pictures that are written beside the tables."""
+        run = self._run
+        if run.is_recording:
+            return [name for name, shown in OF_RECORDINGS.items() if self._has(*shown)]
+        names = ["congestion_window", "goodput", "rtt", "queue"]
+        if not run.subflows.is_empty():
+            names += ["paths", "out_of_order", "subflow_window"]
+        if not run.pings.is_empty():
+            names += ["ping", "one_way_delay"]
+        if not run.media_frames.is_empty():
+            names += ["frame_delay"]
+        return names
+
+    def _has(self, table: str, column: str) -> bool:
+        """Whether a table has a value in a column."""
+        rows: pl.DataFrame = getattr(self._run, table)
+        return not rows.is_empty() and rows[column].null_count() < rows.height
