@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 0.1
 """Time between two samples of a flow."""
+UNNAMED = "recording"
+"""What an anonymous recording is called."""
 
 
 def read(
@@ -37,8 +39,8 @@ def read(
     should know in `run.warnings`.
 
     Args:
-        files: pcap or pcapng files, or logs (iperf3 --json, ss -ti with times, tcp_probe, mm-link), plain or compressed
-            with gzip; several are of the same traffic, as of its two ends.
+        files: pcap or pcapng files, or logs (qlog, iperf3 --json, ss -ti with times, tcp_probe, mm-link), plain or
+            compressed with gzip; several are of the same traffic, as of its two ends.
         interval_s: Time between two samples of a flow.
         anonymise: Name hosts, ports and files by numbers: addresses and payload are nowhere in the results.
         output: Directory to write results to; without it they stay in memory.
@@ -60,7 +62,7 @@ def read(
         raise ValueError(msg)
     found = _core.read_recording(
         [Path(p) for p in paths],
-        "recording" if anonymise else name_of(Path(paths[0])),
+        UNNAMED if anonymise else name_of(Path(paths[0])),
         interval_s,
         anonymise,
         progress,

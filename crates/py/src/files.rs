@@ -1,7 +1,7 @@
 //! Results directories for what Python writes, and what commands ask about them.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time;
 
@@ -89,8 +89,19 @@ pub(crate) fn hashing<T: Send>(
     done.map_err(|e| raised.unwrap_or_else(|| run_error(e)))
 }
 
+/// Begins results at a target, if there is one.
+pub(crate) fn begin(
+    py: Python<'_>,
+    target: Option<&Path>,
+    replace: bool,
+) -> PyResult<Option<RunDir>> {
+    let create =
+        |target: &Path| hashing(py, |go_on| RunDir::create(target, existing(replace), go_on));
+    target.map(create).transpose()
+}
+
 /// What to do if the target exists.
-pub(crate) fn existing(replace: bool) -> Existing {
+fn existing(replace: bool) -> Existing {
     if replace {
         Existing::Replace
     } else {

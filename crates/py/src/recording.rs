@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time;
 
 use gargalo_recording::{Error, Options, read};
-use gargalo_trace::RunDir;
 use gargalo_units::Duration;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -30,13 +29,7 @@ pub fn read_recording(
     output: Option<PathBuf>,
     replace: bool,
 ) -> PyResult<RunResult> {
-    let existing = files::existing(replace);
-    let dir = match &output {
-        Some(target) => Some(files::hashing(py, |go_on| {
-            RunDir::create(target, existing, go_on)
-        })?),
-        None => None,
-    };
+    let dir = files::begin(py, output.as_deref(), replace)?;
     let options = Options {
         interval: Duration::from_secs_f64(interval_s),
         anonymise,

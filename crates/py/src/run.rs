@@ -179,13 +179,7 @@ pub fn run(
     let native = gargalo_native::Faults::new();
     let stacks = Stacks::adopt(&mut scenario, classes, &faults, &native)?;
     let classes = Classes::adopt(&mut scenario, classes, &faults, &native)?;
-    let existing = files::existing(replace);
-    let dir = match &output {
-        Some(target) => Some(files::hashing(py, |go_on| {
-            RunDir::create(target, existing, go_on)
-        })?),
-        None => None,
-    };
+    let dir = files::begin(py, output.as_deref(), replace)?;
 
     let raised = Arc::new(Mutex::new(None));
     let tell = progress.as_ref().map(|p| p.clone_ref(py));

@@ -21,6 +21,7 @@ mod tcp;
 mod udp;
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ use gargalo_units::{Duration, Instant};
 pub use error::Error;
 pub use facts::{Facts, File, Flow, LeftOut};
 
-use capture::{Content, Ending, Frame};
+use capture::{Content, Frame};
 use input::Input;
 use logs::{Link, Log, Logged};
 use multipath::{Joined, Multipath};
@@ -124,11 +125,7 @@ impl Source {
         let mut input = Input::open(path)?;
         let start = input.start();
         if capture::is_capture(start) {
-            let mut begun_ns = None;
-            capture::frames(input.into_content(), &mut |frame| {
-                begun_ns = Some(frame.time_ns);
-                ControlFlow::Break(())
-            });
+            let begun_ns = first_time(input.into_content()).flatten();
             return Ok(Self::Capture { begun_ns, size });
         }
         let path = || path.to_owned();
@@ -160,21 +157,21 @@ impl Source {
 
 /// Reads a capture that is in memory; `None` if it is none.
 pub fn read_bytes(bytes: &[u8], options: &Options) -> Option<Recording> {
-    let mut begun = None;
-    capture::frames(bytes, &mut |frame| {
-        begun = Some(frame.time_ns);
+    let begun_ns = first_time(bytes)?;
+    let mut reading = Reading::new(begun_ns.unwrap_or(0), options.clone());
+    let go_on = &mut |_| ControlFlow::Continue(());
+    reading.read_frames(Path::new(""), bytes, go_on).ok()?;
+    Some(reading.finish())
+}
+
+/// The time of the first packet of a capture, if it has one; `None` if it is no capture.
+fn first_time(content: impl Read + Send) -> Option<Option<u64>> {
+    let mut time_ns = None;
+    capture::frames(content, &mut |frame| {
+        time_ns = Some(frame.time_ns);
         ControlFlow::Break(())
     })?;
-    let mut reading = Reading::new(begun.unwrap_or(0), options.clone());
-    reading.places.begin_file();
-    let mut frames = 0;
-    let ending = capture::frames(bytes, &mut |frame| {
-        reading.take(frame);
-        frames += 1;
-        ControlFlow::Continue(())
-    })?;
-    reading.end_file(Path::new(""), frames, &ending);
-    Some(reading.finish())
+    Some(time_ns)
 }
 
 const NOWHERE: [SocketAddr; 2] = [SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2];
@@ -226,14 +223,26 @@ impl Reading {
         path: &Path,
         go_on: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.places.begin_file();
         let input = Input::open(path)?;
         let read = input.read_so_far();
+        self.read_frames(path, input.into_content(), &mut |packets| {
+            go_on(read(), packets)
+        })
+    }
+
+    /// Reads the frames of a capture; `go_on` is told the packets so far.
+    fn read_frames(
+        &mut self,
+        path: &Path,
+        content: impl Read + Send,
+        go_on: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        self.places.begin_file();
         let (mut stopped, mut frames) = (false, 0);
-        let ending = capture::frames(input.into_content(), &mut |frame| {
+        let ending = capture::frames(content, &mut |frame| {
             self.take(frame);
             frames += 1;
-            if frames % LOOK_EVERY == 0 && go_on(read(), self.packets).is_break() {
+            if frames % LOOK_EVERY == 0 && go_on(self.packets).is_break() {
                 stopped = true;
                 return ControlFlow::Break(());
             }
@@ -245,7 +254,8 @@ impl Reading {
         let ending = ending.ok_or_else(|| Error::UnknownKind {
             path: path.to_owned(),
         })?;
-        self.end_file(path, frames, &ending);
+        self.left_out.unusable += ending.unusable_packets;
+        self.files.push(File::new(path, frames, &ending));
         Ok(())
     }
 
@@ -334,11 +344,6 @@ impl Reading {
         }
     }
 
-    fn end_file(&mut self, path: &Path, frames: u64, ending: &Ending) {
-        self.left_out.unusable += ending.unusable_packets;
-        self.files.push(File::new(path, frames, ending));
-    }
-
     fn finish(mut self) -> Recording {
         for flow in &mut self.flows {
             if let Known::Tcp(connection) = flow {
@@ -370,6 +375,10 @@ impl Reading {
                 }),
         );
         flows.sort_by_key(by_first);
+        if self.options.anonymise {
+            let links = (1..).zip(&mut self.links);
+            links.for_each(|(n, link)| link.name = format!("link{n}"));
+        }
         let mut names = Names::new(self.options.anonymise);
         let same_clock = |a, b| self.places.same_clock(a, b);
         let (tables, flows) = tables::of(&flows, &self.links, &mut names, &same_clock);

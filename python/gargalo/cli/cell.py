@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gargalo import studies
 from gargalo.cli.common import FAILED, fail, key_value
-from gargalo.cli.run import carry_out, checked, directory, end_with, report
+from gargalo.cli.run import carry_out, checked, directory, end_with, report, usual
 from gargalo.metrics._numbers import finite
 from gargalo.studies import cells
 from gargalo.sweeps import work
@@ -67,7 +67,7 @@ def run(study: Study, job: Job, output: Path | None, *, as_json: bool) -> None:
         fail(f"not possible here: {what}. {why}", FAILED)
     scenario, changes = cells.scenario_of(job)
     made = checked(scenario, changes)
-    target = directory(made, output, overwrite=False, as_json=as_json)
+    target = directory(usual(made), output, overwrite=False, as_json=as_json)
     begin = partial(simulate, scenario, set=changes, output=target, world=job.world)
     done, interrupted = carry_out(begin, target, quiet=as_json)
     figures = {} if interrupted else measured(study, done)

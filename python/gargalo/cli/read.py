@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,22 +14,21 @@ from gargalo.cli.common import (
     FAILED,
     INTERRUPTED,
     PATH,
-    check_target,
     fail,
     json_option,
     quiet_option,
-    recover,
     refuse_another,
 )
 from gargalo.cli.help import command
 from gargalo.cli.plot import seconds
-from gargalo.cli.run import no_empty_parent, report
-from gargalo.recording import INTERVAL_S, concluded, name_of, read
+from gargalo.cli.run import directory, no_empty_parent, report
+from gargalo.recording import INTERVAL_S, UNNAMED, concluded, name_of, read
 from gargalo.terminal.detection import in_terminal
 from gargalo.terminal.text import count, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 @command(
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.argument(
     "files", nargs=-1, required=True, type=PATH, metavar="FILE",
-    help="A capture (pcap, pcapng) or a log (iperf3 --json, ss -ti with times, tcp_probe, mm-link), plain or "
+    help="A capture (pcap, pcapng) or a log (qlog, iperf3 --json, ss -ti with times, tcp_probe, mm-link), plain or "
     "compressed with gzip; several are of the same traffic.",
 )  # fmt: skip
 @click.option(
@@ -83,8 +80,8 @@ def read_(
     for file in files:
         if file.is_dir() or not file.exists():
             refuse_another(file, "capture")
-    named = Path("recording") if anonymise else files[0]
-    target = directory(named, output, overwrite=overwrite, as_json=as_json)
+    name = UNNAMED if anonymise else name_of(files[0])
+    target = directory(name, output, overwrite=overwrite, as_json=as_json)
     work: partial[Any] = partial(
         read,
         files,
@@ -106,22 +103,6 @@ def read_(
         done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json),
         more={"concluded": concluded(done)},
     )  # fmt: skip
-
-
-def directory(file: Path, output: Path | None, *, overwrite: bool, as_json: bool) -> Path | None:
-    """Return the directory for results."""
-    if output is None:
-        if as_json:
-            return None
-        output = Path("runs") / name_of(file)
-        if not overwrite:
-            names = (output.with_name(f"{output.name}-{n}") for n in range(2, 10_000))
-            if os.path.lexists(output):
-                output = next((p for p in names if not os.path.lexists(p)), output)
-    if output.parent.exists():
-        recover(output.parent)
-    check_target(output, overwrite=overwrite)
-    return output
 
 
 @contextmanager

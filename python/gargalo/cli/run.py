@@ -139,7 +139,7 @@ def run(
     made = checked(scenario, settings if seed is None else {**settings, "seed": seed})
     check_capture(made, capture_ends, capture_payload)
     check_watch(made, world, watch=watch)
-    target = directory(made, output, overwrite, as_json)
+    target = directory(usual(made), output, overwrite=overwrite, as_json=as_json)
     done, interrupted = carry_out(
         partial(
             simulate,
@@ -244,14 +244,19 @@ def checked(file: Path | Text, settings: dict[str, Any]) -> Setup:
         refuse(e, colored=color)
 
 
-def directory(made: Setup, output: Path | None, overwrite: bool, as_json: bool) -> Path | None:
-    """Return the directory for results, after recovering what killed runs left there."""
+def usual(made: Setup) -> str:
+    """Return what the directory of a run is called without --output."""
+    return f"{made.name}-{made.seed}"
+
+
+def directory(name: str, output: Path | None, *, overwrite: bool, as_json: bool) -> Path | None:
+    """Return the directory for results, after recovering what killed runs left there; `name` without --output."""
     if output is not None:
         recover(output.parent)
     elif as_json:
         return None
     else:
-        output = Path("runs") / f"{made.name}-{made.seed}"
+        output = Path("runs") / name
         recover(output.parent)
         if not overwrite:
             names = (output.with_name(f"{output.name}-{n}") for n in range(2, 10_000))

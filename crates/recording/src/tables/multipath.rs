@@ -36,9 +36,10 @@ pub fn add(
         if let Some(half) = measured(connection, own) {
             rtt.merge(&half.rtt.all);
             rows.add_events(id, &half.events);
-            samples.extend(samples_of((id, number), half));
-            let named = samples_of((id, number), half).map(|s| (s, path.label.clone()));
+            let own: Vec<_> = samples_of((id, number), half).collect();
+            let named = own.iter().map(|s| (*s, path.label.clone()));
             rows.subflow_samples.extend(named);
+            samples.extend(own);
         }
         match &mut sum {
             None => {

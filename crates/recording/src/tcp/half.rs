@@ -349,8 +349,7 @@ impl Half {
         // Timers of hosts are coarse, and captures are a little late.
         let expired = quiet >= self.rtt.timeout().mul_f64(0.9);
         match (is_first, is_last) {
-            (true, false) if expired => Kind::Timeout,
-            (true, true) if expired => Kind::Timeout,
+            (true, _) if expired => Kind::Timeout,
             (_, true) if quiet >= srtt && !shown => Kind::Probe,
             _ if self.recovery.is_some() && self.by_timeout && !shown => Kind::Timeout,
             _ => Kind::Fast,

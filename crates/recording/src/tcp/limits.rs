@@ -1,6 +1,6 @@
 //! What kept a sender from sending more: the application, the receiver's window, or the congestion window.
 
-use gargalo_units::{Duration, Instant};
+use gargalo_units::Instant;
 use serde::Serialize;
 
 /// What limits a sender at an instant.
@@ -42,23 +42,18 @@ pub struct Spent {
 
 impl Limits {
     /// Nothing was sent before `now`.
-    pub const fn new(now: Instant) -> Self {
+    pub fn new(now: Instant) -> Self {
         Self {
             now: Limit::Application,
             since: now,
-            spent: Spent {
-                application_s: 0.0,
-                receiver_s: 0.0,
-                recovery_s: 0.0,
-                network_s: 0.0,
-            },
+            spent: Spent::default(),
         }
     }
 
     /// From now on this is the limit.
     pub fn set(&mut self, limit: Limit, now: Instant) {
         let spent = now.saturating_since(self.since);
-        *self.slot() += seconds(spent);
+        *self.slot() += spent.as_secs_f64();
         (self.now, self.since) = (limit, now);
     }
 
@@ -75,8 +70,4 @@ impl Limits {
             Limit::Network => &mut self.spent.network_s,
         }
     }
-}
-
-fn seconds(duration: Duration) -> f64 {
-    duration.as_secs_f64()
 }
