@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.argument(
     "files", nargs=-1, required=True, type=PATH, metavar="FILE",
-    help="A capture (pcap, pcapng) or a log (qlog, iperf3 --json, ss -ti with times, tcp_probe, mm-link), plain or "
+    help="A capture (pcap, pcapng) or a log (qlog, iperf3 --json, ss -ti with times, tcp_probe, mahimahi), plain or "
     "compressed with gzip; several are of the same traffic.",
 )  # fmt: skip
 @click.option(
