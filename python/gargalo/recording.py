@@ -27,6 +27,7 @@ def read(
     *,
     interval_s: float = INTERVAL_S,
     anonymise: bool = False,
+    packets: bool = False,
     output: str | Path | None = None,
     existing: Literal["refuse", "replace"] = "refuse",
     progress: Callable[[float, int], object] | None = None,
@@ -43,6 +44,7 @@ def read(
             compressed with gzip; several are of the same traffic, as of its two ends.
         interval_s: Time between two samples of a flow.
         anonymise: Name hosts, ports and files by numbers: addresses and payload are nowhere in the results.
+        packets: Keep each packet with data of TCP in the table `packets`; takes some 100 bytes of memory for each.
         output: Directory to write results to; without it they stay in memory.
         existing: What to do if `output` exists.
         progress: Called a few times a second with the share of the files that is read, 0 to 1, and the packets so far;
@@ -65,6 +67,7 @@ def read(
         UNNAMED if anonymise else name_of(Path(paths[0])),
         interval_s,
         anonymise,
+        packets,
         progress,
         None if output is None else Path(output),
         existing == "replace",

@@ -146,6 +146,11 @@ class Run:
         return self._table("pings")
 
     @cached_property
+    def packets(self) -> pl.DataFrame:
+        """A row per packet with data in a recording of TCP: when it was sent and acknowledged (`read --packets`)."""
+        return self._table("packets")
+
+    @cached_property
     def subflows(self) -> pl.DataFrame:
         """A row per subflow of Multipath TCP or path of multipath QUIC: its path, what it carried, round-trip times."""
         return self._table("subflows")

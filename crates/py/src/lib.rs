@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod answers;
+mod carrying;
 mod classes;
 mod controller;
 mod errors;
@@ -62,6 +63,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(recording::read_recording, m)?)?;
+    m.add_function(wrap_pyfunction!(carrying::carry, m)?)?;
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
     m.add_function(wrap_pyfunction!(run::setup, m)?)?;
     m.add_function(wrap_pyfunction!(files::replaceable, m)?)?;

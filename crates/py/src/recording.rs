@@ -17,7 +17,7 @@ use crate::run::{RunResult, write};
 ///
 /// `progress(fraction, packets)` is called some times a second; an exception in it stops the reading and is raised.
 #[pyfunction]
-#[pyo3(signature = (paths, name, interval_s, anonymise=false, progress=None, output=None, replace=false))]
+#[pyo3(signature = (paths, name, interval_s, anonymise=false, packets=false, progress=None, output=None, replace=false))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn read_recording(
     py: Python<'_>,
@@ -25,6 +25,7 @@ pub fn read_recording(
     name: &str,
     interval_s: f64,
     anonymise: bool,
+    packets: bool,
     progress: Option<Py<PyAny>>,
     output: Option<PathBuf>,
     replace: bool,
@@ -33,6 +34,7 @@ pub fn read_recording(
     let options = Options {
         interval: Duration::from_secs_f64(interval_s),
         anonymise,
+        packets,
     };
     let (mut last, mut raised) = (time::Instant::now(), None);
     let mut go_on = |fraction: f64, packets: u64| {

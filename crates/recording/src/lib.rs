@@ -54,6 +54,8 @@ pub struct Options {
     pub interval: Duration,
     /// Name hosts, ports and files by numbers.
     pub anonymise: bool,
+    /// Keep each packet with data of TCP: some 100 bytes of memory for each.
+    pub packets: bool,
 }
 
 impl Default for Options {
@@ -61,6 +63,7 @@ impl Default for Options {
         Self {
             interval: Duration::from_millis(100),
             anonymise: false,
+            packets: false,
         }
     }
 }
@@ -333,11 +336,11 @@ impl Reading {
                 self.flows.len() - 1
             }
         };
-        let interval = self.options.interval;
+        let options = &self.options;
         match (&mut self.flows[i], &packet.transport) {
-            (Known::Tcp(c), Transport::Tcp(segment)) => c.on_packet(packet, segment, interval),
+            (Known::Tcp(c), Transport::Tcp(segment)) => c.on_packet(packet, segment, options),
             (Known::Udp(c), Transport::Udp { payload, rtp }) => {
-                c.on_packet(packet, (*payload, *rtp), interval)
+                c.on_packet(packet, (*payload, *rtp), options.interval)
             }
             // The key says which.
             _ => (),

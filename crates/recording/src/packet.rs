@@ -53,6 +53,8 @@ pub struct Segment {
     pub window: u16,
     /// Bytes of payload.
     pub payload: u32,
+    /// Bytes of the headers of IP and TCP.
+    pub headers: u32,
     /// Options, as far as the capture has them.
     pub options: Options,
 }
@@ -104,7 +106,7 @@ pub fn parse(time: Instant, place: usize, bytes: &[u8], length: u32) -> Result<P
     let before = rest.as_ptr().addr() - bytes.as_ptr().addr();
     let above = size.saturating_sub(before as u32);
     let (ports, transport) = match protocol {
-        TCP => segment(rest, above)?,
+        TCP => segment(rest, above, before as u32)?,
         UDP => {
             let datagram = udp::Packet::parse_start(rest).map_err(malformed)?;
             let payload = above.saturating_sub(udp::HEADER_LEN as u32);
@@ -126,8 +128,9 @@ pub fn parse(time: Instant, place: usize, bytes: &[u8], length: u32) -> Result<P
     })
 }
 
-/// The ports and the header of a segment of `length` bytes; options that were cut off count as absent.
-fn segment(bytes: &[u8], length: u32) -> Result<((u16, u16), Transport), Unused> {
+/// The ports and the header of a segment of `length` bytes behind so many of IP; options that were cut off count as
+/// absent.
+fn segment(bytes: &[u8], length: u32, before: u32) -> Result<((u16, u16), Transport), Unused> {
     let mut whole = [0; 60];
     let kept = bytes.len().min(whole.len());
     whole[..kept].copy_from_slice(&bytes[..kept]);
@@ -147,6 +150,7 @@ fn segment(bytes: &[u8], length: u32) -> Result<((u16, u16), Transport), Unused>
         flags: header.flags(),
         window: header.window(),
         payload: length - header_len,
+        headers: before + header_len,
         options: Options::decode_prefix(&options[..there]),
     };
     Ok((

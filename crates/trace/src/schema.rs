@@ -418,6 +418,27 @@ tables! {
         delay: Option<Duration> => "delay_s" ["s"],
     }
 
+    /// A packet with data in a recording of TCP, as its sender sent it; only if packets are asked for.
+    Packets("packets"): PacketRow {
+        /// When it was sent.
+        time: Instant => "time_s" ["s"],
+        /// Number of the flow.
+        flow: u64 => "flow" [""],
+        /// Multipath TCP: number of the subflow in its flow.
+        subflow: Option<u64> => "subflow" [""],
+        /// Its first byte, counted from the first of the stream (of a subflow: of its own).
+        first_byte: u64 => "first_byte" ["byte"],
+        /// Payload.
+        payload: Bytes => "payload_bytes" ["byte"],
+        /// Size with the headers of IP and TCP.
+        size: Bytes => "size_bytes" ["byte"],
+        /// Whether it, or a part of it, had been sent before.
+        again: bool => "again" [""],
+        /// When it was first acknowledged, in order or selectively; missing if it was not, or if its data was sent
+        /// again before that.
+        acknowledged: Option<Instant> => "acknowledged_s" ["s"],
+    }
+
     /// A subflow of a Multipath TCP flow, or a path of a multipath QUIC one, seen by the sender of the data.
     Subflows("subflows"): SubflowRow<'a> {
         /// Number of the flow.

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use crate::schema::{
-    Datagrams, Events, FlowSamples, Flows, Gauges, LinkSamples, MediaFrames, Objects, Pings,
-    SubflowSamples, Subflows,
+    Datagrams, Events, FlowSamples, Flows, Gauges, LinkSamples, MediaFrames, Objects, Packets,
+    Pings, SubflowSamples, Subflows,
 };
 use crate::table::{Columns, Table};
 use crate::{Error, RunDir};
@@ -30,6 +30,8 @@ pub struct Tables {
     pub pings: Table<Pings>,
     /// A row per frame of a call.
     pub media_frames: Table<MediaFrames>,
+    /// A row per packet with data of a recording.
+    pub packets: Table<Packets>,
     /// A row per subflow of a Multipath TCP flow or path of a multipath QUIC one.
     pub subflows: Table<Subflows>,
     /// A row per subflow and sampling instant.
@@ -38,7 +40,7 @@ pub struct Tables {
 
 impl Tables {
     /// All of them, in the order of the reference.
-    pub fn all(&self) -> [&Columns; 11] {
+    pub fn all(&self) -> [&Columns; 12] {
         [
             &self.flows,
             &self.flow_samples,
@@ -49,6 +51,7 @@ impl Tables {
             &self.datagrams,
             &self.pings,
             &self.media_frames,
+            &self.packets,
             &self.subflows,
             &self.subflow_samples,
         ]

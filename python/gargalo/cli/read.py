@@ -57,6 +57,11 @@ if TYPE_CHECKING:
     help="Name hosts, ports and files by numbers: what is written can be given to others.",
 )
 @click.option(
+    "--packets",
+    is_flag=True,
+    help="Keep each packet with data of TCP in a table: 100 bytes of memory for each.",
+)
+@click.option(
     "--output",
     type=PATH,
     metavar="DIR",
@@ -70,6 +75,7 @@ def read_(
     files: tuple[Path, ...],
     interval: str,
     anonymise: bool,
+    packets: bool,
     output: Path | None,
     overwrite: bool,
     as_json: bool,
@@ -87,6 +93,7 @@ def read_(
         files,
         interval_s=seconds("--interval", interval),
         anonymise=anonymise,
+        packets=packets,
         output=target,
         existing="replace" if overwrite else "refuse",
     )

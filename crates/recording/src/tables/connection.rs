@@ -36,6 +36,7 @@ pub fn add(
         return;
     };
     rows.add_events(id, &half.events);
+    rows.add_packets(id, None, half);
     rows.samples.extend(half.samples.iter().map(|s| FlowSample {
         time: s.time,
         flow: id,

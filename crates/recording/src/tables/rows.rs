@@ -1,13 +1,13 @@
 //! Rows as they are found, and in the order of the tables.
 
 use gargalo_trace::Tables;
-use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample, SubflowSample};
+use gargalo_trace::schema::{EventRow, FlowRow, FlowSample, LinkSample, PacketRow, SubflowSample};
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 use crate::facts::Flow;
 use crate::logs::{Link, Logged};
 use crate::names::Names;
-use crate::tcp::Event;
+use crate::tcp::{Event, Half};
 
 /// Whether two places have one clock.
 pub type SameClock<'a> = dyn Fn(usize, usize) -> bool + 'a;
@@ -28,6 +28,7 @@ pub struct Rows {
     pub subflow_samples: Vec<(SubflowSample<'static>, String)>,
     link_samples: Vec<(LinkSample<'static>, String)>,
     events: Vec<Told>,
+    packets: Vec<PacketRow>,
 }
 
 impl Rows {
@@ -36,6 +37,21 @@ impl Rows {
         self.events.extend(events.iter().map(|(time, event)| {
             let (kind, detail) = described(*event);
             (*time, flow, kind, detail)
+        }));
+    }
+
+    /// Adds the packets of a TCP connection, if they were wanted.
+    pub fn add_packets(&mut self, flow: u64, subflow: Option<u64>, half: &Half) {
+        let packets = half.packets.iter().flatten();
+        self.packets.extend(packets.map(|p| PacketRow {
+            time: p.time,
+            flow,
+            subflow,
+            first_byte: p.start,
+            payload: Bytes::new(p.payload.into()),
+            size: Bytes::new(p.size.into()),
+            again: p.again,
+            acknowledged: p.acknowledged,
         }));
     }
 
@@ -92,6 +108,8 @@ impl Rows {
                 detail,
             });
         }
+        self.packets.sort_by_key(|p| (p.time, p.flow));
+        self.packets.iter().for_each(|p| tables.packets.push(p));
         (self.tables, self.facts)
     }
 }

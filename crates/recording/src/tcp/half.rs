@@ -9,6 +9,7 @@ use super::clocks::Passages;
 use super::limits::{Limit, Limits};
 use super::round_trips::RoundTrips;
 use super::scoreboard::{Delivered, Piece, Scoreboard, Sent};
+use crate::Options;
 use crate::packet::Segment;
 
 /// Duplicate acknowledgements that a loss is concluded from (RFC 5681).
@@ -93,6 +94,23 @@ pub struct Marks {
     pub marked: u64,
     /// Acknowledgements with the flag ECE.
     pub echoes: u64,
+}
+
+/// A packet with data, as its sender sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentPacket {
+    /// When.
+    pub time: Instant,
+    /// Its first byte, counted from the first of the stream.
+    pub start: u64,
+    /// Payload.
+    pub payload: u32,
+    /// With the headers of IP and TCP.
+    pub size: u32,
+    /// Whether all or a part of it had been sent before.
+    pub again: bool,
+    /// When it was first acknowledged, unless its data was sent again before.
+    pub acknowledged: Option<Instant>,
 }
 
 /// What an acknowledgement delivered.
@@ -187,11 +205,13 @@ pub struct Half {
     pub samples: Vec<Sample>,
     /// What happened, in the order of time.
     pub events: Vec<(Instant, Event)>,
+    /// Packets with data, if they are wanted.
+    pub packets: Option<Vec<SentPacket>>,
 }
 
 impl Half {
     /// A direction whose first byte of data has this sequence number.
-    pub fn new(base: Seq, now: Instant, interval: Duration) -> Self {
+    pub fn new(base: Seq, now: Instant, options: &Options) -> Self {
         Self {
             base,
             board: Scoreboard::new(0),
@@ -225,10 +245,11 @@ impl Half {
             bursts: BTreeMap::new(),
             burst: 0,
             stalls: 0,
-            interval,
+            interval: options.interval,
             next_sample: now,
             samples: Vec::new(),
             events: Vec::new(),
+            packets: options.packets.then(Vec::new),
         }
     }
 
@@ -282,7 +303,7 @@ impl Half {
             (self.delivered.at, self.delivered.sent) = (now, now);
         }
         let kind = self.kind_of(now, start, end);
-        let sent = self.board.send(start, end, now, self.delivered);
+        let sent = self.send(now, start, segment);
         self.count(now, segment.payload, kind, sent);
         self.data_passages.record(self.board.next(), now);
         match ecn {
@@ -294,6 +315,31 @@ impl Half {
         self.last_sent = Some(now);
         self.last_was_short = !segment.payload.is_multiple_of(self.full);
         self.set_limit(now, false);
+    }
+
+    /// Records a segment; as the packets that it becomes if a device cuts it, if packets are wanted.
+    fn send(&mut self, now: Instant, start: u64, segment: &Segment) -> Sent {
+        let end = start + u64::from(segment.payload);
+        let Some(packets) = &mut self.packets else {
+            return self.board.send(0, (start, end), now, self.delivered);
+        };
+        let (mut sent, mut at) = (Sent::default(), start);
+        while at < end {
+            let payload = self.full.min((end - at) as u32);
+            let range = (at, at + u64::from(payload));
+            let one = self.board.send(packets.len(), range, now, self.delivered);
+            packets.push(SentPacket {
+                time: now,
+                start: at,
+                payload,
+                size: segment.headers + payload,
+                again: one.again > 0,
+                acknowledged: None,
+            });
+            sent += one;
+            at = range.1;
+        }
+        sent
     }
 
     /// Counts a segment, as the packets that it becomes if a device cuts it.
@@ -376,7 +422,15 @@ impl Half {
         let mut delivery = Delivery::default();
         let oldest = self.board.pieces().next().map(|p| p.first);
         let waiting = self.board.next() > before;
-        self.board.acknowledge(ack, |p| delivery.take(p, !p.sacked));
+        let mut packets = self.packets.as_deref_mut();
+        let mut take = |piece: &Piece, fresh: bool| {
+            delivery.take(piece, fresh);
+            let packet = packets.as_mut().and_then(|all| all.get_mut(piece.packet));
+            if let Some(packet) = packet.filter(|_| fresh) {
+                packet.acknowledged.get_or_insert(now);
+            }
+        };
+        self.board.acknowledge(ack, |p| take(p, !p.sacked));
         // Data behind a hole that is filled may have arrived long ago (Karn; RFC 6298, section 3).
         let of_hole = delivery.resent;
         self.ack_passages.record(ack, now);

@@ -17,6 +17,7 @@ pub use half::{Event, Half};
 pub use limits::Spent;
 pub use membership::{DataAcks, Membership};
 
+use crate::Options;
 use crate::packet::{Packet, Segment};
 
 /// Length of the timestamps option with its padding (RFC 7323, appendix A).
@@ -158,14 +159,14 @@ impl Connection {
     }
 
     /// Takes a packet of it.
-    pub fn on_packet(&mut self, packet: &Packet, segment: &Segment, interval: Duration) {
+    pub fn on_packet(&mut self, packet: &Packet, segment: &Segment, options: &Options) {
         self.last = self.last.max(packet.time);
         self.first = self.first.min(packet.time);
         self.reset |= segment.flags.contains(Flags::RST);
         let from = usize::from(packet.from != self.ends[0]);
-        if let Some(options) = segment.options.mptcp.as_deref() {
+        if let Some(list) = segment.options.mptcp.as_deref() {
             let membership = self.membership.get_or_insert_default();
-            membership.note(packet, options, from, interval);
+            membership.note(packet, list, from, options.interval);
         }
         let i = match self.views.iter().position(|v| v.place == packet.place) {
             Some(i) => i,
@@ -174,7 +175,7 @@ impl Connection {
                 self.views.len() - 1
             }
         };
-        self.views[i].on_segment(packet, segment, from, interval);
+        self.views[i].on_segment(packet, segment, from, options);
     }
 
     /// When its handshake was complete, where that was seen first.
@@ -250,7 +251,7 @@ impl View {
         self.halves[end].as_ref()?.first_data
     }
 
-    fn on_segment(&mut self, packet: &Packet, segment: &Segment, from: usize, interval: Duration) {
+    fn on_segment(&mut self, packet: &Packet, segment: &Segment, from: usize, options: &Options) {
         let (now, flags) = (packet.time, segment.flags);
         self.first.get_or_insert(now);
         self.last = Some(now);
@@ -273,7 +274,7 @@ impl View {
                 ..segment.clone()
             };
             let full = self.full_segment();
-            let half = self.halves[from].get_or_insert_with(|| Half::new(base, now, interval));
+            let half = self.halves[from].get_or_insert_with(|| Half::new(base, now, options));
             if let Some(full) = full {
                 half.set_full_segment(full);
             }
@@ -285,7 +286,7 @@ impl View {
             let opening = self.opening[other];
             let half = match opening {
                 Some(o) => {
-                    self.halves[other].get_or_insert_with(|| Half::new(o.isn + 1, now, interval))
+                    self.halves[other].get_or_insert_with(|| Half::new(o.isn + 1, now, options))
                 }
                 None => match &mut self.halves[other] {
                     Some(half) => half,

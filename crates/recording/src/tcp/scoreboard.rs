@@ -1,6 +1,7 @@
 //! What one end of a connection has sent and the other not acknowledged, as seen by a capture.
 
 use std::collections::VecDeque;
+use std::ops::AddAssign;
 
 use gargalo_units::Instant;
 
@@ -24,6 +25,8 @@ pub struct Piece {
     pub sacked: bool,
     /// What was known when it was sent for the last time.
     pub then: Delivered,
+    /// The packet that carried it last.
+    pub packet: usize,
 }
 
 /// What was delivered until a packet was sent (draft-ietf-ccwg-bbr, section 4.1.2).
@@ -54,6 +57,14 @@ pub struct Sent {
     /// Bytes before the highest ones that are seen for the first time: others had passed them, or the capture missed
     /// their first transmission.
     pub late: u64,
+}
+
+impl AddAssign for Sent {
+    fn add_assign(&mut self, other: Self) {
+        self.new += other.new;
+        self.again += other.again;
+        self.late += other.late;
+    }
 }
 
 /// The pieces in the order of the stream, each byte in at most one.
@@ -105,8 +116,14 @@ impl Scoreboard {
         self.pieces.iter()
     }
 
-    /// Records a packet with the bytes from `start` to `end`.
-    pub fn send(&mut self, start: u64, end: u64, now: Instant, then: Delivered) -> Sent {
+    /// Records packet number `packet` with the bytes from `start` to `end`.
+    pub fn send(
+        &mut self,
+        packet: usize,
+        (start, end): (u64, u64),
+        now: Instant,
+        then: Delivered,
+    ) -> Sent {
         let mut sent = Sent::default();
         let fresh = |start, end| Piece {
             start,
@@ -116,6 +133,7 @@ impl Scoreboard {
             transmissions: 1,
             sacked: false,
             then,
+            packet,
         };
         if start < self.next {
             let before = end.min(self.next);
@@ -135,6 +153,7 @@ impl Scoreboard {
                             piece.last = now;
                             piece.transmissions = piece.transmissions.saturating_add(1);
                             piece.then = then;
+                            piece.packet = packet;
                             sent.again += piece.len();
                             at = piece.end;
                         }
@@ -237,7 +256,7 @@ mod tests {
     }
 
     fn send(board: &mut Scoreboard, start: u64, end: u64, ms: u64) -> Sent {
-        board.send(start, end, at(ms), Delivered::default())
+        board.send(0, (start, end), at(ms), Delivered::default())
     }
 
     #[test]

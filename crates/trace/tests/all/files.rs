@@ -184,6 +184,7 @@ fn every_table_is_in_the_reference() {
         "datagrams",
         "pings",
         "media_frames",
+        "packets",
         "subflows",
         "subflow_samples",
     ];
