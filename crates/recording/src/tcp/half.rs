@@ -113,6 +113,14 @@ pub struct SentPacket {
     pub acknowledged: Option<Instant>,
 }
 
+/// The packet that carried a piece last has been acknowledged, unless another acknowledgement had named it.
+fn mark(packets: &mut Option<Vec<SentPacket>>, piece: &Piece, fresh: bool, now: Instant) {
+    let packet = packets.as_mut().and_then(|all| all.get_mut(piece.packet));
+    if let Some(packet) = packet.filter(|_| fresh) {
+        packet.acknowledged.get_or_insert(now);
+    }
+}
+
 /// What an acknowledgement delivered.
 #[derive(Debug, Default)]
 struct Delivery {
@@ -422,15 +430,10 @@ impl Half {
         let mut delivery = Delivery::default();
         let oldest = self.board.pieces().next().map(|p| p.first);
         let waiting = self.board.next() > before;
-        let mut packets = self.packets.as_deref_mut();
-        let mut take = |piece: &Piece, fresh: bool| {
-            delivery.take(piece, fresh);
-            let packet = packets.as_mut().and_then(|all| all.get_mut(piece.packet));
-            if let Some(packet) = packet.filter(|_| fresh) {
-                packet.acknowledged.get_or_insert(now);
-            }
-        };
-        self.board.acknowledge(ack, |p| take(p, !p.sacked));
+        self.board.acknowledge(ack, |p| {
+            delivery.take(p, !p.sacked);
+            mark(&mut self.packets, p, !p.sacked, now);
+        });
         // Data behind a hole that is filled may have arrived long ago (Karn; RFC 6298, section 3).
         let of_hole = delivery.resent;
         self.ack_passages.record(ack, now);
@@ -453,7 +456,10 @@ impl Half {
                 // RFC 2883: the first block tells of data that had arrived before.
                 spurious = right.saturating_sub(left).div_ceil(u64::from(self.full));
             } else {
-                self.board.sack(left, right, |p| delivery.take(p, true));
+                self.board.sack(left, right, |p| {
+                    delivery.take(p, true);
+                    mark(&mut self.packets, p, true, now);
+                });
             }
         }
         if spurious > 0 {

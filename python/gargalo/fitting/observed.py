@@ -1,0 +1,183 @@
+"""What a recording shows of a path: for each packet of a flow when it was sent, and when it was acknowledged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gargalo.recording import concluded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gargalo.results import Run
+
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+LEAST_PACKETS = 50
+"""Fewer tell nothing of a path."""
+DELAYS = 0.1
+"""A receiver that acknowledges this share of the packets in pairs delays acknowledgements."""
+LEAST_TIMER_S = 0.02
+"""Least time for which an acknowledgement is delayed (Linux: 40 ms)."""
+CONTROL_BYTES = 60
+"""Size of a SYN with its usual options, IP header included."""
+
+
+class Unfit(ValueError):
+    """A recording from which no path can be told: why."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A flow, by its packets in the order in which they were sent; times are since the first of them, in seconds."""
+
+    label: str
+    sent_s: Floats
+    acknowledged_s: Floats
+    """NaN: not before its data was sent again, or not at all."""
+    size_bytes: Floats
+    again: Bools
+    handshake_s: float | None
+    """Round trip of the handshake."""
+    first_s: float
+    """When the flow began, in the time of the recording."""
+    application_limited: float
+    """Share of the time in which the application had no data."""
+    receiver_limited: float
+    """Share of the time in which the receiver's window was full."""
+
+    @classmethod
+    def of(cls, recording: Run, flow: int | None = None) -> Observed:
+        """Take a flow of a recording that was read with its packets; by default the one with most of them.
+
+        Raises:
+            Unfit: It has none, or the recording was not made where it was sent.
+
+        """
+        rows = recording.packets
+        if rows.is_empty():
+            msg = "no packets of a TCP flow: a path is fitted to a capture of one"
+            raise Unfit(msg)
+        if flow is None:
+            counts = rows["flow"].value_counts(sort=True)
+            flow = int(counts["flow"][0])
+        rows = rows.filter(rows["flow"] == flow)
+        told = {f["id"]: f for f in concluded(recording)}.get(flow, {})
+        row = next((r for r in recording.flows.to_dicts() if r["id"] == flow), None)
+        if row is None or rows.height < LEAST_PACKETS:
+            msg = f"flow {flow} has {rows.height} packets with data; at least {LEAST_PACKETS} are needed"
+            raise Unfit(msg)
+        if row["subflows"]:
+            msg = f"flow {flow} has several paths; fit a capture of one of its subflows"
+            raise Unfit(msg)
+        if told.get("captured_at") not in ("sender", "both", None):
+            msg = (
+                f"flow {flow} was captured at its {told['captured_at']}: how long its packets took is seen at the "
+                "sender only; capture there"
+            )
+            raise Unfit(msg)
+        sent = rows["time_s"].to_numpy().astype(float)
+        order = np.argsort(sent, kind="stable")
+        spent = told.get("limited_by") or {}
+        all_of_it = sum(v for v in spent.values() if v) or 1.0
+        return cls(
+            label=str(row["label"]),
+            sent_s=sent[order] - sent[order[0]],
+            acknowledged_s=rows["acknowledged_s"].to_numpy().astype(float)[order] - sent[order[0]],
+            size_bytes=rows["size_bytes"].to_numpy().astype(float)[order],
+            again=rows["again"].to_numpy()[order],
+            handshake_s=row["handshake_s"],
+            first_s=float(sent[order[0]]),
+            application_limited=(spent.get("application_s") or 0.0) / all_of_it,
+            receiver_limited=(spent.get("receiver_s") or 0.0) / all_of_it,
+        )
+
+    def until(self, end_s: float) -> Observed:
+        """Return what was seen of the packets sent before an instant."""
+        return self._part(self.sent_s < end_s)
+
+    def since(self, begin_s: float) -> Observed:
+        """Return what was seen of the packets sent from an instant on, which becomes time 0."""
+        part = self._part(self.sent_s >= begin_s)
+        return Observed(
+            **{
+                **_fields(part),
+                "sent_s": part.sent_s - begin_s,
+                "acknowledged_s": part.acknowledged_s - begin_s,
+                "first_s": part.first_s + begin_s,
+            }
+        )
+
+    def _part(self, which: Bools) -> Observed:
+        columns = ("sent_s", "acknowledged_s", "size_bytes", "again")
+        return Observed(**{**_fields(self), **{c: getattr(self, c)[which] for c in columns}})
+
+    @cached_property
+    def duration_s(self) -> float:
+        """From the first packet to the last acknowledgement."""
+        return float(np.nanmax(np.append(self.acknowledged_s, self.sent_s[-1])))
+
+    @cached_property
+    def lost(self) -> Bools:
+        """Packets that were sent again before anything acknowledged them; those on their way at the end are not."""
+        last = np.nanmax(self.acknowledged_s) if np.isfinite(self.acknowledged_s).any() else 0.0
+        missing = ~np.isfinite(self.acknowledged_s)
+        # What was sent within the last round trips has not been answered yet.
+        slowest = np.nanmax(self.acknowledged_s - self.sent_s)
+        return missing & (self.sent_s < last - slowest)
+
+    @cached_property
+    def acks(self) -> Acks:
+        """The acknowledgements of data."""
+        known = np.isfinite(self.acknowledged_s)
+        times, group = np.unique(self.acknowledged_s[known], return_inverse=True)
+        delivered = np.bincount(group, weights=self.size_bytes[known], minlength=len(times))
+        packets = np.bincount(group, minlength=len(times))
+        # The packet that was sent last is the one that made the receiver acknowledge.
+        newest = np.zeros(len(times), dtype=np.int64)
+        which = np.flatnonzero(known)
+        np.maximum.at(newest, group, which)
+        rtt = times - self.sent_s[newest]
+        again = self.again[newest]
+        # What is acknowledged sooner than any packet that was sent once has arrived before it was sent again.
+        smallest = np.min(rtt[~again], initial=np.inf)
+        rtt[again & (rtt < smallest)] = np.nan
+        rtt[_late(times, packets)] = np.nan
+        return Acks(times, delivered, packets.astype(float), newest, rtt)
+
+    @property
+    def goodput_bps(self) -> float:
+        """Rate of the IP packets that were delivered."""
+        return float(np.sum(self.acks.delivered_bytes) * 8 / max(self.duration_s, 1e-9))
+
+
+@dataclass(frozen=True)
+class Acks:
+    """Instants at which data was acknowledged that had not been before."""
+
+    time_s: Floats
+    delivered_bytes: Floats
+    """Packets acknowledged then, with their headers."""
+    packets: Floats
+    newest: NDArray[np.int64]
+    """Number of the packet sent last among those."""
+    rtt_s: Floats
+    """Its round trip; NaN if a timer of the receiver was waited for, or which transmission arrived is not known."""
+
+
+def _late(times: Floats, packets: NDArray[np.int64]) -> Bools:
+    """Tell which acknowledgements waited for a second packet that did not come (RFC 9293, section 3.8.6.3)."""
+    if np.mean(packets == 2) < DELAYS:
+        return np.zeros(len(times), dtype=bool)
+    gap = np.diff(times, prepend=times[:1])
+    pair = float(np.median(gap[packets == 2])) if (packets == 2).any() else 0.0
+    return (packets == 1) & (gap > max(LEAST_TIMER_S, 1.25 * pair))
+
+
+def _fields(of: Observed) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in of.__dataclass_fields__}

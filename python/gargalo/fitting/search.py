@@ -1,0 +1,119 @@
+"""A search around an estimate with the simulator in the loop: the packets of the recording over candidates of the path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gargalo.fitting.carrying import carry
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gargalo.fitting.estimating import Estimate
+    from gargalo.fitting.observed import Observed
+    from gargalo.fitting.path import Path
+
+    Floats = NDArray[np.float64]
+
+MOST_PACKETS = 150_000
+"""Packets that a candidate carries; more would make a fit slow and tell little more."""
+MOST_CANDIDATES = 80
+CLOSE = 0.01
+"""A path that is as close as this is not searched further."""
+QUANTILES = np.linspace(0.005, 0.995, 100)
+LOSSES = 0.3
+VARIATION = 0.5
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is compared of round trips: their distribution, and that of their changes from one to the next."""
+
+    rtt_s: Floats
+    change_s: Floats
+    lost: int
+    packet_s: float
+    """Time of transmission of a packet."""
+
+    def distance(self, other: Shape) -> float:
+        """Return how far another one is, as a sum of shares; 0 if it is the same."""
+        rtt = np.mean(np.abs(self.rtt_s - other.rtt_s)) / np.mean(self.rtt_s)
+        scale = np.mean(np.abs(self.change_s)) + self.packet_s
+        change = np.mean(np.abs(self.change_s - other.change_s)) / scale
+        lost = abs(self.lost - other.lost) / (self.lost + other.lost + 10)
+        return float(rtt + VARIATION * change + LOSSES * lost)
+
+
+def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
+    """Return the estimate with the buffer and the jitter that come nearest, and the distance that is left.
+
+    The rate is not searched: trains of packets tell it better than round trips do. The propagation follows from the
+    jitter: the shortest round trips are those that were seen.
+    """
+    from scipy.optimize import minimize
+
+    part = seen if len(seen.sent_s) <= MOST_PACKETS else seen.until(float(seen.sent_s[MOST_PACKETS]))
+    measured = _measured(part, estimate.path)
+    path, found = _candidate(part, estimate.path, measured)
+    if found <= CLOSE:
+        return replace(estimate, path=path), found
+    start = estimate.path
+    if start.cross:
+        # Other traffic is known as a rate; single packets of it cannot be told from the buffer's end.
+        return estimate, found
+    unit = measured.packet_s + 0.1 * float(np.mean(np.abs(measured.change_s)))
+
+    def at(x: Floats) -> Path:
+        jitter = max(0.0, float(x[1])) * unit if estimate.noisy else 0.0
+        return replace(start, jitter_s=jitter, buffer_bytes=start.buffer_bytes * float(np.exp(x[0])))
+
+    variation = float(np.quantile(np.abs(measured.change_s), 0.9)) / unit
+    simplex = np.array([[0.0, variation], [0.0, 2 * variation + 0.5], [-0.15, variation]])
+    free = 2 if estimate.noisy else 1
+    best = minimize(
+        lambda x: _candidate(part, at(x), measured)[1],
+        simplex[0, :free],
+        method="Nelder-Mead",
+        options={
+            "maxfev": MOST_CANDIDATES // (3 - free),
+            "xatol": 0.01,
+            "fatol": 1e-4,
+            "initial_simplex": simplex[[0, 1, 2] if free == 2 else [0, 2], :free],
+        },
+    )
+    if best.fun < found:
+        path, found = _candidate(part, at(best.x), measured)
+    return replace(estimate, path=path), found
+
+
+def _candidate(seen: Observed, path: Path, measured: Shape) -> tuple[Path, float]:
+    """Return a path whose shortest round trips are those that were measured, and its distance."""
+    carried = carry(path, seen)
+    rtt = carried.rtt_s[seen.acks.newest]
+    good = np.isfinite(rtt) & np.isfinite(seen.acks.rtt_s)
+    if good.sum() < len(QUANTILES):
+        return path, np.inf
+    shape = _shape(rtt[good], int(carried.lost.sum()), measured.packet_s)
+    if path.jitter_s > 0:
+        # The shortest of many round trips has the shortest delay; that of a few is some way above it.
+        times = seen.acks.rtt_s[np.isfinite(seen.acks.rtt_s)]
+        short = int(np.sum(times <= times.min() + 2 * path.jitter_s))
+        off = path.jitter_s * (1 - 2 / (short + 1))
+        off = max(off, 2 * path.jitter_s - path.base_rtt_s)
+        path = replace(path, base_rtt_s=path.base_rtt_s + off)
+        shape = replace(shape, rtt_s=shape.rtt_s + off)
+    return path, measured.distance(shape)
+
+
+def _measured(seen: Observed, path: Path) -> Shape:
+    rtt = seen.acks.rtt_s[np.isfinite(seen.acks.rtt_s)]
+    packet = float(np.median(seen.size_bytes)) * 8 / path.rate_bps
+    return _shape(rtt, int(seen.lost.sum()), packet)
+
+
+def _shape(rtt: Floats, lost: int, packet_s: float) -> Shape:
+    change = np.diff(rtt)
+    return Shape(np.quantile(rtt, QUANTILES), np.quantile(change, QUANTILES), lost, packet_s)
