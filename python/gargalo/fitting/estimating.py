@@ -32,6 +32,8 @@ STEADY = 0.05
 """Trains whose rates differ by less than this are of one rate."""
 WANDERS = 0.2
 """Where delays vary, rates of seconds that differ by less than this are of one rate."""
+CONSTANT = 0.3
+"""Other traffic whose rate differs by less than this share is of one rate."""
 PEAK_WIDTH = 0.02
 LEAST_PEAK = 20
 """Packets that follow each other at a rate, at least, if it is that of the link."""
@@ -82,6 +84,8 @@ class Estimate:
     """Packets were lost because the buffer was full."""
     filled: bool = True
     """A queue waited long enough to tell the rate."""
+    overflows_s: Floats = field(default_factory=lambda: np.zeros(0))
+    """When packets were sent that were lost for that reason."""
     noisy: bool = False
     """Packets follow each other at no rate that is sharper than the rest: delays vary on the way."""
 
@@ -279,8 +283,8 @@ def _span(seen: Observed) -> float:
 def _filled(values: Floats, span_s: float, usual: float) -> Steps:
     """Return a rate over time whose gaps have the usual value; constant if it is."""
     known = values[np.isfinite(values)]
-    if len(known) and np.std(known) < 0.1 * max(float(np.mean(known)), 1.0):
-        return ((0.0, float(np.mean(known))),)
+    if len(known) and _steady(known, float(np.median(known)), CONSTANT):
+        return ((0.0, float(np.median(known))),)
     filled = np.where(np.isfinite(values), values, usual)
     return merged([n * span_s for n in range(len(filled))], [float(v) for v in filled])
 
@@ -379,9 +383,16 @@ def _with_losses(
             min(float(np.quantile(backlog[overflow], 0.25)), full - size), full + 2 * size
         )
     else:
-        unknown.append(f"no overflow seen: the buffer is at least {top / 1000:.3g} kB")
+        # A path is seldom without the buffer of a bandwidth-delay product (RFC 3439, section 3.2.1).
+        usual = path.rate_bps / 8 * path.base_rtt_s
+        found = replace(found, buffer_bytes=max(found.buffer_bytes, usual))
+        unknown.append(
+            f"no overflow seen: the buffer is at least {top / 1000:.3g} kB; simulations have "
+            f"{found.buffer_bytes / 1000:.3g} kB"
+        )
         intervals["buffer_bytes"] = Interval(top, None)
-    return Estimate(found, intervals, unknown, overflowed=overflowed)
+    overflows = seen.sent_s[overflow] if overflowed else np.zeros(0)
+    return Estimate(found, intervals, unknown, overflowed=overflowed, overflows_s=overflows)
 
 
 def _policer(seen: Observed) -> Policer:

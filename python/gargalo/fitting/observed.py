@@ -41,6 +41,7 @@ class Observed:
     acknowledged_s: Floats
     """NaN: not before its data was sent again, or not at all."""
     size_bytes: Floats
+    payload_bytes: Floats
     again: Bools
     handshake_s: float | None
     """Round trip of the handshake."""
@@ -90,6 +91,7 @@ class Observed:
             sent_s=sent[order] - sent[order[0]],
             acknowledged_s=rows["acknowledged_s"].to_numpy().astype(float)[order] - sent[order[0]],
             size_bytes=rows["size_bytes"].to_numpy().astype(float)[order],
+            payload_bytes=rows["payload_bytes"].to_numpy().astype(float)[order],
             again=rows["again"].to_numpy()[order],
             handshake_s=row["handshake_s"],
             first_s=float(sent[order[0]]),
@@ -114,7 +116,7 @@ class Observed:
         )
 
     def _part(self, which: Bools) -> Observed:
-        columns = ("sent_s", "acknowledged_s", "size_bytes", "again")
+        columns = ("sent_s", "acknowledged_s", "size_bytes", "payload_bytes", "again")
         return Observed(**{**_fields(self), **{c: getattr(self, c)[which] for c in columns}})
 
     @cached_property
@@ -150,10 +152,39 @@ class Observed:
         rtt[_late(times, packets)] = np.nan
         return Acks(times, delivered, packets.astype(float), newest, rtt)
 
-    @property
-    def goodput_bps(self) -> float:
-        """Rate of the IP packets that were delivered."""
-        return float(np.sum(self.acks.delivered_bytes) * 8 / max(self.duration_s, 1e-9))
+    def figures(self, begin_s: float = 0.0, end_s: float | None = None) -> Figures:
+        """Return what is compared of a flow, of what was sent in a part of the time."""
+        end_s = self.duration_s if end_s is None else end_s
+        sent = (self.sent_s >= begin_s) & (self.sent_s < end_s)
+        answered = np.isfinite(self.acknowledged_s)
+        then = answered & (self.acknowledged_s >= begin_s) & (self.acknowledged_s < end_s)
+        acks = self.acks
+        rtt = acks.rtt_s[(acks.time_s >= begin_s) & (acks.time_s < end_s) & np.isfinite(acks.rtt_s)]
+        delivered = float(self.payload_bytes[then].sum())
+        # By Little's law: what was acknowledged was on its way for so long.
+        on_the_way = float(
+            np.sum(self.payload_bytes[then] * (self.acknowledged_s - self.sent_s)[then])
+        )
+        return Figures(
+            goodput_bps=delivered * 8 / max(end_s - begin_s, 1e-9),
+            rtt_p50_s=float(np.quantile(rtt, 0.5)) if len(rtt) else None,
+            rtt_p95_s=float(np.quantile(rtt, 0.95)) if len(rtt) else None,
+            flight_bytes=on_the_way / max(end_s - begin_s, 1e-9),
+            loss=float(self.lost[sent].mean()) if sent.any() else None,
+        )
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is compared of two flows; None: not known."""
+
+    goodput_bps: float
+    rtt_p50_s: float | None
+    rtt_p95_s: float | None
+    flight_bytes: float
+    """Mean of what was on its way."""
+    loss: float | None
+    """Share of the packets that were lost."""
 
 
 @dataclass(frozen=True)

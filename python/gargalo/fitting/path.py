@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 PACKET_BYTES = 1500
 """Size of the packets of cross traffic, IP header included."""
 UDP_HEADERS_BYTES = 28
+OTHERS = "cubic"
+"""The congestion control of other TCP flows: that of most hosts."""
 
 Steps = tuple[tuple[float, float], ...]
 """Pairs of an instant (s) and the rate from then on (bit/s); the first instant is 0."""
@@ -41,6 +43,8 @@ class Path:
     policer: Policer | None = None
     cross: Steps = ()
     """Rate of other traffic through the bottleneck over time; empty: none."""
+    elastic: tuple[float, ...] = ()
+    """Other traffic as TCP flows that take what they get, by when they start (s); they stand for `cross`."""
 
     @property
     def rate_bps(self) -> float:
@@ -81,7 +85,18 @@ class Path:
                 "workload": {"bulk": {}},
             }
         ]
-        if self.cross:
+        flows.extend(
+            {
+                "label": f"other{n}",
+                "from": "client",
+                "to": "server",
+                "start": seconds(start),
+                "transport": {"tcp": {"congestion": OTHERS}},
+                "workload": {"bulk": {}},
+            }
+            for n, start in enumerate(self.elastic, 1)
+        )
+        if self.cross and not self.elastic:
             payload = PACKET_BYTES - UDP_HEADERS_BYTES
             share = payload / PACKET_BYTES
             flows.append(

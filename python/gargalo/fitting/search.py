@@ -24,6 +24,10 @@ MOST_CANDIDATES = 80
 CLOSE = 0.01
 """A path that is as close as this is not searched further."""
 QUANTILES = np.linspace(0.005, 0.995, 100)
+APART = 2.0
+"""Round trips from an overflow at which a loss is another one."""
+LEAST_LOST = 3
+LEAST_APART = 0.05
 LOSSES = 0.3
 VARIATION = 0.5
 
@@ -53,17 +57,45 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
     The rate is not searched: trains of packets tell it better than round trips do. The propagation follows from the
     jitter: the shortest round trips are those that were seen.
     """
-    from scipy.optimize import minimize
-
     part = seen if len(seen.sent_s) <= MOST_PACKETS else seen.until(float(seen.sent_s[MOST_PACKETS]))
     measured = _measured(part, estimate.path)
-    path, found = _candidate(part, estimate.path, measured)
-    if found <= CLOSE:
-        return replace(estimate, path=path), found
     start = estimate.path
-    if start.cross:
-        # Other traffic is known as a rate; single packets of it cannot be told from the buffer's end.
-        return estimate, found
+    if estimate.overflowed:
+        empty = replace(start, loss=0.0)
+        start = replace(empty, loss=unexplained(part, empty, estimate.overflows_s))
+    path, found = _candidate(part, start, measured)
+    if found > CLOSE and not start.cross:
+        path, found = _nearest(part, replace(estimate, path=start), measured, (path, found))
+    if not estimate.overflowed:
+        path = replace(path, buffer_bytes=estimate.path.buffer_bytes)
+    elif not path.policer:
+        empty = replace(path, loss=0.0)
+        path = replace(path, loss=unexplained(part, empty, estimate.overflows_s))
+    return replace(estimate, path=path), found
+
+
+def unexplained(seen: Observed, path: Path, overflows_s: Floats) -> float:
+    """Return the probability of losses that no overflow explains: those a round trip and more from any of these."""
+    overflows = np.sort(np.concatenate([seen.sent_s[carry(path, seen).lost], overflows_s]))
+    after = np.searchsorted(overflows, seen.sent_s)
+    near = np.full(len(seen.sent_s), np.inf)
+    for index in (after - 1, after):
+        there = (index >= 0) & (index < len(overflows))
+        near[there] = np.minimum(near[there], np.abs(seen.sent_s[there] - overflows[index[there]]))
+    apart = near > APART * path.base_rtt_s
+    lost = int((seen.lost & apart).sum())
+    if lost < LEAST_LOST or apart.mean() < LEAST_APART:
+        return 0.0
+    return lost / int(apart.sum())
+
+
+def _nearest(
+    part: Observed, estimate: Estimate, measured: Shape, before: tuple[Path, float]
+) -> tuple[Path, float]:
+    """Search the buffer and, where delays vary, the jitter; other traffic is known as a rate only, and stays."""
+    from scipy.optimize import minimize
+
+    start, (path, found) = estimate.path, before
     unit = measured.packet_s + 0.1 * float(np.mean(np.abs(measured.change_s)))
 
     def at(x: Floats) -> Path:
@@ -86,7 +118,7 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
     )
     if best.fun < found:
         path, found = _candidate(part, at(best.x), measured)
-    return replace(estimate, path=path), found
+    return path, found
 
 
 def _candidate(seen: Observed, path: Path, measured: Shape) -> tuple[Path, float]:

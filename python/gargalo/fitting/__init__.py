@@ -1,0 +1,31 @@
+"""Fitting a path to a recording: measure, fit, verify, change.
+
+>>> fit = gargalo.fit("upload.pcap")
+>>> fit.path, fit.intervals, fit.unknown
+>>> fit.what_if({"congestion": "bbr3"})
+"""
+
+from __future__ import annotations
+
+from gargalo.extras import need
+
+need("fitting paths", "numpy", "scipy", "polars")
+
+from gargalo.fitting.estimating import Estimate, Interval
+from gargalo.fitting.fit import Fit, fit
+from gargalo.fitting.observed import Figures, Unfit
+from gargalo.fitting.path import Path, Policer
+from gargalo.fitting.predicting import Compared, Predicted
+
+__all__ = [
+    "Compared",
+    "Estimate",
+    "Figures",
+    "Fit",
+    "Interval",
+    "Path",
+    "Policer",
+    "Predicted",
+    "Unfit",
+    "fit",
+]
