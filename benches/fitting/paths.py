@@ -14,6 +14,7 @@ from typing import Any
 KINDS = ("plain", "loss", "jitter", "trace", "policer", "cbr", "tcp")
 PACKET_BYTES = 1500
 LEAST_PACKETS = 4
+IN_KERNEL = ("reno", "cubic", "bbr")
 OTHERS = ("reno", "cubic", "bbr", "bbr3", "vegas")
 
 
@@ -34,8 +35,14 @@ class Truth:
     cross: list[dict[str, Any]]
     policer_bps: float | None = None
 
-    def scenario(self, congestion: str) -> dict[str, Any]:
-        """Return the scenario, captured at the sender."""
+    @property
+    def path_bps(self) -> float:
+        """The rate that a flow can have for long."""
+        return min(self.rate_bps, self.policer_bps or self.rate_bps)
+
+    def scenario(self, congestion: str, world: str = "sim") -> dict[str, Any]:
+        """Return the scenario, captured at the sender; in the lab by the stack of the kernel."""
+        stack = {"stack": "kernel"} if world == "lab" else {}
         return {
             "name": f"path-{self.number}",
             "duration": f"{self.duration_s}s",
@@ -51,7 +58,7 @@ class Truth:
                     "label": congestion,
                     "from": "client",
                     "to": "server",
-                    "transport": {"tcp": {"congestion": congestion}},
+                    "transport": {"tcp": {"congestion": congestion} | stack},
                     "workload": {"bulk": {}},
                 },
                 *self.cross,
@@ -63,8 +70,8 @@ def log_uniform(rng: random.Random, low: float, high: float) -> float:
     return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
-def draw(number: int, seed: int, most_bps: float = 500e6) -> Truth:
-    """Draw a path."""
+def draw(number: int, seed: int, most_bps: float = 500e6, world: str = "sim") -> Truth:
+    """Draw a path; in the lab with another congestion control that the kernel has."""
     rng = random.Random(f"{seed}/{number}")
     kind = KINDS[number % len(KINDS)]
     rate = log_uniform(rng, 1e6, most_bps)
@@ -72,7 +79,8 @@ def draw(number: int, seed: int, most_bps: float = 500e6) -> Truth:
     buffer = max(LEAST_PACKETS * PACKET_BYTES, rate / 8 * base * log_uniform(rng, 0.2, 8))
     duration = round(rng.uniform(10, 30), 1)
     congestion = rng.choice(("cubic", "bbr"))
-    other = rng.choice([c for c in OTHERS if c != congestion])
+    others = OTHERS if world == "sim" else IN_KERNEL
+    other = rng.choice([c for c in others if c != congestion])
     up: dict[str, Any] = {
         "rate": f"{round(rate)}bit/s",
         "delay": f"{base * 500:.6f}ms",

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from gargalo import evaluation as evaluation
     from gargalo import explaining as explaining
     from gargalo import exploring as exploring
+    from gargalo import fitting as fitting
     from gargalo import metrics as metrics
     from gargalo import reporting as reporting
     from gargalo import scenario_types as scenario_types
@@ -128,6 +129,7 @@ _MODULES = (
     "evaluation",
     "explaining",
     "exploring",
+    "fitting",
     "metrics",
     "reporting",
     "scenario_types",

@@ -39,6 +39,10 @@ SECTIONS = {
         "gargalo",
         "run load read resolve capabilities Scenario Run Progress Interrupted Capability trace_generate",
     ),
+    "Fitting a path": (
+        "gargalo.fitting",
+        "fit Fit Path Policer Interval Predicted Compared Unfit",
+    ),
     "Pictures": ("gargalo.plots", "Plots Picture"),
     "Errors": ("gargalo", "ScenarioError RunError PluginError Diagnostic"),
     "Sweeps": (

@@ -47,6 +47,7 @@ SECTIONS = {
     },
     "A network": {
         "read": "read:read_",
+        "fit": "fit:fit",
     },
     "Many runs": {
         "sweep": "sweep:sweep",

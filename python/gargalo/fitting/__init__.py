@@ -1,6 +1,6 @@
 """Fitting a path to a recording: measure, fit, verify, change.
 
->>> fit = gargalo.fit("upload.pcap")
+>>> fit = gargalo.fitting.fit("upload.pcap")
 >>> fit.path, fit.intervals, fit.unknown
 >>> fit.what_if({"congestion": "bbr3"})
 """
@@ -12,7 +12,7 @@ from gargalo.extras import need
 need("fitting paths", "numpy", "scipy", "polars")
 
 from gargalo.fitting.estimating import Estimate, Interval
-from gargalo.fitting.fit import Fit, fit
+from gargalo.fitting.model import Fit, fit
 from gargalo.fitting.observed import Figures, Unfit
 from gargalo.fitting.path import Path, Policer
 from gargalo.fitting.predicting import Compared, Predicted

@@ -55,6 +55,10 @@ class Path:
         """Return the rate's mean over a time."""
         return mean(self.rate, until_s)
 
+    def mean_cross_bps(self, until_s: float) -> float:
+        """Return the mean of the other traffic's rate over a time."""
+        return mean(self.cross, until_s) if self.cross else 0.0
+
     def direction(self) -> dict[str, Any]:
         """Return the direction of the data as a table of a scenario."""
         table: dict[str, Any] = {

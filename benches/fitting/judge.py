@@ -1,0 +1,129 @@
+"""Judges fits by the truth: paths drawn at random, a flow captured at its sender, and the path fitted to the capture.
+
+    python benches/fitting/judge.py --paths 200 --seed 1
+    python benches/fitting/judge.py --paths 60 --seed 2 --world lab --most-mbps 50
+
+For each path: the error of the rate (of a policed path: the rate of the policer, if that is less than the link's), of the
+round trip without a queue, of the buffer where it overflowed, and of the goodput and the 95th percentile of the round trip
+that another congestion control, which the fit did not see, has over the path; and whether intervals hold the truth. The
+bounds are those of the columns: 5%, 3%, 15%, 10%, 15%.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from paths import KINDS, Truth, draw
+
+import gargalo
+from gargalo.fitting import Unfit, fit
+from gargalo.fitting.observed import Observed
+
+BOUNDS = {"rate": 0.05, "base": 0.03, "buffer": 0.15, "goodput": 0.10, "rtt_p95": 0.15}
+INTERVALS = {"rate": "rate_bps", "base": "base_rtt_s", "buffer": "buffer_bytes"}
+
+
+def recorded(truth: Truth, congestion: str, world: str) -> gargalo.Run:
+    """Run a flow over a path, and read its capture at the sender."""
+    place = Path(tempfile.mkdtemp(prefix="fitting-"))
+    try:
+        gargalo.run(truth.scenario(congestion, world), output=place / "run", world=world)
+        captures = sorted((place / "run").glob("*.pcapng"))
+        return gargalo.read(captures[0], packets=True)
+    finally:
+        shutil.rmtree(place)
+
+
+def judged(number: int, seed: int, world: str, most_bps: float) -> dict[str, Any]:
+    """Fit one path, and return its errors as shares; missing ones are not known."""
+    truth = draw(number, seed, most_bps, world)
+    found = recorded(truth, truth.congestion, world)
+    begun = time.perf_counter()
+    try:
+        fitted = fit(found, flow=0, congestion=truth.congestion)
+    except Unfit as e:
+        return {"number": number, "kind": truth.kind, "unfit": str(e), "errors": {}, "held": {}}
+    took = time.perf_counter() - begun
+    path = fitted.path
+    rate = path.mean_rate_bps(fitted.seen.duration_s)
+    errors = {
+        "rate": min(rate, path.policer.rate_bps if path.policer else rate) / truth.path_bps - 1,
+        "base": path.base_rtt_s / truth.base_rtt_s - 1,
+    }
+    if fitted.estimate.overflowed:
+        errors["buffer"] = path.buffer_bytes / truth.buffer_bytes - 1
+    other = Observed.of(recorded(truth, truth.other, world), 0).figures()
+    told = fitted.what_if({"congestion": truth.other})
+    for name, figure in (("goodput", "goodput_bps"), ("rtt_p95", "rtt_p95_s")):
+        actual, predicted = getattr(other, figure), told[figure].value
+        if actual and predicted:
+            errors[name] = predicted / actual - 1
+    truths = {"rate": truth.rate_bps, "base": truth.base_rtt_s, "buffer": truth.buffer_bytes}
+    held = {}
+    for name, key in INTERVALS.items():
+        interval = fitted.intervals[key]
+        low, high = interval.low or 0.0, interval.high or float("inf")
+        held[name] = low * (1 - 1e-9) <= truths[name] <= high * (1 + 1e-9)
+    return {
+        "number": number,
+        "kind": truth.kind,
+        "congestion": truth.congestion,
+        "other": truth.other,
+        "filled": fitted.estimate.filled,
+        "errors": errors,
+        "held": held,
+        "fit_s": took,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--paths", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--world", choices=("sim", "lab"), default="sim")
+    parser.add_argument("--most-mbps", type=float, default=500.0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json", type=Path, help="write every path's errors here")
+    asked = parser.parse_args()
+    one = partial(
+        judged, seed=asked.seed, world=asked.world, most_bps=asked.most_mbps * 1e6
+    )
+    # In real time flows of two runs would disturb each other.
+    jobs = 1 if asked.world == "lab" else asked.jobs
+    with ProcessPoolExecutor(jobs) as pool:
+        rows = list(pool.map(one, range(asked.paths)))
+    if asked.json:
+        asked.json.write_text(json.dumps(rows, indent=1))
+    print(f"| kind | paths | {' | '.join(f'{n} within {b:.0%}' for n, b in BOUNDS.items())} |")
+    print("| --- " * (2 + len(BOUNDS)) + "|")
+    for kind in (*KINDS, "all"):
+        mine = [r for r in rows if kind in (r["kind"], "all")]
+        cells = []
+        for name, bound in BOUNDS.items():
+            errors = [r["errors"][name] for r in mine if name in r["errors"]]
+            cells.append(f"{sum(abs(e) <= bound for e in errors)} of {len(errors)}")
+        print(f"| {kind} | {len(mine)} | {' | '.join(cells)} |")
+    held: dict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        for name, holds in row["held"].items():
+            held[name].append(holds)
+    print("intervals that hold the truth:", {n: f"{sum(h)} of {len(h)}" for n, h in held.items()})
+    print("never filled:", sum(not r.get("filled", True) for r in rows), "of", len(rows))
+    print("no fit:", [r["unfit"] for r in rows if "unfit" in r])
+    print(f"longest fit: {max(r.get('fit_s', 0.0) for r in rows):.1f} s")
+
+
+if __name__ == "__main__":
+    main()
