@@ -3,10 +3,10 @@
     python benches/fitting/judge.py --paths 200 --seed 1
     python benches/fitting/judge.py --paths 60 --seed 2 --world lab --most-mbps 50
 
-For each path: the error of the rate (of a policed path: the rate of the policer, if that is less than the link's), of the
-round trip without a queue, of the buffer where it overflowed, and of the goodput and the 95th percentile of the round trip
-that another congestion control, which the fit did not see, has over the path; and whether intervals hold the truth. The
-bounds are those of the columns: 5%, 3%, 15%, 10%, 15%.
+For each path: the error of the rate (of a policed path: the rate of the policer, if that is less than the
+link's), of the round trip without a queue, of the buffer where it overflowed, and of the goodput and the 95th
+percentile of the round trip that another congestion control, which the fit did not see, has over the path; and
+whether intervals hold the truth. The bounds are those of the columns: 5%, 3%, 15%, 10%, 15%.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from paths import KINDS, Truth, draw
-
 import gargalo
-from gargalo.fitting import Unfit, fit
+from gargalo.fitting import FitError, fit
 from gargalo.fitting.observed import Observed
+from paths import KINDS, Truth, draw
 
 BOUNDS = {"rate": 0.05, "base": 0.03, "buffer": 0.15, "goodput": 0.10, "rtt_p95": 0.15}
 INTERVALS = {"rate": "rate_bps", "base": "base_rtt_s", "buffer": "buffer_bytes"}
@@ -53,7 +52,7 @@ def judged(number: int, seed: int, world: str, most_bps: float) -> dict[str, Any
     begun = time.perf_counter()
     try:
         fitted = fit(found, flow=0, congestion=truth.congestion)
-    except Unfit as e:
+    except FitError as e:
         return {"number": number, "kind": truth.kind, "unfit": str(e), "errors": {}, "held": {}}
     took = time.perf_counter() - begun
     path = fitted.path
@@ -89,7 +88,9 @@ def judged(number: int, seed: int, world: str, most_bps: float) -> dict[str, Any
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--paths", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--world", choices=("sim", "lab"), default="sim")
@@ -97,9 +98,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path, help="write every path's errors here")
     asked = parser.parse_args()
-    one = partial(
-        judged, seed=asked.seed, world=asked.world, most_bps=asked.most_mbps * 1e6
-    )
+    one = partial(judged, seed=asked.seed, world=asked.world, most_bps=asked.most_mbps * 1e6)
     # In real time flows of two runs would disturb each other.
     jobs = 1 if asked.world == "lab" else asked.jobs
     with ProcessPoolExecutor(jobs) as pool:

@@ -132,6 +132,4 @@ def draw(number: int, seed: int, most_bps: float = 500e6, world: str = "sim") ->
             }
             for n in range(count)
         ]
-    return Truth(
-        number, kind, congestion, other, rate, base, buffer, duration, up, cross, policed
-    )
+    return Truth(number, kind, congestion, other, rate, base, buffer, duration, up, cross, policed)

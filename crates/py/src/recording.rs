@@ -17,7 +17,9 @@ use crate::run::{RunResult, write};
 ///
 /// `progress(fraction, packets)` is called some times a second; an exception in it stops the reading and is raised.
 #[pyfunction]
-#[pyo3(signature = (paths, name, interval_s, anonymise=false, packets=false, progress=None, output=None, replace=false))]
+#[pyo3(signature = (
+    paths, name, interval_s, anonymise=false, packets=false, progress=None, output=None, replace=false
+))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn read_recording(
     py: Python<'_>,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,22 +11,21 @@ from gargalo import _core
 from gargalo.cli.common import (
     FAILED,
     PATH,
-    check_target,
     fail,
     json_option,
     key_value,
     quiet_option,
-    recover,
     refuse,
     refuse_another,
     to_json,
 )
 from gargalo.cli.help import command
+from gargalo.cli.run import directory
+from gargalo.recording import name_of
 from gargalo.terminal.text import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from gargalo.fitting import Compared, Fit, Predicted
     from gargalo.results import Run
@@ -47,18 +47,23 @@ WORDS = {
     "other_flows": "other TCP flows",
 }
 SHARES = ("loss",)
+DATA = "fit.json"
+"""The file by which a directory of a fit is known."""
 
 
 @command(
     examples=[
-        ("gargalo fit upload.pcap", "The path: path.toml, and a page, in upload-path."),
+        ("gargalo fit upload.pcap", "The path as a scenario, and a page."),
         ("gargalo fit upload.pcap --congestion bbr", "Of a flow that BBR sent."),
         ("gargalo fit upload.pcap --verify", "By the first half, and the second predicted."),
         ("gargalo fit upload.pcap --what-if congestion=bbr3", "What would BBRv3 have done?"),
         ("gargalo fit upload.pcap --json", "As data, no files."),
     ]
 )
-@click.argument("files", nargs=-1, required=True, type=PATH, metavar="RECORDING")
+@click.argument(
+    "files", nargs=-1, required=True, type=PATH, metavar="RECORDING",
+    help="A capture at the sender (pcap, pcapng), or several of the same traffic.",
+)  # fmt: skip
 @click.option(
     "--flow", type=click.IntRange(min=0), metavar="N",
     help="Number of the flow, as gargalo read has it. Default: the one with most packets.",
@@ -80,7 +85,9 @@ SHARES = ("loss",)
     "may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--output", type=PATH, metavar="DIR", help="Directory for path.toml, fit.json and fit.html. Default: NAME-path."
+    "--output", type=PATH, metavar="DIR",
+    help="Directory for path.toml, fit.json and fit.html; must not exist. Default: runs/NAME-path, or with -2, -3, … "
+    "if that exists.",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace these files in DIR, if there are.")
 @json_option("Print one JSON object; no files unless --output is given.")
@@ -97,14 +104,15 @@ def fit(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Fit a path to a capture of a TCP flow at its sender: rate, delay, buffer, losses and other traffic, as a scenario.
+    """Fit a path to a capture of a TCP flow at its sender: rate, delay, buffer, losses, other traffic, as a scenario.
 
-    RECORDING is a capture, or several of the same traffic. The fit says how certain each parameter is, what the
-    recording cannot tell, and how far a simulated flow over the path is from the recorded one.
+    It says how certain each parameter is, what the recording cannot tell, and how far a simulated flow over the path is
+    from the recorded one.
     """
-    from gargalo.fitting import Unfit
+    from gargalo.fitting import FitError
     from gargalo.fitting import fit as fitted
 
+    place = place_of(f"{name_of(files[0])}-path", output, overwrite=overwrite, as_json=as_json)
     settings = dict(key_value("--what-if", text, "congestion=bbr3") for text in what_if)
     try:
         found = fitted(recorded(files), flow=flow, congestion=congestion)
@@ -112,19 +120,28 @@ def fit(
         verified = found.verify(other) if verify or other else ()
         predicted = found.what_if(settings) if settings else {}
         data = as_data(found, verified, predicted, settings)
-    except Unfit as e:
+    except FitError as e:
         fail(str(e), FAILED)
     except _core.ScenarioError as e:
         refuse(e)
-    place = output or (None if as_json else files[0].with_name(f"{found.name}-path"))
     if place is not None:
-        write(found, place, verified, predicted, settings, data, overwrite=overwrite)
+        write(found, place, verified, predicted, settings, data)
     if as_json:
         print(to_json(data))
     elif not quiet:
         show(found, verified, predicted, settings)
     if place is not None and not as_json:
         say(f"results: {place}")
+
+
+def place_of(name: str, output: Path | None, *, overwrite: bool, as_json: bool) -> Path | None:
+    """Return the directory for the files of a fit; with `overwrite` one that has such files."""
+    usual = Path("runs") / name if output is None and not as_json else output
+    if overwrite and usual is not None and usual.exists():
+        if not (usual / DATA).is_file():
+            fail(f"{usual} has no {DATA}: it is no directory of a fit; choose another --output")
+        return usual
+    return directory(name, output, overwrite=False, as_json=as_json)
 
 
 def recorded(files: Sequence[Path]) -> Run:
@@ -167,8 +184,6 @@ def write(
     predicted: Mapping[str, Predicted],
     settings: Mapping[str, Any],
     data: Mapping[str, Any],
-    *,
-    overwrite: bool,
 ) -> None:
     """Write the scenario, the data and the page."""
     from gargalo import reporting
@@ -176,13 +191,10 @@ def write(
     from gargalo.fitting.toml import toml
     from gargalo.writing import replace
 
-    recover(place.parent)
-    if not (overwrite and place.is_dir()):
-        check_target(place, overwrite=False)
     made = page(found, verified=verified, predicted=predicted, settings=settings)
     place.mkdir(parents=True, exist_ok=True)
     replace(place / "path.toml", toml(found))
-    replace(place / "fit.json", to_json(data, indent=2) + "\n")
+    replace(place / DATA, to_json(data, indent=2) + "\n")
     reporting.write(made, place / "fit.html")
 
 
@@ -205,7 +217,11 @@ def show(
         rows.append(
             (WORDS[name], amount(name, value, unit), between(interval, unit) if interval else "")
         )
-    columns = (Column("path", justify="left"), Column("value"), Column("in nine cases of ten", justify="left"))
+    columns = (
+        Column("path", justify="left"),
+        Column("value"),
+        Column("in nine cases of ten", justify="left"),
+    )
     show_table(f"{found.name}: {found.seen.label}", columns, rows, screen)
     for told in found.unknown:
         screen.print(f"The recording cannot tell: {told}.", markup=False)
@@ -225,13 +241,15 @@ def show(
         sides = [Column(w) for w in ("recorded", word, "difference")]
         show_table(title, (Column("figure", justify="left"), *sides), lines, screen)
     if predicted:
-        lines = [
+        alternatives = [
             (WORDS[k], amount(k, p.value), f"{amount(k, p.low)} to {amount(k, p.high)}")
             for k, p in predicted.items()
         ]
         asked = ", ".join(f"{k}={v}" for k, v in settings.items())
         sides = [Column("value"), Column("over all paths that fit", justify="left")]
-        show_table(f"What if {asked}", (Column("figure", justify="left"), *sides), lines, screen)
+        show_table(
+            f"What if {asked}", (Column("figure", justify="left"), *sides), alternatives, screen
+        )
 
 
 def amount(name: str, value: float | None, unit: str | None = None) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from gargalo.extras import need
 
-need("fitting paths", "numpy", "scipy", "polars")
+need("fits", "numpy", "scipy", "polars")
 
-from gargalo.fitting.estimating import Estimate, Interval
+from gargalo.fitting.estimate import Estimate, Interval
 from gargalo.fitting.model import Fit, fit
-from gargalo.fitting.observed import Figures, Unfit
+from gargalo.fitting.observed import Figures, FitError
 from gargalo.fitting.path import Path, Policer
 from gargalo.fitting.predicting import Compared, Predicted
 
@@ -22,10 +22,10 @@ __all__ = [
     "Estimate",
     "Figures",
     "Fit",
+    "FitError",
     "Interval",
     "Path",
     "Policer",
     "Predicted",
-    "Unfit",
     "fit",
 ]

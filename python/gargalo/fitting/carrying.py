@@ -67,4 +67,6 @@ def departures(rates: Steps, until_s: float) -> NDArray[np.int64]:
     wanted = np.arange(0, bits[-1], PACKET_BYTES * 8)
     # Of a span in which nothing is sent, the end.
     strictly = np.append(np.diff(bits) > 0, True)
-    return np.rint(np.interp(wanted, bits[strictly], edges[strictly]) * NS).astype(np.int64)
+    times = np.interp(wanted, bits[strictly], edges[strictly])
+    found: NDArray[np.int64] = np.rint(times * NS).astype(np.int64)
+    return found

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gargalo.fitting.path import Path
 
 MOST_FLOWS = 4
+NEARLY = 0.3
 BEGUN = 0.1
 """Other traffic has begun when it has this share of the rate."""
 FIGURES = ("goodput_bps", "rtt_p50_s", "rtt_p95_s")
@@ -32,6 +33,7 @@ def with_flows(path: Path, congestion: str, seen: Observed) -> Path:
         told = {c.name: c.difference for c in compared(measured, found)}
         return sum(abs(told[name] or 0.0) for name in FIGURES)
 
-    candidates = [path]
-    candidates += [replace(path, elastic=(begins,) * n) for n in range(1, MOST_FLOWS + 1)]
-    return min(candidates, key=distance)
+    flows = [replace(path, elastic=(begins,) * n) for n in range(1, MOST_FLOWS + 1)]
+    nearest, best = min((distance(p), n) for n, p in enumerate(flows))
+    # A rate that was measured beside the flow fits it always; flows that fit nearly as well explain it.
+    return flows[best] if nearest < max(NEARLY, 2 * distance(path)) else path

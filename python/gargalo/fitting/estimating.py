@@ -1,144 +1,53 @@
-"""A path from what was seen of it, without a search: each estimate from the packets that tell it.
+"""A path from what was seen of it, without a search: each parameter from the packets that tell it.
 
-The rate is that of the acknowledgements while a queue waits at the bottleneck (packet trains: Dovrolis et al., INFOCOM
-2001), the propagation the smallest round trip without the time of transmission, the buffer what was waiting when packets
-were dropped, and other traffic what the bottleneck carried beside the flow while a queue waited.
+The propagation is the smallest round trip without the time of transmission; the rest is in `rates` and `losses`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gargalo.fitting.carrying import carry
-from gargalo.fitting.observed import CONTROL_BYTES
-from gargalo.fitting.path import Path, Policer, Steps, mean, merged
+from gargalo.fitting.estimate import Estimate, Interval
+from gargalo.fitting.losses import with_losses
+from gargalo.fitting.observed import CLOCK_S, CONTROL_BYTES
+from gargalo.fitting.path import Path, mean
+from gargalo.fitting.rates import TRAIN, fastest, rates_of, trains_of, waits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gargalo.fitting.observed import Acks, Observed
+    from gargalo.fitting.observed import Observed
 
     Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
 
-TRAIN = 16
-"""Packets of the shortest train whose rate is looked at."""
 LEAST_TRAINS = 3
 """So many packets of trains tell a rate."""
-STEADY = 0.05
-"""Trains whose rates differ by less than this are of one rate."""
-WANDERS = 0.2
-"""Where delays vary, rates of seconds that differ by less than this are of one rate."""
-CONSTANT = 0.3
-"""Other traffic whose rate differs by less than this share is of one rate."""
-PEAK_WIDTH = 0.02
-LEAST_PEAK = 20
-"""Packets that follow each other at a rate, at least, if it is that of the link."""
-PEAK_SHARE = 0.04
-"""A rate at which this share of the packets follow each other is that of the link."""
-HILL = 10
-SHARP = 3
-"""A peak of rates is so many times what is around it, within so many half widths; noise has broad hills."""
-LONG_S = 1.0
-BINS_S = (0.1, 0.2, 0.5, 1.0)
-"""Lengths of steps of a rate that changes."""
-BIN_PACKETS = 10
-"""Packets that a step has at least, in the mean."""
-FULL = 0.8
-"""A queue above this share of the largest one may overflow."""
-LEAST_PAIRS = 30
-"""Fewer packets that were sent at once tell no rate of a link."""
-POLICED_S = 0.5
-"""Time between losses whose rate is looked at."""
-LEAST_POLICED = 5
-CERTAINLY = 0.8
-QUEUED = 8
-"""A queue of more packets at nearly all losses is their reason."""
-POLICED = 0.5
-"""A token bucket that tells the losses better than this is there."""
-NEAR = 3
-"""Packets by which a loss may be told wrongly."""
-CLOCK_S = 2e-5
-"""Accuracy of times of captures."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """What a value lies in with a probability of nine tenths; an open end is None."""
-
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A path, how certain each number is, and what the recording cannot tell."""
-
-    path: Path
-    intervals: dict[str, Interval]
-    unknown: list[str] = field(default_factory=list)
-    overflowed: bool = False
-    """Packets were lost because the buffer was full."""
-    filled: bool = True
-    """A queue waited long enough to tell the rate."""
-    overflows_s: Floats = field(default_factory=lambda: np.zeros(0))
-    """When packets were sent that were lost for that reason."""
-    noisy: bool = False
-    """Packets follow each other at no rate that is sharper than the rest: delays vary on the way."""
-
-
-@dataclass(frozen=True)
-class Trains:
-    """Runs of acknowledgements between which a queue waited all the time."""
-
-    begin_s: Floats
-    end_s: Floats
-    bytes: Floats
-
-    @property
-    def rate_bps(self) -> Floats:
-        """Rate of each."""
-        return self.bytes * 8 / (self.end_s - self.begin_s)
 
 
 def estimate(seen: Observed) -> Estimate:
     """Estimate a path."""
     acks = seen.acks
     unknown: list[str] = []
-    first = _fastest(acks)
+    first = fastest(acks)
     base = _base(seen, first)
     queue = _queueing(seen, base, first)
-    waiting = _waits(seen, queue, first)
-    trains = _trains(acks, waiting, TRAIN)
+    waiting = waits(seen, queue, first)
+    trains = trains_of(acks, waiting, TRAIN)
     filled = trains.bytes.sum() >= LEAST_TRAINS * TRAIN * np.median(seen.size_bytes)
     if not filled:
         unknown.append("never filled the path: the rate is a lower bound")
-        found = Path(((0.0, first),), base, 0.0)
+        least = Path(((0.0, first),), base, 0.0)
         return replace(
-            _with_losses(seen, queue, found, Interval(first, None), unknown), filled=False
+            with_losses(seen, queue, least, Interval(first, None), unknown), filled=False
         )
-    rate, cross, spread, noisy = _rates(seen, acks, waiting, trains)
+    rate, cross, spread, noisy = rates_of(seen, acks, waiting, trains)
     base = _base(seen, max(r for _, r in rate))
     queue = _queueing(seen, base, mean(rate, seen.duration_s))
-    found = _with_losses(seen, queue, Path(rate, base, 0.0, cross=cross), spread, unknown)
+    found = with_losses(seen, queue, Path(rate, base, 0.0, cross=cross), spread, unknown)
     return replace(found, noisy=noisy)
-
-
-def _fastest(acks: Acks) -> float:
-    """Return the rate that most trains do not exceed."""
-    begin, end = np.arange(0, max(0, len(acks.time_s) - TRAIN)), None
-    end = begin + TRAIN
-    took = acks.time_s[end] - acks.time_s[begin] if len(begin) else np.array([])
-    total = np.concatenate([[0.0], np.cumsum(acks.delivered_bytes)])
-    carried = total[end + 1] - total[begin + 1] if len(begin) else np.array([])
-    good = took > CLOCK_S
-    if not good.any():
-        took_all = max(float(acks.time_s[-1] - acks.time_s[0]), CLOCK_S)
-        return float(total[-1] * 8 / took_all)
-    return float(np.quantile(carried[good] * 8 / took[good], 0.9))
 
 
 def _base(seen: Observed, rate_bps: float) -> float:
@@ -156,275 +65,3 @@ def _queueing(seen: Observed, base_s: float, rate_bps: float) -> Floats:
     """Return for each acknowledgement how long its packet waited; NaN where its round trip is not known."""
     acks = seen.acks
     return np.maximum(0.0, acks.rtt_s - base_s - seen.size_bytes[acks.newest] * 8 / rate_bps)
-
-
-def _waits(seen: Observed, queue: Floats, rate_bps: float) -> Bools:
-    """Return for each acknowledgement whether a queue waited when its packet was sent."""
-    packet = float(np.median(seen.size_bytes)) * 8 / rate_bps
-    noise = 0.02 * float(np.nanmin(seen.acks.rtt_s))
-    least = max(min(noise, 0.25 * float(np.nanmax(queue))), CLOCK_S)
-    # All packets that an acknowledgement is of must have waited, not only the last of them for the others.
-    least = np.maximum(least, (seen.acks.packets - 0.75) * packet)
-    return np.nan_to_num(queue, nan=-1.0) > least
-
-
-def _trains(acks: Acks, waiting: Bools, least: int) -> Trains:
-    """Return the trains: acknowledgements one after the other whose packets all waited."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], waiting, [False]]).astype(np.int8)))
-    begins, ends = edges[::2], edges[1::2] - 1
-    total = np.cumsum(acks.delivered_bytes)
-    packets = np.cumsum(acks.packets)
-    long = packets[ends] - packets[begins] >= least
-    begins, ends = begins[long], ends[long]
-    took = acks.time_s[ends] - acks.time_s[begins]
-    good = took > CLOCK_S
-    begins, ends = begins[good], ends[good]
-    return Trains(acks.time_s[begins], acks.time_s[ends], total[ends] - total[begins])
-
-
-def _blocks(acks: Acks, waiting: Bools, span_s: float, duration_s: float) -> tuple[Floats, Floats]:
-    """Return for each span of time the bytes delivered and the time in which a queue waited."""
-    count = max(1, int(np.ceil(duration_s / span_s)))
-    both = waiting[1:] & waiting[:-1]
-    gap = np.diff(acks.time_s)
-    where = np.minimum((acks.time_s[1:] / span_s).astype(np.int64), count - 1)
-    carried = np.bincount(where[both], weights=acks.delivered_bytes[1:][both], minlength=count)
-    busy = np.bincount(where[both], weights=gap[both], minlength=count)
-    return carried, busy
-
-
-def _rates(
-    seen: Observed, acks: Acks, waiting: Bools, trains: Trains
-) -> tuple[Steps, Steps, Interval, bool]:
-    """Return the rate of the bottleneck, that of other traffic, the interval of the rate, and whether delays vary."""
-    total = float(trains.bytes.sum() * 8 / np.sum(trains.end_s - trains.begin_s))
-    span = _span(seen)
-    rates, told = _spans(seen, acks, waiting, span)
-    link, local = _link_rate(acks, seen, waiting, span)
-    noisy = link is None
-    steady = _steady(rates, total)
-    if noisy and not steady:
-        # What varies on the way has a mean over longer times.
-        long, _ = _spans(seen, acks, waiting, LONG_S)
-        steady = _steady(long, float(np.nanmedian(long)), WANDERS)
-        total = _sustained(acks) if steady else total
-    if link is not None and link > total * (1 + STEADY) and (steady or _is_shared(rates, local, link)):
-        other = np.clip(link - rates, 0, None)
-        usual = float(np.nanmean(other))
-        certain = Interval(0.98 * link, 1.02 * link)
-        return ((0.0, link),), _filled(other, span, usual), certain, noisy
-    if steady:
-        exact = link if link is not None and abs(link / total - 1) < STEADY else total
-        return ((0.0, exact),), (), _certain(rates, exact, trains), noisy
-    # While nothing waits the rate is that of the sender or more.
-    every, _ = np.histogram(
-        acks.time_s, bins=len(rates), range=(0, len(rates) * span), weights=acks.delivered_bytes
-    )
-    known = np.flatnonzero(told)
-    values = np.interp(np.arange(len(rates)), known, rates[known])
-    values = np.maximum(values, np.where(told, 0, every * 8 / span))
-    average = float(values.mean())
-    error = 0.02 + 0.1 * (1 - len(known) / len(rates))
-    return (
-        merged([n * span for n in range(len(values))], [float(v) for v in values]),
-        (),
-        Interval(average * (1 - error), average * (1 + error)),
-        noisy,
-    )
-
-
-def _spans(seen: Observed, acks: Acks, waiting: Bools, span: float) -> tuple[Floats, Bools]:
-    """Return the rate in each span of time, and whether a queue waited long enough to tell it; NaN where not."""
-    carried, busy = _blocks(acks, waiting, span, seen.duration_s)
-    told = busy > 0.3 * span
-    if told.sum() < 3:
-        told = busy > 0
-    return np.where(told, carried * 8 / np.maximum(busy, CLOCK_S), np.nan), told
-
-
-def _steady(rates: Floats, total: float, within: float = STEADY) -> bool:
-    low, high = np.nanquantile(rates, [0.1, 0.9])
-    return bool(high - low < within * total)
-
-
-def _sustained(acks: Acks) -> float:
-    """Return the rate that nine tenths of all longer times do not exceed."""
-    total = np.concatenate([[0.0], np.cumsum(acks.delivered_bytes)])
-    begins = np.arange(acks.time_s[0], acks.time_s[-1] - LONG_S, LONG_S / 10)
-    if not len(begins):
-        return float(total[-1] * 8 / max(acks.time_s[-1] - acks.time_s[0], CLOCK_S))
-    until = total[np.searchsorted(acks.time_s, begins + LONG_S)]
-    return float(np.quantile(until - total[np.searchsorted(acks.time_s, begins)], 0.9) * 8 / LONG_S)
-
-
-def _is_shared(rates: Floats, local: Floats | None, link: float) -> bool:
-    """Tell other traffic from a rate that changes: packets follow each other at the same rate all the time."""
-    if local is None or np.nanquantile(rates, 0.98) > 1.03 * link:
-        return False
-    known = local[np.isfinite(local)]
-    return len(known) > 0 and float(np.mean(known > 0.95 * link)) > 0.6
-
-
-def _certain(rates: Floats, total: float, trains: Trains) -> Interval:
-    """Return the interval of a constant rate, from the spread of the spans."""
-    known = rates[np.isfinite(rates)]
-    spread = float(np.std(known) / np.sqrt(len(known))) if len(known) > 1 else 0.02 * total
-    step = 1500 * 8 / float(np.sum(trains.end_s - trains.begin_s))
-    wide = max(2.5 * spread, 2 * step, 0.003 * total)
-    return Interval(total - wide, total + wide)
-
-
-def _span(seen: Observed) -> float:
-    """Return the length of a step in which enough packets are delivered."""
-    per_second = len(seen.sent_s) / max(seen.duration_s, CLOCK_S)
-    return next((s for s in BINS_S if per_second * s >= BIN_PACKETS), BINS_S[-1])
-
-
-def _filled(values: Floats, span_s: float, usual: float) -> Steps:
-    """Return a rate over time whose gaps have the usual value; constant if it is."""
-    known = values[np.isfinite(values)]
-    if len(known) and _steady(known, float(np.median(known)), CONSTANT):
-        return ((0.0, float(np.median(known))),)
-    filled = np.where(np.isfinite(values), values, usual)
-    return merged([n * span_s for n in range(len(filled))], [float(v) for v in filled])
-
-
-def _link_rate(
-    acks: Acks, seen: Observed, waiting: Bools, span: float
-) -> tuple[float | None, Floats | None]:
-    """Return the rate at which packets follow each other that were sent at once, and that within each span.
-
-    Between these nothing else is sent, but for what came between them on the way.
-    """
-    gap = np.diff(acks.time_s)
-    apart = seen.sent_s[acks.newest[1:]] - seen.sent_s[acks.newest[:-1]]
-    good = waiting[1:] & (gap > CLOCK_S / 2) & (apart < 0.5 * gap) & (apart >= 0)
-    if good.sum() < LEAST_PAIRS:
-        return None, None
-    carried = acks.delivered_bytes[1:][good]
-    pairs = np.log(carried * 8 / gap[good])
-    edges = np.arange(pairs.min(), pairs.max() + 2 * PEAK_WIDTH, PEAK_WIDTH / 2)
-    counts, _ = np.histogram(pairs, edges, weights=carried)
-    two = counts[:-1] + counts[1:]
-    packet = float(np.median(seen.size_bytes))
-    peaks = np.flatnonzero(two >= max(PEAK_SHARE * carried.sum(), LEAST_PEAK * packet))
-    if not len(peaks):
-        return None, None
-    at = peaks[-1]
-    # The top of the last hill.
-    while at > 0 and two[at - 1] > two[at]:
-        at -= 1
-    around = two[max(0, at - HILL) : at + HILL + 1]
-    if two[at] < SHARP * np.median(around):
-        return None, None
-    within = (pairs >= edges[at]) & (pairs <= edges[at + 2])
-    link = float(np.exp(np.average(pairs[within], weights=carried[within])))
-    where = (acks.time_s[1:][good] / span).astype(np.int64)
-    local = np.full(int(where.max()) + 1, np.nan)
-    for n in np.flatnonzero(np.bincount(where) >= 5):
-        local[n] = np.exp(np.quantile(pairs[where == n], 0.9))
-    return link, local
-
-
-def _backlog(seen: Observed, queue: Floats, rate: Steps) -> Floats:
-    """Return for each packet the bytes that waited when it was sent, by the packet before it that tells."""
-    acks = seen.acks
-    waited = np.full(len(seen.sent_s), np.nan)
-    waited[acks.newest] = queue
-    begins = np.array([t for t, _ in rate])
-    rates = np.array([r for _, r in rate])
-    known = np.flatnonzero(np.isfinite(waited))
-    # What waits is sent from now on: the bits that the link carries in that time.
-    bits = np.concatenate([[0.0], np.cumsum(np.diff(begins) * rates[:-1])])
-
-    def carried(t: Floats) -> Floats:
-        at = np.clip(np.searchsorted(begins, t, side="right") - 1, 0, len(begins) - 1)
-        return bits[at] + (t - begins[at]) * rates[at]
-
-    sent = seen.sent_s[known]
-    backlog = (carried(sent + waited[known]) - carried(sent)) / 8
-    return np.interp(seen.sent_s, sent, backlog)
-
-
-def _with_losses(
-    seen: Observed, queue: Floats, path: Path, rate: Interval, unknown: list[str]
-) -> Estimate:
-    """Tell overflow, a policer and other losses apart, and estimate the buffer and the rest."""
-    backlog = _backlog(seen, queue, path.rate)
-    size = float(np.median(seen.size_bytes))
-    top = float(np.quantile(backlog, 0.999))
-    lost = seen.lost
-    near = backlog >= FULL * top
-    base = Interval(path.base_rtt_s * 0.98 - CLOCK_S, path.base_rtt_s * 1.02 + CLOCK_S)
-    intervals = {"rate_bps": rate, "base_rtt_s": base}
-    overflow = lost & near
-    share_near = overflow.sum() / max(1, near.sum())
-    share_below = (lost & ~near).sum() / max(1, (~near).sum())
-    overflowed = bool(overflow.sum() >= 1 and share_near > 3 * share_below and top > 1.5 * size)
-    loss = float(share_below) if overflowed else float(lost.mean())
-    full = top + size
-    if overflowed:
-        full = max(float(np.median(backlog[overflow])), top)
-    found = replace(path, buffer_bytes=full, loss=loss)
-    high = lost & (backlog >= 0.5 * top)
-    full_then = top > QUEUED * size and high.sum() > FULL * lost.sum()
-    if lost.sum() >= LEAST_POLICED:
-        policer = _policer(seen)
-        bucket = replace(found, buffer_bytes=2 * full, loss=0.0, policer=policer)
-        told = agreement(lost, carry(bucket, seen).lost)
-        least = max(POLICED, agreement(lost, carry(replace(found, loss=0.0), seen).lost))
-        if told > (CERTAINLY + (1 - CERTAINLY) * least if full_then else least):
-            found, overflowed = replace(bucket, buffer_bytes=top + size), False
-            intervals["policer_rate_bps"] = Interval(
-                0.97 * policer.rate_bps, 1.03 * policer.rate_bps
-            )
-    if overflowed:
-        intervals["buffer_bytes"] = Interval(
-            min(float(np.quantile(backlog[overflow], 0.25)), full - size), full + 2 * size
-        )
-    else:
-        # A path is seldom without the buffer of a bandwidth-delay product (RFC 3439, section 3.2.1).
-        usual = path.rate_bps / 8 * path.base_rtt_s
-        found = replace(found, buffer_bytes=max(found.buffer_bytes, usual))
-        unknown.append(
-            f"no overflow seen: the buffer is at least {top / 1000:.3g} kB; simulations have "
-            f"{found.buffer_bytes / 1000:.3g} kB"
-        )
-        intervals["buffer_bytes"] = Interval(top, None)
-    overflows = seen.sent_s[overflow] if overflowed else np.zeros(0)
-    return Estimate(found, intervals, unknown, overflowed=overflowed, overflows_s=overflows)
-
-
-def _policer(seen: Observed) -> Policer:
-    """Return the token bucket that explains the losses best: between two of them it gave what passed.
-
-    Flach et al., "An Internet-wide analysis of traffic policing", SIGCOMM 2016, section 3.
-    """
-    passed = np.cumsum(np.where(seen.lost, 0.0, seen.size_bytes))
-    lost = np.flatnonzero(seen.lost)
-    times, bits = seen.sent_s[lost], passed[lost] * 8
-    apart = np.searchsorted(times, times + POLICED_S)
-    pairs = np.flatnonzero(apart < len(times))
-    if len(pairs) < 2:
-        pairs, apart = np.array([0]), np.full(len(times), len(times) - 1)
-    took = np.maximum(times[apart[pairs]] - times[pairs], CLOCK_S)
-    rate = float(np.quantile((bits[apart[pairs]] - bits[pairs]) / took, 0.75))
-    above = passed - rate / 8 * seen.sent_s
-    burst = float(np.max(above - np.minimum.accumulate(above)))
-    return Policer(max(rate, 1.0), burst + float(np.median(seen.size_bytes)))
-
-
-def agreement(lost: Bools, predicted: Bools) -> float:
-    """Return how well losses are told by others: twice the share of both that have one of the other near, F1."""
-    a, b = np.flatnonzero(lost), np.flatnonzero(predicted)
-    if not len(a) or not len(b):
-        return 0.0
-
-    def near(these: NDArray[np.int64], those: NDArray[np.int64]) -> float:
-        after = np.searchsorted(those, these)
-        right = those[np.minimum(after, len(those) - 1)]
-        left = those[np.maximum(after - 1, 0)]
-        return float(np.mean(np.minimum(abs(right - these), abs(these - left)) <= NEAR))
-
-    precision, recall = near(b, a), near(a, b)
-    return 2 * precision * recall / max(precision + recall, 1e-9)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path as File
 
-    from gargalo.fitting.estimating import Estimate, Interval
+    from gargalo.fitting.estimate import Estimate, Interval
     from gargalo.fitting.path import Path
     from gargalo.fitting.predicting import Compared, Predicted, Simulated
 
@@ -61,7 +61,9 @@ class Fit:
             (self.seen.receiver_limited, "the receiver's window was full"),
         ):
             if share > LIMITED:
-                told.append(f"in {share:.0%} of the time {what}: a flow that always has data is another one")
+                told.append(
+                    f"in {share:.0%} of the time {what}: a flow that always has data is another one"
+                )
         return told
 
     @property
@@ -99,7 +101,7 @@ class Fit:
         """Predict what was kept back: the second half, by a fit to the first, or another recording of the path.
 
         Raises:
-            Unfit: Too little was sent in the first half, or in the other recording.
+            FitError: Too little was sent in the first half, or in the other recording.
 
         """
         if other is not None:
@@ -170,7 +172,7 @@ def fit(
 
     Raises:
         RunError: A file cannot be read, or is no capture.
-        Unfit: The flow tells nothing of its path: it was captured elsewhere, or is too short.
+        FitError: The flow tells nothing of its path: it was captured elsewhere, or is too short.
 
     """
     found = recording if isinstance(recording, Run) else read(recording, packets=True)

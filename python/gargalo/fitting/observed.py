@@ -24,11 +24,13 @@ DELAYS = 0.1
 """A receiver that acknowledges this share of the packets in pairs delays acknowledgements."""
 LEAST_TIMER_S = 0.02
 """Least time for which an acknowledgement is delayed (Linux: 40 ms)."""
+CLOCK_S = 2e-5
+"""Accuracy of times of captures."""
 CONTROL_BYTES = 60
 """Size of a SYN with its usual options, IP header included."""
 
 
-class Unfit(ValueError):
+class FitError(ValueError):
     """A recording from which no path can be told: why."""
 
 
@@ -57,13 +59,13 @@ class Observed:
         """Take a flow of a recording that was read with its packets; by default the one with most of them.
 
         Raises:
-            Unfit: It has none, or the recording was not made where it was sent.
+            FitError: It has none, or the recording was not made where it was sent.
 
         """
         rows = recording.packets
         if rows.is_empty():
             msg = "no packets of a TCP flow: a path is fitted to a capture of one"
-            raise Unfit(msg)
+            raise FitError(msg)
         if flow is None:
             counts = rows["flow"].value_counts(sort=True)
             flow = int(counts["flow"][0])
@@ -72,16 +74,16 @@ class Observed:
         row = next((r for r in recording.flows.to_dicts() if r["id"] == flow), None)
         if row is None or rows.height < LEAST_PACKETS:
             msg = f"flow {flow} has {rows.height} packets with data; at least {LEAST_PACKETS} are needed"
-            raise Unfit(msg)
+            raise FitError(msg)
         if row["subflows"]:
             msg = f"flow {flow} has several paths; fit a capture of one of its subflows"
-            raise Unfit(msg)
+            raise FitError(msg)
         if told.get("captured_at") not in ("sender", "both", None):
             msg = (
                 f"flow {flow} was captured at its {told['captured_at']}: how long its packets took is seen at the "
                 "sender only; capture there"
             )
-            raise Unfit(msg)
+            raise FitError(msg)
         sent = rows["time_s"].to_numpy().astype(float)
         order = np.argsort(sent, kind="stable")
         spent = told.get("limited_by") or {}
@@ -138,7 +140,9 @@ class Observed:
         """The acknowledgements of data."""
         known = np.isfinite(self.acknowledged_s)
         times, group = np.unique(self.acknowledged_s[known], return_inverse=True)
-        delivered = np.bincount(group, weights=self.size_bytes[known], minlength=len(times))
+        delivered: Floats = np.bincount(
+            group, weights=self.size_bytes[known], minlength=len(times)
+        ).astype(float)
         packets = np.bincount(group, minlength=len(times))
         # The packet that was sent last is the one that made the receiver acknowledge.
         newest = np.zeros(len(times), dtype=np.int64)
@@ -150,7 +154,7 @@ class Observed:
         smallest = np.min(rtt[~again], initial=np.inf)
         rtt[again & (rtt < smallest)] = np.nan
         rtt[_late(times, packets)] = np.nan
-        return Acks(times, delivered, packets.astype(float), newest, rtt)
+        return Acks(times, delivered, packets, newest, rtt)
 
     def figures(self, begin_s: float = 0.0, end_s: float | None = None) -> Figures:
         """Return what is compared of a flow, of what was sent in a part of the time."""
@@ -194,7 +198,7 @@ class Acks:
     time_s: Floats
     delivered_bytes: Floats
     """Packets acknowledged then, with their headers."""
-    packets: Floats
+    packets: NDArray[np.int64]
     newest: NDArray[np.int64]
     """Number of the packet sent last among those."""
     rtt_s: Floats
@@ -207,7 +211,8 @@ def _late(times: Floats, packets: NDArray[np.int64]) -> Bools:
         return np.zeros(len(times), dtype=bool)
     gap = np.diff(times, prepend=times[:1])
     pair = float(np.median(gap[packets == 2])) if (packets == 2).any() else 0.0
-    return (packets == 1) & (gap > max(LEAST_TIMER_S, 1.25 * pair))
+    late: Bools = (packets == 1) & (gap > max(LEAST_TIMER_S, 1.25 * pair))
+    return late
 
 
 def _fields(of: Observed) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import plotly.graph_objects as go
 import polars as pl
 
 from gargalo.fitting.toml import toml
@@ -16,6 +15,8 @@ from gargalo.reporting.charts import figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import plotly.graph_objects as go
 
     from gargalo.fitting.model import Fit
     from gargalo.fitting.predicting import Compared, Predicted

@@ -17,7 +17,7 @@ from gargalo.running import run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gargalo.fitting.estimating import Estimate, Interval
+    from gargalo.fitting.estimate import Estimate, Interval
     from gargalo.fitting.observed import Figures
     from gargalo.fitting.path import Path
     from gargalo.results import Run
@@ -81,7 +81,7 @@ def simulate(
 
     Raises:
         ScenarioError: A setting is wrong.
-        Unfit: The flow sent next to nothing.
+        FitError: The flow sent next to nothing.
 
     """
     changes = {CONGESTION if k == "congestion" else k: v for k, v in (settings or {}).items()}
@@ -141,6 +141,7 @@ def _with(path: Path, name: str, interval: Interval, share: float) -> Path:
         "base_rtt_s": path.base_rtt_s,
         "buffer_bytes": path.buffer_bytes,
         "loss": path.loss,
+        "jitter_s": path.jitter_s,
         "policer_rate_bps": path.policer.rate_bps if path.policer else 0.0,
     }[name]
     low = usual if interval.low is None else interval.low
@@ -155,4 +156,5 @@ def _with(path: Path, name: str, interval: Interval, share: float) -> Path:
     if name == "policer_rate_bps" and path.policer:
         return replace(path, policer=replace(path.policer, rate_bps=value))
     least = {"buffer_bytes": float(PACKET_BYTES), "base_rtt_s": 1e-6}.get(name, 0.0)
-    return replace(path, **{name: max(least, value)})
+    change: dict[str, Any] = {name: max(least, value)}
+    return replace(path, **change)

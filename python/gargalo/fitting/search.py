@@ -1,4 +1,4 @@
-"""A search around an estimate with the simulator in the loop: the packets of the recording over candidates of the path."""
+"""A search with the simulator in the loop: the packets of the recording over paths near an estimate."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gargalo.fitting.carrying import carry
+from gargalo.fitting.estimate import Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gargalo.fitting.estimating import Estimate
+    from gargalo.fitting.estimate import Estimate
     from gargalo.fitting.observed import Observed
     from gargalo.fitting.path import Path
 
@@ -24,6 +25,11 @@ MOST_CANDIDATES = 80
 CLOSE = 0.01
 """A path that is as close as this is not searched further."""
 QUANTILES = np.linspace(0.005, 0.995, 100)
+MARGIN = 0.02
+VARIED = 0.2
+SEARCHED = 0.95
+FAR = 1e3
+"""Distance of a path over which too little arrives to compare."""
 APART = 2.0
 """Round trips from an overflow at which a loss is another one."""
 LEAST_LOST = 3
@@ -57,7 +63,9 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
     The rate is not searched: trains of packets tell it better than round trips do. The propagation follows from the
     jitter: the shortest round trips are those that were seen.
     """
-    part = seen if len(seen.sent_s) <= MOST_PACKETS else seen.until(float(seen.sent_s[MOST_PACKETS]))
+    part = (
+        seen if len(seen.sent_s) <= MOST_PACKETS else seen.until(float(seen.sent_s[MOST_PACKETS]))
+    )
     measured = _measured(part, estimate.path)
     start = estimate.path
     if estimate.overflowed:
@@ -71,7 +79,32 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
     elif not path.policer:
         empty = replace(path, loss=0.0)
         path = replace(path, loss=unexplained(part, empty, estimate.overflows_s))
-    return replace(estimate, path=path), found
+    return replace(estimate, path=path, intervals=_wider(estimate, path)), found
+
+
+def _wider(estimate: Estimate, path: Path) -> dict[str, Interval]:
+    """Return the intervals, wider by what cannot be told where delays or rates vary."""
+    found = dict(estimate.intervals)
+    base, buffer = found["base_rtt_s"], found["buffer_bytes"]
+    if path.jitter_s > 0:
+        margin = MARGIN * path.base_rtt_s + path.jitter_s / 2
+        found["base_rtt_s"] = Interval(max(0.0, path.base_rtt_s - margin), path.base_rtt_s + margin)
+        found["jitter_s"] = Interval(0.7 * path.jitter_s, 1.5 * path.jitter_s)
+    elif base.low is not None and base.high is not None:
+        found["base_rtt_s"] = Interval(
+            min(base.low, path.base_rtt_s), max(base.high, path.base_rtt_s)
+        )
+    if buffer.high is not None and (path.jitter_s > 0 or len(path.rate) > 1):
+        margin = VARIED * path.buffer_bytes + 2 * path.jitter_s * path.rate_bps / 8
+        low, high = path.buffer_bytes - margin, path.buffer_bytes + margin
+        found["buffer_bytes"] = Interval(
+            max(0.0, min(low, buffer.low or low)), max(high, buffer.high)
+        )
+    elif buffer.high is not None:
+        # The buffer that was searched for and the one that was seen.
+        low, high = SEARCHED * path.buffer_bytes, path.buffer_bytes / SEARCHED
+        found["buffer_bytes"] = Interval(min(low, buffer.low or low), max(high, buffer.high))
+    return found
 
 
 def unexplained(seen: Observed, path: Path, overflows_s: Floats) -> float:
@@ -100,7 +133,9 @@ def _nearest(
 
     def at(x: Floats) -> Path:
         jitter = max(0.0, float(x[1])) * unit if estimate.noisy else 0.0
-        return replace(start, jitter_s=jitter, buffer_bytes=start.buffer_bytes * float(np.exp(x[0])))
+        return replace(
+            start, jitter_s=jitter, buffer_bytes=start.buffer_bytes * float(np.exp(x[0]))
+        )
 
     variation = float(np.quantile(np.abs(measured.change_s), 0.9)) / unit
     simplex = np.array([[0.0, variation], [0.0, 2 * variation + 0.5], [-0.15, variation]])
@@ -127,13 +162,11 @@ def _candidate(seen: Observed, path: Path, measured: Shape) -> tuple[Path, float
     rtt = carried.rtt_s[seen.acks.newest]
     good = np.isfinite(rtt) & np.isfinite(seen.acks.rtt_s)
     if good.sum() < len(QUANTILES):
-        return path, np.inf
+        return path, FAR
     shape = _shape(rtt[good], int(carried.lost.sum()), measured.packet_s)
     if path.jitter_s > 0:
-        # The shortest of many round trips has the shortest delay; that of a few is some way above it.
-        times = seen.acks.rtt_s[np.isfinite(seen.acks.rtt_s)]
-        short = int(np.sum(times <= times.min() + 2 * path.jitter_s))
-        off = path.jitter_s * (1 - 2 / (short + 1))
+        # How far the shortest is from the mean depends on how many there are, and on how close packets follow.
+        off = float(np.min(seen.acks.rtt_s[good]) - np.min(rtt[good]))
         off = max(off, 2 * path.jitter_s - path.base_rtt_s)
         path = replace(path, base_rtt_s=path.base_rtt_s + off)
         shape = replace(shape, rtt_s=shape.rtt_s + off)

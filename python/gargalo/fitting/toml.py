@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 from gargalo.quantities import measured
 
 if TYPE_CHECKING:
-    from gargalo.fitting.estimating import Interval
+    from gargalo.fitting.estimate import Interval
     from gargalo.fitting.model import Fit
 
 WIDTH = 100
 STEPS_A_LINE = 4
-KEYS = {"rate": ("rate_bps", "bit/s"), "delay": ("base_rtt_s", "s"), "queue": ("buffer_bytes", "byte")}
+KEYS = {
+    "rate": ("rate_bps", "bit/s"),
+    "delay": ("base_rtt_s", "s"),
+    "queue": ("buffer_bytes", "byte"),
+}
 """Keys of a direction: the parameter that they are, and its unit."""
 
 
@@ -68,8 +72,6 @@ def value(of: Any) -> str:
         parts = [value(v) for v in of]
         if len(parts) <= STEPS_A_LINE or not isinstance(of[0], list):
             return f"[{', '.join(parts)}]"
-        rows = [
-            ", ".join(parts[n : n + STEPS_A_LINE]) for n in range(0, len(parts), STEPS_A_LINE)
-        ]
+        rows = [", ".join(parts[n : n + STEPS_A_LINE]) for n in range(0, len(parts), STEPS_A_LINE)]
         return "[\n  " + ",\n  ".join(rows) + ",\n]"
     return json.dumps(of)

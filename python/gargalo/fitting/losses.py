@@ -1,0 +1,174 @@
+"""Why packets were lost: a full buffer, a policer, or neither; the one that drops the packets that were lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gargalo.fitting.carrying import carry
+from gargalo.fitting.estimate import Estimate, Interval
+from gargalo.fitting.observed import CLOCK_S
+from gargalo.fitting.path import Path, Policer, Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from gargalo.fitting.observed import Observed
+
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+FULL = 0.8
+"""A queue above this share of the largest one may overflow."""
+POLICED_S = 0.5
+"""Time between losses whose rate is looked at."""
+LEAST_POLICED = 5
+TRIED = (0.25, 0.5, 0.75, 0.9)
+"""Shares of the losses at which less waited than the sizes of a buffer that are tried."""
+FEW = 12
+LEAST_BUFFER = 2.0
+"""Packets that a buffer has, at least."""
+BETWEEN = (0.5, 0.75, 0.9)
+"""Shares of the times between losses in which less passed than at the rates of policers that are tried."""
+OVERFLOWS = 0.5
+"""A buffer that tells the losses better than this is the reason of them."""
+CERTAINLY = 0.8
+BELOW = 0.95
+"""Share of the link's rate that a policer has at most."""
+POLICED = 0.5
+"""A token bucket that tells the losses better than this is there."""
+NEAR = 3
+"""Packets by which a loss may be told wrongly."""
+
+
+def _backlog(seen: Observed, queue: Floats, rate: Steps) -> Floats:
+    """Return for each packet the bytes that waited when it was sent, by the packet before it that tells."""
+    acks = seen.acks
+    waited = np.full(len(seen.sent_s), np.nan)
+    waited[acks.newest] = queue
+    begins = np.array([t for t, _ in rate])
+    rates = np.array([r for _, r in rate])
+    known = np.flatnonzero(np.isfinite(waited))
+    # What waits is sent from now on: the bits that the link carries in that time.
+    bits = np.concatenate([[0.0], np.cumsum(np.diff(begins) * rates[:-1])])
+
+    def carried(t: Floats) -> Floats:
+        at = np.clip(np.searchsorted(begins, t, side="right") - 1, 0, len(begins) - 1)
+        found: Floats = bits[at] + (t - begins[at]) * rates[at]
+        return found
+
+    sent = seen.sent_s[known]
+    backlog = (carried(sent + waited[known]) - carried(sent)) / 8
+    found: Floats = np.interp(seen.sent_s, sent, backlog)
+    return found
+
+
+def with_losses(
+    seen: Observed, queue: Floats, path: Path, rate: Interval, unknown: list[str]
+) -> Estimate:
+    """Tell overflow, a policer and other losses apart, and estimate the buffer and the rest."""
+    backlog = _backlog(seen, queue, path.rate)
+    size = float(np.median(seen.size_bytes))
+    top = float(np.quantile(backlog, 0.999))
+    lost = seen.lost
+    near = backlog >= FULL * top
+    base = Interval(path.base_rtt_s * 0.98 - CLOCK_S, path.base_rtt_s * 1.02 + CLOCK_S)
+    intervals = {"rate_bps": rate, "base_rtt_s": base}
+    overflow = lost & near
+    share_near = overflow.sum() / max(1, near.sum())
+    share_below = (lost & ~near).sum() / max(1, (~near).sum())
+    overflowed = bool(overflow.sum() >= 1 and share_near > 3 * share_below and top > 1.5 * size)
+    loss = float(share_below) if overflowed else float(lost.mean())
+    full = max(float(np.median(backlog[overflow])), top) if overflowed else top + size
+    found = replace(path, buffer_bytes=full, loss=loss)
+    if lost.sum() >= LEAST_POLICED:
+        empty = replace(found, loss=0.0)
+        tried = [float(b) for b in np.quantile(backlog[lost], TRIED) if b > LEAST_BUFFER * size]
+        # A buffer of few packets is tried packet by packet.
+        tried += [n * size for n in range(int(LEAST_BUFFER) + 1, FEW + 1) if top < FEW * size]
+        buffers = _told(
+            seen, [empty] if overflowed else [replace(empty, buffer_bytes=b) for b in tried]
+        )
+        low = lost & ~near if (lost & ~near).sum() >= LEAST_POLICED else lost
+        # A bucket of the link's own rate drops what its buffer does.
+        most = np.inf if rate.high is None else BELOW * path.rate_bps
+        policers = [replace(empty, policer=p) for p in _policers(seen, low) if p.rate_bps < most]
+        roomy = _told(seen, [replace(p, buffer_bytes=2 * full) for p in policers])
+        tight = _told(seen, policers) if overflowed else (0.0, empty)
+        full_then = (lost & (backlog >= 0.5 * top)).sum() > FULL * lost.sum()
+        told, nearest = max(roomy, tight, key=lambda found: found[0])
+        least = CERTAINLY + (1 - CERTAINLY) * buffers[0] if full_then else max(POLICED, buffers[0])
+        if told > least and nearest.policer:
+            overflowed = overflowed and tight[0] > roomy[0]
+            found = replace(nearest, buffer_bytes=full)
+            policed = nearest.policer.rate_bps
+            intervals["policer_rate_bps"] = Interval(0.97 * policed, 1.03 * policed)
+        elif not overflowed and buffers[0] > OVERFLOWS:
+            full = buffers[1].buffer_bytes
+            overflowed, overflow = True, lost & (backlog >= FULL * full)
+            overflow = overflow if overflow.any() else lost
+            found = replace(found, buffer_bytes=full)
+    if overflowed:
+        intervals["buffer_bytes"] = Interval(
+            min(float(np.quantile(backlog[overflow], 0.25)), full - size), full + 2 * size
+        )
+    else:
+        # A path is seldom without the buffer of a bandwidth-delay product (RFC 3439, section 3.2.1).
+        usual = path.rate_bps / 8 * path.base_rtt_s
+        found = replace(found, buffer_bytes=max(found.buffer_bytes, usual))
+        unknown.append(
+            f"no overflow seen: the buffer is at least {top / 1000:.3g} kB; simulations have "
+            f"{found.buffer_bytes / 1000:.3g} kB"
+        )
+        intervals["buffer_bytes"] = Interval(top, None)
+    overflows = seen.sent_s[overflow] if overflowed else np.zeros(0)
+    return Estimate(found, intervals, unknown, overflowed=overflowed, overflows_s=overflows)
+
+
+def _told(seen: Observed, paths: Sequence[Path]) -> tuple[float, Path]:
+    """Return how well the losses are told by the path that tells them best, and that path."""
+    told = [(agreement(seen.lost, carry(path, seen).lost), path) for path in paths]
+    return max(told, key=lambda found: found[0], default=(0.0, Path(((0.0, 1.0),), 0.0, 0.0)))
+
+
+def _policers(seen: Observed, policed: Bools) -> list[Policer]:
+    """Return token buckets that may explain these losses: between two of them each gave what passed.
+
+    Flach et al., "An Internet-wide analysis of traffic policing", SIGCOMM 2016, section 3.
+    """
+    passed = np.cumsum(np.where(seen.lost, 0.0, seen.size_bytes))
+    lost = np.flatnonzero(policed)
+    times, bits = seen.sent_s[lost], passed[lost] * 8
+    apart = np.searchsorted(times, times + POLICED_S)
+    pairs = np.flatnonzero(apart < len(times))
+    if len(pairs) < 2:
+        pairs, apart = np.array([0]), np.full(len(times), len(times) - 1)
+    took = np.maximum(times[apart[pairs]] - times[pairs], CLOCK_S)
+    rates = np.quantile((bits[apart[pairs]] - bits[pairs]) / took, BETWEEN)
+    found = []
+    # While the bucket is full it gives nothing more, so that the rates differ.
+    for rate in np.unique(np.maximum(rates, 1.0)):
+        above = passed - rate / 8 * seen.sent_s
+        burst = float(np.max(above - np.minimum.accumulate(above)))
+        found.append(Policer(float(rate), burst + float(np.median(seen.size_bytes))))
+    return found
+
+
+def agreement(lost: Bools, predicted: Bools) -> float:
+    """Return how well losses are told by others: twice the share of both that have one of the other near, F1."""
+    a, b = np.flatnonzero(lost), np.flatnonzero(predicted)
+    if not len(a) or not len(b):
+        return 0.0
+
+    def near(these: NDArray[np.int64], those: NDArray[np.int64]) -> float:
+        after = np.searchsorted(those, these)
+        right = those[np.minimum(after, len(those) - 1)]
+        left = those[np.maximum(after - 1, 0)]
+        return float(np.mean(np.minimum(abs(right - these), abs(these - left)) <= NEAR))
+
+    precision, recall = near(b, a), near(a, b)
+    return 2 * precision * recall / max(precision + recall, 1e-9)
