@@ -42,8 +42,9 @@ class Truth:
 
     def scenario(self, congestion: str, world: str = "sim") -> dict[str, Any]:
         """Return the scenario, captured at the sender; in the lab by the stack of the kernel."""
-        stack = {"stack": "kernel"} if world == "lab" else {}
+        lab = {"lab": {"stack": "kernel"}} if world == "lab" else {}
         return {
+            **lab,
             "name": f"path-{self.number}",
             "duration": f"{self.duration_s}s",
             "seed": self.number + 1,
@@ -58,7 +59,7 @@ class Truth:
                     "label": congestion,
                     "from": "client",
                     "to": "server",
-                    "transport": {"tcp": {"congestion": congestion} | stack},
+                    "transport": {"tcp": {"congestion": congestion}},
                     "workload": {"bulk": {}},
                 },
                 *self.cross,

@@ -39,7 +39,8 @@ def estimate(seen: Observed) -> Estimate:
     filled = trains.bytes.sum() >= LEAST_TRAINS * TRAIN * np.median(seen.size_bytes)
     if not filled:
         unknown.append("never filled the path: the rate is a lower bound")
-        least = Path(((0.0, first),), base, 0.0)
+        # How long a packet takes to be transmitted is not known either; that of the handshake takes next to no time.
+        least = Path(((0.0, first),), _base(seen, np.inf), 0.0)
         return replace(
             with_losses(seen, queue, least, Interval(first, None), unknown), filled=False
         )

@@ -81,7 +81,9 @@ def with_losses(
     overflow = lost & near
     share_near = overflow.sum() / max(1, near.sum())
     share_below = (lost & ~near).sum() / max(1, (~near).sum())
-    overflowed = bool(overflow.sum() >= 1 and share_near > 3 * share_below and top > 1.5 * size)
+    # A path whose rate is a lower bound was never filled, and its buffer neither.
+    may_overflow = rate.high is not None and top > 1.5 * size
+    overflowed = bool(overflow.sum() >= 1 and share_near > 3 * share_below and may_overflow)
     loss = float(share_below) if overflowed else float(lost.mean())
     full = max(float(np.median(backlog[overflow])), top) if overflowed else top + size
     found = replace(path, buffer_bytes=full, loss=loss)
@@ -101,13 +103,15 @@ def with_losses(
         tight = _told(seen, policers) if overflowed else (0.0, empty)
         full_then = (lost & (backlog >= 0.5 * top)).sum() > FULL * lost.sum()
         told, nearest = max(roomy, tight, key=lambda found: found[0])
-        least = CERTAINLY + (1 - CERTAINLY) * buffers[0] if full_then else max(POLICED, buffers[0])
+        least = max(POLICED, buffers[0] if may_overflow else 0.0)
+        if full_then and may_overflow:
+            least = CERTAINLY + (1 - CERTAINLY) * buffers[0]
         if told > least and nearest.policer:
             overflowed = overflowed and tight[0] > roomy[0]
             found = replace(nearest, buffer_bytes=full)
             policed = nearest.policer.rate_bps
             intervals["policer_rate_bps"] = Interval(0.97 * policed, 1.03 * policed)
-        elif not overflowed and buffers[0] > OVERFLOWS:
+        elif not overflowed and may_overflow and buffers[0] > OVERFLOWS:
             full = buffers[1].buffer_bytes
             overflowed, overflow = True, lost & (backlog >= FULL * full)
             overflow = overflow if overflow.any() else lost

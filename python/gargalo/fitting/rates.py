@@ -148,6 +148,12 @@ def rates_of(
     every, _ = np.histogram(
         acks.time_s, bins=len(rates), range=(0, len(rates) * span), weights=acks.delivered_bytes
     )
+    if local is not None:
+        # Or packets that were sent at once tell it, even where no queue stays.
+        pairs = np.full(len(rates), np.nan)
+        pairs[: len(local)] = local[: len(rates)]
+        rates = np.where(told, rates, pairs)
+        told = np.isfinite(rates)
     known = np.flatnonzero(told)
     values = np.interp(np.arange(len(rates)), known, rates[known])
     values = np.maximum(values, np.where(told, 0, every * 8 / span))
