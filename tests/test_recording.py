@@ -13,7 +13,10 @@ from typing import Any
 import gargalo as package
 import pytest
 from captures import tshark
+from click.testing import CliRunner
 from conftest import ROOT
+from gargalo.cli.app import app
+from gargalo.recording import name_of
 
 EXAMPLES = ROOT / "examples"
 WITHIN = 0.01
@@ -73,6 +76,19 @@ def test_the_capture_of_an_example_has_the_figures_of_the_run(tmp_path, example)
     told = recording.info["recording"]["flows"]
     assert {f["captured_at"] for f in told if f["full_segment_bytes"]} == {"both"}
     assert recording.warnings == []
+
+
+def test_a_log_in_another_place_is_told_what_reads_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("ss.log").write_text(
+        "1767323045.6\nESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t cubic rto:204 mss:1448 cwnd:10 bytes_acked:12 \n"
+    )
+    for command in ("run", "explain", "plot", "report", "fit"):
+        done = CliRunner().invoke(app, [command, "ss.log"])
+        assert done.exit_code != 0
+        assert "gargalo read ss.log" in done.output, (command, done.output)
+    named = {"a.qlog": "a", "b.sqlog.gz": "b", "ss.log": "ss", "up.pcapng": "up", ".log": ".log"}
+    assert {file: name_of(Path(file)) for file in named} == named
 
 
 def test_subflows_are_joined_and_data_that_two_of_them_carried_counts_once(tmp_path):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 0.1
 """Time between two samples of a flow."""
+ENDINGS = (".gz", ".pcap", ".pcapng", ".cap", ".qlog", ".sqlog", ".json", ".log", ".txt")
 UNNAMED = "recording"
 """What an anonymous recording is called."""
 
@@ -78,7 +79,7 @@ def read(
 def name_of(file: Path) -> str:
     """Return what a recording is called: its file without the endings that tell how it was written."""
     name = file.name
-    for ending in (".gz", ".pcap", ".pcapng", ".cap"):
+    for ending in ENDINGS:
         if name.lower().endswith(ending) and len(name) > len(ending):
             name = name[: -len(ending)]
     return name

@@ -63,6 +63,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(recording::read_recording, m)?)?;
+    m.add_function(wrap_pyfunction!(recording::kind_of_log, m)?)?;
     m.add_function(wrap_pyfunction!(carrying::carry, m)?)?;
     m.add_function(wrap_pyfunction!(run::resolve, m)?)?;
     m.add_function(wrap_pyfunction!(run::setup, m)?)?;

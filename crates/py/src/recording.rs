@@ -81,3 +81,9 @@ pub fn read_recording(
     })?;
     Ok(result.written_to(place))
 }
+
+/// The kind of log that begins with these bytes, up to 64 KiB; `None` if it is none that can be read.
+#[pyfunction]
+pub fn kind_of_log(start: &[u8]) -> Option<&'static str> {
+    gargalo_recording::kind_of_log(start)
+}

@@ -110,6 +110,11 @@ pub fn read(
     Ok(reading.finish())
 }
 
+/// The kind of log that begins with these bytes, up to 64 KiB; `None` if it is none.
+pub fn kind_of_log(start: &[u8]) -> Option<&'static str> {
+    logs::KINDS.iter().find(|k| (k.is)(start)).map(|k| k.name)
+}
+
 /// What a file is.
 enum Source {
     /// A capture, which is read when it is its turn, and the time of its first packet.

@@ -121,6 +121,7 @@ def fit(
         predicted = found.what_if(settings) if settings else {}
         data = as_data(found, verified, predicted, settings)
     except FitError as e:
+        refuse_another(files[0], "capture")
         fail(str(e), FAILED)
     except _core.ScenarioError as e:
         refuse(e)

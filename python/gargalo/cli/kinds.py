@@ -52,8 +52,9 @@ TRACE = Kind(
 CAPTURE = Kind(
     "capture",
     "a packet capture",
-    "gargalo read {} tells what its flows did; Wireshark shows its packets",
+    "gargalo read {} tells what its flows did, gargalo fit {} the path of one; Wireshark shows its packets",
 )
+LOG = Kind("log", "a log of connections", "gargalo read {} tells what they did")
 RUN = Kind(
     "run",
     "the results of a run",
@@ -75,12 +76,14 @@ SCORES = Kind(
 EXAMPLE = Kind("example", "an example that comes with gargalo", "gargalo example {} copies it here")
 
 _PLACES = (RUN, STORE, STUDIED, SCORECARD)
-_FILES = (SCENARIO, SWEEP, CLASSES, PYTHON, SCRIPT, TRACE, CAPTURE, SCORES)
+_FILES = (SCENARIO, SWEEP, CLASSES, PYTHON, SCRIPT, TRACE, CAPTURE, LOG, SCORES)
 _NAMES = (STUDY, ALGORITHM, EXAMPLE)
 KINDS = {k.name: k for k in (*_PLACES, *_FILES, *_NAMES)}
 """Kinds by name."""
 
 MOST_NAMES = 3
+LOOKED_AT = 1 << 16
+"""Bytes at the beginning of a log by which it is known."""
 CLUES = {
     "run.json": RUN,
     "store.json": STORE,
@@ -214,7 +217,7 @@ def kind_of_text(text: str) -> Kind | None:
         try:
             _core.trace_info(text)
         except ValueError:
-            return None
+            return LOG if _core.kind_of_log(text[:LOOKED_AT].encode()[:LOOKED_AT]) else None
         return TRACE
     if "axes" in table or ("scenario" in table and "flows" not in table):
         return SWEEP

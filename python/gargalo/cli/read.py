@@ -85,7 +85,7 @@ def read_(
     """Read captures and logs of real traffic: what its flows did, and what kept them from doing more."""
     for file in files:
         if file.is_dir() or not file.exists():
-            refuse_another(file, "capture")
+            refuse_another(file, "capture", "log")
     name = UNNAMED if anonymise else name_of(files[0])
     target = directory(name, output, overwrite=overwrite, as_json=as_json)
     work: partial[Any] = partial(
@@ -101,7 +101,7 @@ def read_(
         with no_empty_parent(target), bar(shown=not quiet) as tell:
             done = work(progress=tell)
     except _core.RunError as e:
-        refuse_another(files[0], "capture")
+        refuse_another(files[0], "capture", "log")
         fail(str(e), FAILED)
     except KeyboardInterrupt:
         say("interrupted; no results were written")
