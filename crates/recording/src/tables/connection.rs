@@ -111,7 +111,10 @@ pub fn connected(
     facts.clock_offset_s = offset.map(|o| o.offset_s);
     facts.clock_drift_ppm = offset.and_then(|o| o.drift_ppm);
     let at_sender = |time: Instant| offset.map_or(time, |o| o.corrected(time));
-    row.start = first.first.unwrap_or(row.start);
+    if offset.is_some() {
+        // By the clock of the sender; otherwise from the first packet anywhere, which is the client's.
+        row.start = first.first.unwrap_or(row.start);
+    }
     let ends = [first.last, last.last.map(at_sender)];
     row.end = ends.into_iter().flatten().max().unwrap_or(row.end);
     // The last byte was delivered when it arrived, or, if that was not seen, when it was acknowledged.
