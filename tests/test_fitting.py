@@ -15,7 +15,7 @@ from gargalo.fitting.estimating import estimate
 from gargalo.fitting.losses import agreement
 from gargalo.fitting.observed import Observed
 from gargalo.fitting.path import mean, merged
-from gargalo.fitting.search import refine
+from gargalo.fitting.search import bursts_of, refine
 from gargalo.fitting.toml import toml
 
 np = pytest.importorskip("numpy")
@@ -258,6 +258,20 @@ def test_whatever_was_seen_has_a_fit_or_a_reason(seed):
     for interval in found.intervals.values():
         assert interval.low is None or interval.high is None or interval.low <= interval.high
     assert package.resolve(found.path.scenario("cubic", 1.0, "random"))
+
+
+def test_losses_that_come_together_are_told_from_those_that_do_not():
+    rng = np.random.default_rng(1)
+    bad, lost = False, np.zeros(200_000, dtype=np.int8)
+    for n in range(len(lost)):
+        bad = rng.random() >= 0.2 if bad else rng.random() < 0.0005
+        lost[n] = bad and rng.random() >= 0.5
+    found = bursts_of(lost)
+    assert found is not None
+    assert math.isclose(found.begin, 0.0005, rel_tol=0.35)
+    assert math.isclose(found.end, 0.2, rel_tol=0.35)
+    assert math.isclose(found.arrive, 0.5, abs_tol=0.15)
+    assert bursts_of((rng.random(200_000) < lost.mean()).astype(np.int8)) is None
 
 
 def test_parts_of_a_fit():

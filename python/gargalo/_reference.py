@@ -41,7 +41,7 @@ SECTIONS = {
     ),
     "Fitting a path": (
         "gargalo.fitting",
-        "fit Fit Path Policer Interval Predicted Compared FitError",
+        "fit Fit Path Bursts Policer Interval Predicted Compared FitError",
     ),
     "Pictures": ("gargalo.plots", "Plots Picture"),
     "Errors": ("gargalo", "ScenarioError RunError PluginError Diagnostic"),

@@ -14,10 +14,11 @@ need("fits", "numpy", "scipy", "polars")
 from gargalo.fitting.estimate import Estimate, Interval
 from gargalo.fitting.model import Fit, fit
 from gargalo.fitting.observed import Figures, FitError
-from gargalo.fitting.path import Path, Policer
+from gargalo.fitting.path import Bursts, Path, Policer
 from gargalo.fitting.predicting import Compared, Predicted
 
 __all__ = [
+    "Bursts",
     "Compared",
     "Estimate",
     "Figures",

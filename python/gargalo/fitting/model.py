@@ -126,6 +126,9 @@ class Fit:
                 "base_rtt_s": path.base_rtt_s,
                 "buffer_bytes": path.buffer_bytes,
                 "loss": path.loss,
+                "bursts": None
+                if path.bursts is None
+                else {"p": path.bursts.begin, "r": path.bursts.end, "h": path.bursts.arrive},
                 "jitter_s": path.jitter_s,
                 "policer": None
                 if path.policer is None

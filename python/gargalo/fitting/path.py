@@ -27,6 +27,18 @@ class Policer:
 
 
 @dataclass(frozen=True)
+class Bursts:
+    """Losses that come together: a channel with a good state, in which none is lost, and a bad one (Gilbert 1960)."""
+
+    begin: float
+    """Probability that the state becomes bad with a packet."""
+    end: float
+    """Probability that it becomes good again."""
+    arrive: float
+    """Probability that a packet arrives while it is bad."""
+
+
+@dataclass(frozen=True)
 class Path:
     """What lies between a sender and its receiver; sizes and rates are those of IP packets."""
 
@@ -38,6 +50,8 @@ class Path:
     """Packets that wait at the bottleneck, beside the one that is sent."""
     loss: float = 0.0
     """Probability that a packet is lost before the queue."""
+    bursts: Bursts | None = None
+    """How these losses come together; None: each by itself."""
     jitter_s: float = 0.0
     """Half the width of the uniform distribution of what a packet's delay varies by."""
     policer: Policer | None = None
@@ -66,7 +80,10 @@ class Path:
             "delay": seconds(self.base_rtt_s / 2),
             "queue": {"droptail": f"{max(PACKET_BYTES, round(self.buffer_bytes))}B"},
         }
-        if self.loss > 0:
+        if self.loss > 0 and self.bursts:
+            named = {"p": self.bursts.begin, "r": self.bursts.end, "h": self.bursts.arrive}
+            table["loss"] = {"gilbert-elliott": {k: float(f"{v:.4g}") for k, v in named.items()}}
+        elif self.loss > 0:
             table["loss"] = float(f"{self.loss:.4g}")
         if self.jitter_s > 0:
             # What varies one way is drawn on one way.

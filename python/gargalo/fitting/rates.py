@@ -30,6 +30,8 @@ STEADY = 0.05
 """Trains whose rates differ by less than this are of one rate."""
 WANDERS = 0.2
 """Where delays vary, rates of seconds that differ by less than this are of one rate."""
+VARIES = 4.0
+"""So many times what round trips change by from one to the next is a queue."""
 CONSTANT = 0.3
 """Other traffic whose rate differs by less than this share is of one rate."""
 PEAK_WIDTH = 0.02
@@ -81,9 +83,12 @@ def waits(seen: Observed, queue: Floats, rate_bps: float) -> Bools:
     """Return for each acknowledgement whether a queue waited when its packet was sent."""
     packet = float(np.median(seen.size_bytes)) * 8 / rate_bps
     noise = 0.02 * float(np.nanmin(seen.acks.rtt_s))
+    # What changes from one packet to the next by more than a packet is not the queue.
+    known = queue[np.isfinite(queue)]
+    varies = max(0.0, float(np.median(np.abs(np.diff(known)))) - packet) if len(known) > 1 else 0.0
     # All packets that an acknowledgement is of must have waited, not only the last of them for the others.
     least = np.maximum(
-        max(min(noise, 0.25 * float(np.nanmax(queue))), CLOCK_S),
+        max(min(noise, 0.25 * float(np.nanmax(queue))), CLOCK_S, VARIES * varies),
         (seen.acks.packets - 0.75) * packet,
     )
     found: Bools = np.nan_to_num(queue, nan=-1.0) > least

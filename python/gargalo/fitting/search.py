@@ -9,6 +9,7 @@ import numpy as np
 
 from gargalo.fitting.carrying import carry
 from gargalo.fitting.estimate import Interval
+from gargalo.fitting.path import Bursts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +34,10 @@ FAR = 1e3
 APART = 2.0
 """Round trips from an overflow at which a loss is another one."""
 LEAST_LOST = 3
+LEAST_BURSTS = 10
+"""Fewer losses do not tell whether they come together."""
+TOGETHER = 5.0
+"""So many times the usual probability of a loss behind another one is no chance."""
 LEAST_APART = 0.05
 LOSSES = 0.3
 VARIATION = 0.5
@@ -79,6 +84,8 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
     elif not path.policer:
         empty = replace(path, loss=0.0)
         path = replace(path, loss=unexplained(part, empty, estimate.overflows_s))
+    if path.loss > 0:
+        path = replace(path, bursts=bursts_of(_others(part, path, estimate.overflows_s)))
     return replace(estimate, path=path, intervals=_wider(estimate, path)), found
 
 
@@ -108,7 +115,17 @@ def _wider(estimate: Estimate, path: Path) -> dict[str, Interval]:
 
 
 def unexplained(seen: Observed, path: Path, overflows_s: Floats) -> float:
-    """Return the probability of losses that no overflow explains: those a round trip and more from any of these."""
+    """Return the probability of losses that no overflow explains."""
+    others = _others(seen, path, overflows_s)
+    lost, all_of_them = int(np.sum(others == 1)), int(np.sum(others >= 0))
+    if lost < LEAST_LOST or all_of_them < LEAST_APART * len(others):
+        return 0.0
+    return lost / all_of_them
+
+
+def _others(seen: Observed, path: Path, overflows_s: Floats) -> NDArray[np.int8]:
+    """Return for each packet a round trip and more from any overflow whether it was lost, 1 or 0; of others -1."""
+    path = replace(path, loss=0.0)
     overflows = np.sort(np.concatenate([seen.sent_s[carry(path, seen).lost], overflows_s]))
     after = np.searchsorted(overflows, seen.sent_s)
     near = np.full(len(seen.sent_s), np.inf)
@@ -116,10 +133,29 @@ def unexplained(seen: Observed, path: Path, overflows_s: Floats) -> float:
         there = (index >= 0) & (index < len(overflows))
         near[there] = np.minimum(near[there], np.abs(seen.sent_s[there] - overflows[index[there]]))
     apart = near > APART * path.base_rtt_s
-    lost = int((seen.lost & apart).sum())
-    if lost < LEAST_LOST or apart.mean() < LEAST_APART:
-        return 0.0
-    return lost / int(apart.sum())
+    return np.where(apart, seen.lost.astype(np.int8), np.int8(-1)).astype(np.int8)
+
+
+def bursts_of(others: NDArray[np.int8]) -> Bursts | None:
+    """Return how losses come together, if they do (Gilbert, "Capacity of a burst-noise channel", 1960).
+
+    Args:
+        others: For each packet in the order of sending: 1 lost, 0 not, -1 not to be looked at.
+
+    """
+    lost = np.flatnonzero(others == 1)
+    share = len(lost) / max(1, int(np.sum(others >= 0)))
+    if len(lost) < LEAST_BURSTS:
+        return None
+    # How probable the loss of the packet behind a lost one is, and of the second behind it.
+    one, two = (float(np.mean(others[np.minimum(lost + n, len(others) - 1)] == 1)) for n in (1, 2))
+    if one < TOGETHER * share or one < 2 / len(lost):
+        return None
+    stays = min(0.98, max(two, 0.02 * one) / one)
+    fails = min(1.0, one / stays)
+    bad = min(0.9, share / fails)
+    end = 1 - stays
+    return Bursts(begin=min(1.0, end * bad / (1 - bad)), end=end, arrive=1 - fails)
 
 
 def _nearest(
