@@ -8,7 +8,6 @@ mod controller;
 mod crypto;
 mod endpoint;
 pub mod foreign;
-mod frames;
 mod noq;
 mod profile;
 mod qlog;

@@ -1,4 +1,4 @@
-//! IP, UDP, TCP and MPTCP headers: parse, build, checksum.
+//! IP, UDP, TCP and MPTCP headers: parse, build, checksum; and what is in QUIC packets, to be read.
 //!
 //! Two levels: *views and values* over wire bytes, and [`tcp::Segment`], the value that protocol code
 //! exchanges. The simulator passes segments by value without serialising them; captures and real
@@ -16,6 +16,7 @@ pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
 pub mod mptcp;
+pub mod quic;
 mod reader;
 pub mod tcp;
 pub mod udp;

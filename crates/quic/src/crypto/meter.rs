@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use noq_proto::PathId;
 
 use super::arrived::Arrived;
-use crate::frames::{Frame, Frames, Stream};
 use crate::tls::lock;
+use gargalo_wire::quic::{Frame, Frames, Stream};
 
 /// Stream data of a path so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl<T: Default> ByStream<T> {
 
 /// The data in a packet with these frames.
 fn data(frames: &[u8]) -> impl Iterator<Item = Stream> {
-    Frames(frames).filter_map(|frame| match frame {
+    Frames::new(frames).filter_map(|frame| match frame {
         Frame::Stream(stream) if stream.len > 0 => Some(stream),
         _ => None,
     })

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::json::{hex, millis, string};
-use crate::frames::{Ack, Frame, Frames};
 use crate::types::CID;
+use gargalo_wire::quic::{Ack, Frame, Frames};
 
 /// The default ACK delay exponent, which noq uses (RFC 9000 §18.2).
 const ACK_DELAY_EXPONENT: u32 = 3;
@@ -43,7 +43,7 @@ impl<'a> Header<'a> {
 
 /// Frames with commas between them.
 pub(super) fn write_all(out: &mut String, payload: &[u8]) {
-    for (i, frame) in Frames(payload).enumerate() {
+    for (i, frame) in Frames::new(payload).enumerate() {
         out.push_str(if i > 0 { ",{" } else { "{" });
         write(out, &frame);
         out.push('}');
@@ -64,9 +64,10 @@ fn write(out: &mut String, frame: &Frame<'_>) {
             out,
             r#""frame_type":"stop_sending","stream_id":{stream},"error_code":{code}"#
         ),
-        Frame::Crypto { offset, len } => write!(
+        Frame::Crypto { offset, data } => write!(
             out,
-            r#""frame_type":"crypto","offset":{offset},"length":{len}"#
+            r#""frame_type":"crypto","offset":{offset},"length":{}"#,
+            data.len()
         ),
         Frame::NewToken { len } => write!(
             out,

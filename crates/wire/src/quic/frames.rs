@@ -1,91 +1,153 @@
-//! Frames of a packet, as far as they are needed here (RFC 9000 §19,
-//! draft-ietf-quic-ack-frequency, draft-ietf-quic-multipath).
+//! Frames of a packet (RFC 9000 §19, draft-ietf-quic-ack-frequency, draft-ietf-quic-multipath).
 
-/// A frame of a packet, as far as its fields are used here.
+use super::varint::Reader;
+
+/// A frame of a packet, with the fields that something here uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Frame<'a> {
-    /// Its length in bytes.
+pub enum Frame<'a> {
+    /// PADDING, of this length in bytes.
     Padding(u64),
+    /// PING.
     Ping,
+    /// ACK.
     Ack(Ack<'a>),
+    /// RESET_STREAM.
     ResetStream {
+        /// The stream.
         stream: u64,
+        /// Error code of the application.
         code: u64,
+        /// Its final size.
         size: u64,
     },
+    /// STOP_SENDING.
     StopSending {
+        /// The stream.
         stream: u64,
+        /// Error code of the application.
         code: u64,
     },
+    /// CRYPTO: a part of the TLS handshake.
     Crypto {
+        /// Where in the handshake data of its packet number space.
         offset: u64,
-        len: u64,
+        /// The data.
+        data: &'a [u8],
     },
+    /// NEW_TOKEN.
     NewToken {
+        /// Length of the token.
         len: u64,
     },
+    /// STREAM.
     Stream(Stream),
+    /// MAX_DATA.
     MaxData(u64),
+    /// MAX_STREAM_DATA.
     MaxStreamData {
+        /// The stream.
         stream: u64,
+        /// Up to where it may go.
         most: u64,
     },
+    /// MAX_STREAMS.
     MaxStreams {
+        /// Whether it is about those of both directions.
         bidirectional: bool,
+        /// How many there may be.
         most: u64,
     },
+    /// DATA_BLOCKED, at this limit.
     DataBlocked(u64),
+    /// STREAM_DATA_BLOCKED.
     StreamDataBlocked {
+        /// The stream.
         stream: u64,
+        /// The limit.
         limit: u64,
     },
+    /// STREAMS_BLOCKED.
     StreamsBlocked {
+        /// Whether it is about those of both directions.
         bidirectional: bool,
+        /// The limit.
         limit: u64,
     },
+    /// NEW_CONNECTION_ID.
     NewConnectionId {
+        /// Its number.
         sequence: u64,
+        /// Those before this are retired.
         retire_prior_to: u64,
+        /// The identifier.
         id: &'a [u8],
     },
+    /// RETIRE_CONNECTION_ID, of this number.
     RetireConnectionId(u64),
+    /// PATH_CHALLENGE.
     PathChallenge(&'a [u8]),
+    /// PATH_RESPONSE.
     PathResponse(&'a [u8]),
+    /// CONNECTION_CLOSE.
     ConnectionClose {
+        /// Whether the application closed it.
         application: bool,
+        /// Error code.
         code: u64,
+        /// Reason.
         reason: &'a [u8],
     },
+    /// HANDSHAKE_DONE.
     HandshakeDone,
-    /// A frame of an extension.
+    /// A frame of an extension, of this type.
     Other(u64),
+}
+
+impl Frame<'_> {
+    /// Whether a packet with it is to be acknowledged (RFC 9002 §2).
+    pub const fn is_ack_eliciting(&self) -> bool {
+        // Of extensions, the acknowledgements of multipath QUIC.
+        !matches!(
+            self,
+            Self::Padding(_)
+                | Self::Ack(_)
+                | Self::ConnectionClose { .. }
+                | Self::Other(0x3e | 0x3f)
+        )
+    }
 }
 
 /// A STREAM frame without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stream {
-    pub(crate) id: u64,
-    pub(crate) offset: u64,
-    pub(crate) len: u64,
-    pub(crate) fin: bool,
+pub struct Stream {
+    /// The stream.
+    pub id: u64,
+    /// Where in it the data is.
+    pub offset: u64,
+    /// How much there is.
+    pub len: u64,
+    /// Whether the stream ends with it.
+    pub fin: bool,
 }
 
 /// An ACK frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ack<'a> {
-    largest: u64,
-    pub(crate) delay: u64,
+pub struct Ack<'a> {
+    /// The largest packet number that is acknowledged.
+    pub largest: u64,
+    /// How long the acknowledgement was delayed, in units that the transport parameters set.
+    pub delay: u64,
     first: u64,
     /// Pairs of gap and length.
     further: &'a [u8],
     /// ECT(0), ECT(1), CE.
-    pub(crate) ecn: Option<[u64; 3]>,
+    pub ecn: Option<[u64; 3]>,
 }
 
 impl Ack<'_> {
     /// Ranges of packet numbers, both ends included, from the largest down.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
-        let mut further = Frames(self.further);
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut further = Reader(self.further);
         let mut next = Some((self.largest.saturating_sub(self.first), self.largest));
         std::iter::from_fn(move || {
             let range = next.take()?;
@@ -101,7 +163,20 @@ impl Ack<'_> {
 
 /// Iterates over the frames of a packet; ends at a malformed or unknown one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frames<'a>(pub(crate) &'a [u8]);
+pub struct Frames<'a>(Reader<'a>);
+
+impl<'a> Frames<'a> {
+    /// Those of a packet's payload.
+    #[inline]
+    pub const fn new(payload: &'a [u8]) -> Self {
+        Self(Reader(payload))
+    }
+
+    /// Whether all of it has been read.
+    pub const fn is_done(&self) -> bool {
+        self.0.0.is_empty()
+    }
+}
 
 impl<'a> Iterator for Frames<'a> {
     type Item = Frame<'a>;
@@ -124,7 +199,7 @@ impl<'a> Frames<'a> {
         let len = if kind & 2 != 0 {
             self.varint()?
         } else {
-            self.0.len() as u64
+            self.0.0.len() as u64
         };
         self.take(len)?;
         Some(Frame::Stream(Stream {
@@ -138,7 +213,7 @@ impl<'a> Frames<'a> {
     fn other(&mut self, kind: u64) -> Option<Frame<'a>> {
         Some(match kind {
             0x00 => {
-                let more = self.0.iter().take_while(|b| **b == 0).count() as u64;
+                let more = self.0.0.iter().take_while(|b| **b == 0).count() as u64;
                 self.take(more)?;
                 Frame::Padding(1 + more)
             }
@@ -155,8 +230,8 @@ impl<'a> Frames<'a> {
             },
             0x06 => {
                 let (offset, len) = (self.varint()?, self.varint()?);
-                self.take(len)?;
-                Frame::Crypto { offset, len }
+                let data = self.take(len)?;
+                Frame::Crypto { offset, data }
             }
             0x07 => {
                 let len = self.varint()?;
@@ -228,11 +303,11 @@ impl<'a> Frames<'a> {
     fn ack(&mut self, ecn: bool) -> Option<Ack<'a>> {
         let (largest, delay) = (self.varint()?, self.varint()?);
         let (count, first) = (self.varint()?, self.varint()?);
-        let start = self.0;
+        let start = self.0.0;
         for _ in 0..count {
             self.skip(2)?;
         }
-        let further = &start[..start.len() - self.0.len()];
+        let further = &start[..start.len() - self.0.0.len()];
         let ecn = match ecn {
             true => Some([self.varint()?, self.varint()?, self.varint()?]),
             false => None,
@@ -267,21 +342,12 @@ impl<'a> Frames<'a> {
 
     #[inline]
     fn take(&mut self, n: u64) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(usize::try_from(n).ok()?)?;
-        self.0 = rest;
-        Some(taken)
+        self.0.take(n)
     }
 
-    /// Reads a variable-length integer (RFC 9000 §16).
     #[inline]
     fn varint(&mut self) -> Option<u64> {
-        let first = *self.0.first()?;
-        let bytes = self.take(1 << (first >> 6))?;
-        let mut value = u64::from(first & 0x3f);
-        for b in &bytes[1..] {
-            value = value << 8 | u64::from(*b);
-        }
-        Some(value)
+        self.0.varint()
     }
 }
 
@@ -303,7 +369,7 @@ mod tests {
             &[0x08, 12, 1, 2, 3],
         ]
         .concat();
-        let frames: Vec<_> = Frames(&packet).collect();
+        let frames: Vec<_> = Frames::new(&packet).collect();
         let Frame::Ack(ack) = frames[0] else {
             panic!("{frames:?}");
         };
@@ -323,7 +389,10 @@ mod tests {
             [
                 Frame::Padding(3),
                 Frame::Ping,
-                Frame::Crypto { offset: 0, len: 2 },
+                Frame::Crypto {
+                    offset: 0,
+                    data: &[9, 9]
+                },
                 stream(4, 128, 2, true),
                 Frame::ConnectionClose {
                     application: true,
@@ -339,7 +408,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_do(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            for frame in Frames(&bytes) {
+            for frame in Frames::new(&bytes) {
                 if let Frame::Ack(ack) = frame {
                     prop_assert!(ack.ranges().count() <= bytes.len());
                 }
