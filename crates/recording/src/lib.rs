@@ -16,6 +16,7 @@ mod names;
 mod packet;
 mod places;
 mod rtp;
+mod streams;
 mod tables;
 mod tcp;
 mod udp;

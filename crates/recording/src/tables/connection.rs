@@ -1,7 +1,5 @@
 //! The rows of a TCP connection, and what was concluded of it.
 
-use std::collections::BTreeMap;
-
 use gargalo_trace::schema::{FlowRow, FlowSample};
 use gargalo_trace::{Quantiles, stats};
 use gargalo_units::{Bytes, Duration, Instant, SenderCounters};
@@ -188,36 +186,9 @@ fn conclude(half: &Half, side: Option<Side>, facts: &mut Flow) {
     facts.spurious_retransmissions = Some(again.spurious);
     let episodes = half.events.iter().filter(|(_, e)| *e == Event::Recovery);
     facts.loss_episodes = Some(episodes.count() as u64);
-    facts.burst_p50_packets = of_bursts(&half.bursts, 0.5);
-    facts.burst_p95_packets = of_bursts(&half.bursts, 0.95);
-    facts.burst_max_packets = half.bursts.last_key_value().map(|(n, _)| u64::from(*n));
+    facts.burst_p50_packets = half.bursts.quantile(0.5);
+    facts.burst_p95_packets = half.bursts.quantile(0.95);
+    facts.burst_max_packets = half.bursts.longest();
     facts.limited_by = Some(half.limits.spent());
     facts.stalls = Some(half.stalls);
-}
-
-/// The size of a burst below which this share of all packets was sent.
-fn of_bursts(bursts: &BTreeMap<u32, u64>, share: f64) -> Option<u64> {
-    let packets = |(size, count): (&u32, &u64)| u64::from(*size) * count;
-    let all: u64 = bursts.iter().map(packets).sum();
-    let mut before = 0;
-    let mut sizes = bursts.iter();
-    let found = sizes.find(|(size, count)| {
-        before += packets((size, count));
-        before as f64 >= share * all as f64
-    });
-    found.map(|(size, _)| u64::from(*size))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_of_bursts_is_one_of_packets() {
-        // 90 single packets, and one burst of 10 in which a tenth of all was sent.
-        let bursts = BTreeMap::from([(1, 90), (10, 1)]);
-        assert_eq!(of_bursts(&bursts, 0.5), Some(1));
-        assert_eq!(of_bursts(&bursts, 0.95), Some(10));
-        assert_eq!(of_bursts(&BTreeMap::new(), 0.5), None);
-    }
 }

@@ -1,10 +1,11 @@
 //! One direction of a connection as a capture sees it: the data of one end, and what the other acknowledges of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use gargalo_units::{Count, Duration, Ecn, Instant, Rate, SenderCounters, Seq};
 use gargalo_wire::tcp::Flags;
 
+use super::bursts::Bursts;
 use super::clocks::Passages;
 use super::limits::{Limit, Limits};
 use super::round_trips::RoundTrips;
@@ -18,10 +19,14 @@ const DUP_THRESH: u32 = 3;
 const USUAL_PAYLOAD: u32 = 1448;
 /// Most time stamps that are remembered: at one for each millisecond, of some seconds.
 const MOST_STAMPS: usize = 1 << 13;
-/// Bursts of more packets count as this many.
-const MOST_BURST: u32 = 10_000;
 /// Least time without an acknowledgement of anything that is a stall, if data waits for one.
 const STALL: Duration = Duration::from_millis(200);
+
+/// Whether it was a stall that nothing was acknowledged for so long while data waited.
+pub fn is_stall(quiet: Duration, srtt: Option<Duration>) -> bool {
+    let trips = srtt.unwrap_or(Duration::ZERO).saturating_mul(2);
+    quiet > STALL.max(trips)
+}
 
 /// Why data was sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,8 +207,7 @@ pub struct Half {
     /// Acknowledgements without data.
     pub pure_acks: u64,
     /// How many packets were sent at once, and how often.
-    pub bursts: BTreeMap<u32, u64>,
-    burst: u32,
+    pub bursts: Bursts,
     /// Stalls.
     pub stalls: u64,
 
@@ -250,8 +254,7 @@ impl Half {
             late_packets: 0,
             marks: Marks::default(),
             pure_acks: 0,
-            bursts: BTreeMap::new(),
-            burst: 0,
+            bursts: Bursts::default(),
             stalls: 0,
             interval: options.interval,
             next_sample: now,
@@ -516,18 +519,11 @@ impl Half {
 
     /// A sample of the delivery rate (draft-ietf-ccwg-bbr, section 4.1.2).
     fn note_delivery(&mut self, now: Instant, bytes: u64, piece: &Piece) {
-        self.delivered.bytes += bytes;
-        let then = piece.then;
-        let sending = piece.last.saturating_since(then.sent);
-        let acknowledging = now.saturating_since(then.at);
-        let took = sending.max(acknowledging);
         let least = self.rtt.all.min().unwrap_or(Duration::ZERO);
-        if !took.is_zero() && took >= least {
-            let bytes = gargalo_units::Bytes::new(self.delivered.bytes - then.bytes);
-            self.delivery_rate = Some(Rate::from_transfer(bytes, took));
-        }
-        self.delivered.at = now;
-        self.delivered.sent = piece.last;
+        let rate = self
+            .delivered
+            .advance(now, bytes, (piece.last, piece.then), least);
+        self.delivery_rate = rate.or(self.delivery_rate);
     }
 
     /// The window that was advertised, and whether this acknowledgement is a duplicate.
@@ -564,8 +560,7 @@ impl Half {
     fn note_progress(&mut self, now: Instant, oldest: Option<Instant>) {
         if let Some(oldest) = oldest {
             let quiet = now.saturating_since(self.last_progress.map_or(oldest, |t| t.max(oldest)));
-            let srtt = self.rtt.smoothed().unwrap_or(Duration::ZERO);
-            if quiet > STALL.max(srtt.saturating_mul(2)) {
+            if is_stall(quiet, self.rtt.smoothed()) {
                 self.stalls += 1;
                 self.events.push((now, Event::Stall(quiet)));
             }
@@ -613,22 +608,7 @@ impl Half {
         let share = f64::from(self.full) / window as f64;
         let even = self.rtt.smoothed().map(|srtt| srtt.mul_f64(share));
         let gap = self.last_sent.map(|t| now.saturating_since(t));
-        match (gap, even) {
-            (Some(gap), Some(even)) if gap < even.mul_f64(0.25) => {
-                self.burst = self.burst.saturating_add(packets).min(MOST_BURST);
-            }
-            _ => {
-                self.end_burst();
-                self.burst = packets.min(MOST_BURST);
-            }
-        }
-    }
-
-    fn end_burst(&mut self) {
-        if self.burst > 0 {
-            *self.bursts.entry(self.burst).or_default() += 1;
-            self.burst = 0;
-        }
+        self.bursts.note(packets, gap, even);
     }
 
     /// Records the state at the sampling instants before `now`: at the first of them, since nothing happened after it.
@@ -651,7 +631,7 @@ impl Half {
     /// The capture ends.
     pub fn finish(&mut self, now: Instant) {
         self.sample_until(now);
-        self.end_burst();
+        self.bursts.end();
         self.set_limit(now, false);
     }
 }

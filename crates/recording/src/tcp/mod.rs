@@ -1,5 +1,6 @@
 //! TCP connections of a capture.
 
+mod bursts;
 mod clocks;
 mod half;
 mod limits;
@@ -12,10 +13,13 @@ use std::net::SocketAddr;
 use gargalo_units::{Duration, Instant, Seq};
 use gargalo_wire::tcp::Flags;
 
-pub use clocks::Offset;
-pub use half::{Event, Half};
-pub use limits::Spent;
+pub use bursts::Bursts;
+pub use clocks::{Offset, Passages, offset};
+pub use half::{Event, Half, Marks, Sample, is_stall};
+pub use limits::{Limit, Limits, Spent};
 pub use membership::{DataAcks, Membership};
+pub use round_trips::RoundTrips;
+pub use scoreboard::Delivered;
 
 use crate::Options;
 use crate::packet::{Packet, Segment};
@@ -99,6 +103,37 @@ impl Handshake {
             ) => Some(ack.saturating_since(*answer)),
             _ => None,
         }
+    }
+}
+
+impl Handshake {
+    /// On which side of the data of `sender` this place is, by the handshake.
+    pub fn side_of(&self, sender: usize) -> Option<Side> {
+        let before = self.share_before(sender)?;
+        Some(match () {
+            () if before <= 0.1 => Side::Sender,
+            () if before >= 0.9 => Side::Receiver,
+            () => Side::Between,
+        })
+    }
+
+    /// The share of the handshake's round trip that was between the sender of data and this place.
+    pub fn share_before(&self, sender: usize) -> Option<f64> {
+        let (syn, syn_ack, ack) = (self.syn?, self.syn_ack?, self.ack?);
+        let toward_server = syn_ack.saturating_since(syn).as_nanos();
+        let toward_client = ack.saturating_since(syn_ack).as_nanos();
+        let before = if sender == 0 {
+            toward_client
+        } else {
+            toward_server
+        };
+        let all = toward_server + toward_client;
+        // Both at once: nothing is between.
+        Some(if all == 0 {
+            0.0
+        } else {
+            before as f64 / all as f64
+        })
     }
 }
 
@@ -194,27 +229,7 @@ impl Connection {
 
     /// The places where the data of an end was seen first and last.
     pub fn places_of(&self, end: usize) -> Option<(&View, &View)> {
-        let seen = |v: &&View| v.first_data(end).is_some();
-        let views = || self.views.iter().filter(seen);
-        let most = views()
-            .filter_map(|v| v.halves[end].as_ref())
-            .map(Half::sent)
-            .max()?;
-        // A place that saw a part only is none to measure at.
-        let whole = |v: &&View| {
-            v.halves[end]
-                .as_ref()
-                .is_some_and(|h| h.sent() >= most - most / 20)
-        };
-        // The handshake tells which place is nearer, whatever the clocks; without one their times do.
-        let shares: Option<Vec<f64>> = views().map(|v| v.share_before(end)).collect();
-        let order = |v: &&View| {
-            let share = v.share_before(end).filter(|_| shares.is_some());
-            ((share.unwrap_or(0.0) * 1e6) as u64, v.first_data(end))
-        };
-        let first = views().filter(whole).min_by_key(order)?;
-        let last = views().filter(whole).max_by_key(order)?;
-        Some((first, last))
+        first_and_last(&self.views, end)
     }
 
     /// How far the clock at the second place is from that at the first, by the data of `end` and its acknowledgements.
@@ -235,6 +250,48 @@ impl Connection {
     }
 }
 
+/// What a place has seen of a connection.
+pub trait Seeing {
+    /// The handshake there.
+    fn handshake(&self) -> &Handshake;
+    /// When it saw data of an end first.
+    fn first_data(&self, end: usize) -> Option<Instant>;
+    /// How much data of an end it saw.
+    fn seen(&self, end: usize) -> u64;
+}
+
+/// The places where the data of an end was seen first and last.
+pub fn first_and_last<V: Seeing>(views: &[V], end: usize) -> Option<(&V, &V)> {
+    let seeing = || views.iter().filter(|v| v.first_data(end).is_some());
+    let most = seeing().map(|v| v.seen(end)).max()?;
+    // A place that saw a part only is none to measure at.
+    let whole = |v: &&V| v.seen(end) >= most - most / 20;
+    // The handshake tells which place is nearer, whatever the clocks; without one their times do.
+    let share = |v: &V| v.handshake().share_before(end);
+    let all: Option<Vec<f64>> = seeing().map(share).collect();
+    let order = |v: &&V| {
+        let share = share(v).filter(|_| all.is_some());
+        ((share.unwrap_or(0.0) * 1e6) as u64, v.first_data(end))
+    };
+    let first = seeing().filter(whole).min_by_key(order)?;
+    let last = seeing().filter(whole).max_by_key(order)?;
+    Some((first, last))
+}
+
+impl Seeing for View {
+    fn handshake(&self) -> &Handshake {
+        &self.handshake
+    }
+
+    fn first_data(&self, end: usize) -> Option<Instant> {
+        self.halves[end].as_ref()?.first_data
+    }
+
+    fn seen(&self, end: usize) -> u64 {
+        self.halves[end].as_ref().map_or(0, Half::sent)
+    }
+}
+
 impl View {
     fn new(place: usize) -> Self {
         Self {
@@ -245,10 +302,6 @@ impl View {
             halves: [None, None],
             opening: [None, None],
         }
-    }
-
-    fn first_data(&self, end: usize) -> Option<Instant> {
-        self.halves[end].as_ref()?.first_data
     }
 
     fn on_segment(&mut self, packet: &Packet, segment: &Segment, from: usize, options: &Options) {
@@ -350,33 +403,6 @@ impl View {
 
     /// On which side of the data of `sender` this place is, by the handshake.
     pub fn side_of(&self, sender: usize) -> Option<Side> {
-        let before = self.share_before(sender)?;
-        Some(match () {
-            () if before <= 0.1 => Side::Sender,
-            () if before >= 0.9 => Side::Receiver,
-            () => Side::Between,
-        })
-    }
-
-    /// The share of the handshake's round trip that was between the sender of data and this place.
-    fn share_before(&self, sender: usize) -> Option<f64> {
-        let Handshake {
-            syn, syn_ack, ack, ..
-        } = self.handshake;
-        let (syn, syn_ack, ack) = (syn?, syn_ack?, ack?);
-        let toward_server = syn_ack.saturating_since(syn).as_nanos();
-        let toward_client = ack.saturating_since(syn_ack).as_nanos();
-        let before = if sender == 0 {
-            toward_client
-        } else {
-            toward_server
-        };
-        let all = toward_server + toward_client;
-        // Both at once: nothing is between.
-        Some(if all == 0 {
-            0.0
-        } else {
-            before as f64 / all as f64
-        })
+        self.handshake.side_of(sender)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::AddAssign;
 
-use gargalo_units::Instant;
+use gargalo_units::{Bytes, Duration, Instant, Rate};
 
 /// Most pieces that are kept of what nobody acknowledges: a capture may lack the acknowledgements.
 const MOST: usize = 1 << 17;
@@ -38,6 +38,26 @@ pub struct Delivered {
     pub at: Instant,
     /// When the packet was sent whose delivery that was.
     pub sent: Instant,
+}
+
+impl Delivered {
+    /// So many bytes are delivered now, of packets of which the latest was sent at `sent` when `then` was known: the
+    /// delivery rate since; `None` if the time is shorter than the least round trip.
+    pub fn advance(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        (sent, then): (Instant, Self),
+        least: Duration,
+    ) -> Option<Rate> {
+        self.bytes += bytes;
+        let sending = sent.saturating_since(then.sent);
+        let acknowledging = now.saturating_since(then.at);
+        let took = sending.max(acknowledging);
+        (self.at, self.sent) = (now, sent);
+        let is_long = !took.is_zero() && took >= least;
+        is_long.then(|| Rate::from_transfer(Bytes::new(self.bytes - then.bytes), took))
+    }
 }
 
 impl Piece {

@@ -9,7 +9,6 @@ mod head;
 mod packet;
 mod samples;
 mod sequence;
-mod streams;
 #[cfg(test)]
 mod tests;
 mod trace;

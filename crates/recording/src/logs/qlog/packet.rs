@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::event;
-use super::streams::Part;
 use super::words::{self, Space};
+use crate::streams::Part;
 
 /// What is used of a packet.
 pub struct Packet<'a> {

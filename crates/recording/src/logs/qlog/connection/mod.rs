@@ -12,8 +12,8 @@ use super::clock::Clock;
 use super::event::{self, Event};
 use super::packet::{self, Packet};
 use super::samples::{Metrics, Sample, Samples};
-use super::streams::{Part, Streams};
 use super::words::{self, Space};
+use crate::streams::{Part, Streams};
 
 /// Most packets whose streams are remembered until they are acknowledged.
 const MOST_UNACKED: usize = 1 << 17;
