@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::Recording;
 use crate::facts::{Facts, LeftOut};
+use crate::quic::Encrypted;
 
 /// Sentences for damage, of at most so many files.
 const MOST_NAMED: usize = 5;
@@ -117,7 +118,7 @@ impl Facts {
             ));
         }
         let count = |side: Option<&str>| {
-            let data = |f: &&crate::Flow| f.full_segment_bytes.is_some();
+            let data = |f: &&crate::Flow| f.full_segment_bytes.or(f.full_packet_bytes).is_some();
             self.flows
                 .iter()
                 .filter(data)
@@ -145,7 +146,45 @@ impl Facts {
                 n => notes.push(format!("{n} flows: each {text}")),
             }
         }
+        notes.extend(self.encrypted_notes());
         notes
+    }
+
+    /// What of QUIC was not decrypted, and why.
+    fn encrypted_notes(&self) -> Vec<String> {
+        let flows = self
+            .flows
+            .iter()
+            .filter_map(|f| Some((f, f.encrypted_packets?)));
+        let sealed = flows
+            .clone()
+            .filter(|(f, _)| f.full_packet_bytes.is_none())
+            .count();
+        let sum = |of: fn(&Encrypted) -> u64| flows.clone().map(|(_, e)| of(&e)).sum::<u64>();
+        let packets = [
+            (
+                sum(|e| e.without_key),
+                "no key log has their secrets, or the handshake, by which these are found, is not whole in the capture",
+            ),
+            (sum(|e| e.cut), "the capture has not kept all of them"),
+            (
+                sum(|e| e.damaged),
+                "they do not open with the keys of their connection",
+            ),
+        ];
+        let some = packets.into_iter().filter(|(n, _)| *n > 0);
+        let packets =
+            some.map(|(n, why)| format!("packets of QUIC that were not decrypted: {n} ({why})"));
+        let whole = match sealed {
+            0 => None,
+            1 => Some("1 flow of QUIC was not decrypted".to_owned()),
+            n => Some(format!("{n} flows of QUIC were not decrypted")),
+        };
+        let whole = whole.map(|text| {
+            format!("{text}: what was delivered, sent again and lost there is not seen, round trips are those of the \
+                handshake and of the spin bit")
+        });
+        packets.chain(whole).collect()
     }
 }
 

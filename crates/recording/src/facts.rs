@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::capture::Ending;
+use crate::quic::Encrypted;
 use crate::tcp::Spent;
 
 /// All of it.
@@ -158,6 +159,21 @@ pub struct Flow {
     pub ecn_capable_packets: Option<u64>,
     /// Acknowledgements that echoed a mark.
     pub ecn_echoes: Option<u64>,
+    /// Datagrams of a QUIC connection from this end.
+    pub datagrams: Option<u64>,
+    /// Payload of these datagrams.
+    pub datagram_bytes: Option<u64>,
+    /// Of QUIC: packets of both ends that were not decrypted. If they are more than a hundredth, figures are of sizes,
+    /// times and the spin bit.
+    pub encrypted_packets: Option<Encrypted>,
+    /// Of QUIC that was not decrypted: round trips by the spin bit (RFC 9312).
+    pub spin_round_trips: Option<u64>,
+    /// Of QUIC: length of a full packet.
+    pub full_packet_bytes: Option<u64>,
+    /// Of QUIC: probe timeouts (RFC 9002, section 6.2).
+    pub probe_packets: Option<u64>,
+    /// Of QUIC: packets that the sender must have taken for lost, and that were acknowledged later.
+    pub spurious_losses: Option<u64>,
     /// Data in the other direction.
     pub reverse_bytes: u64,
     /// Whether it was reset.

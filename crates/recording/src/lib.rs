@@ -15,6 +15,7 @@ mod multipath;
 mod names;
 mod packet;
 mod places;
+mod quic;
 mod rtp;
 mod streams;
 mod tables;
@@ -33,13 +34,14 @@ use gargalo_units::{Duration, Instant};
 pub use error::Error;
 pub use facts::{Facts, File, Flow, LeftOut};
 
-use capture::{Content, Frame};
+use capture::{Content, Frame, Record};
 use input::Input;
 use logs::{Link, Log, Logged};
 use multipath::{Joined, Multipath};
 use names::Names;
 use packet::{Packet, Transport, Unused};
 use places::Places;
+use quic::{Identifiers, Secrets};
 use tcp::Connection;
 use udp::Conversation;
 
@@ -97,6 +99,11 @@ pub fn read(
     let begun = inputs.iter().filter_map(|(_, s)| s.begun_ns()).min();
     let all: u64 = inputs.iter().map(|(_, s)| s.size()).sum::<u64>().max(1);
     let mut reading = Reading::new(begun.unwrap_or(0), options.clone());
+    for (_, source) in &mut inputs {
+        if let Source::Log { log, .. } = source {
+            reading.secrets.add(std::mem::take(&mut log.secrets));
+        }
+    }
     let mut before = 0;
     for (path, source) in inputs {
         let size = source.size();
@@ -176,9 +183,12 @@ pub fn read_bytes(bytes: &[u8], options: &Options) -> Option<Recording> {
 /// The time of the first packet of a capture, if it has one; `None` if it is no capture.
 fn first_time(content: impl Read + Send) -> Option<Option<u64>> {
     let mut time_ns = None;
-    capture::frames(content, &mut |frame| {
-        time_ns = Some(frame.time_ns);
-        ControlFlow::Break(())
+    capture::records(content, &mut |record| match record {
+        Record::Frame(frame) => {
+            time_ns = Some(frame.time_ns);
+            ControlFlow::Break(())
+        }
+        Record::Secrets(_) => ControlFlow::Continue(()),
     })?;
     Some(time_ns)
 }
@@ -190,6 +200,7 @@ const NOWHERE: [SocketAddr; 2] = [SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFI
 enum Known {
     Tcp(Box<Connection>),
     Udp(Box<Conversation>),
+    Quic(Box<quic::Connection>),
     Logged(Box<Logged>),
     Multipath(Box<Multipath>),
 }
@@ -205,6 +216,9 @@ struct Reading {
     links: Vec<Link>,
     /// The latest flow between two ports.
     latest: HashMap<Key, usize>,
+    /// QUIC connections by their connection identifiers, each of an end.
+    quic: Identifiers,
+    secrets: Secrets,
     packets: u64,
     end: Instant,
     files: Vec<File>,
@@ -220,6 +234,8 @@ impl Reading {
             flows: Vec::new(),
             links: Vec::new(),
             latest: HashMap::new(),
+            quic: Identifiers::default(),
+            secrets: Secrets::default(),
             packets: 0,
             end: Instant::ZERO,
             files: Vec::new(),
@@ -248,8 +264,15 @@ impl Reading {
     ) -> Result<(), Error> {
         self.places.begin_file();
         let (mut stopped, mut frames) = (false, 0);
-        let ending = capture::frames(content, &mut |frame| {
-            self.take(frame);
+        let ending = capture::records(content, &mut |record| {
+            match record {
+                Record::Frame(frame) => self.take(frame),
+                Record::Secrets(lines) => {
+                    let unused = self.secrets.add_lines(&String::from_utf8_lossy(lines));
+                    self.left_out.unused_lines += unused;
+                    return ControlFlow::Continue(());
+                }
+            }
             frames += 1;
             if frames % LOOK_EVERY == 0 && go_on(self.packets).is_break() {
                 stopped = true;
@@ -304,28 +327,34 @@ impl Reading {
             }
         };
         match packet::parse(now, place, bytes, frame.length.saturating_sub(before)) {
-            Ok(packet) => self.follow(&packet),
+            Ok(packet) => self.follow(&packet, bytes),
             Err(Unused::OtherProtocol) => self.left_out.other += 1,
             Err(Unused::Fragment) => self.left_out.fragments += 1,
             Err(Unused::Malformed) => self.left_out.malformed += 1,
         }
     }
 
-    fn follow(&mut self, packet: &Packet) {
+    /// Follows the flow of a packet, of which these bytes were kept.
+    fn follow(&mut self, packet: &Packet, bytes: &[u8]) {
         self.packets += 1;
         self.end = self.end.max(packet.time);
         let is_tcp = matches!(packet.transport, Transport::Tcp(_));
         let (low, high) = (packet.from.min(packet.to), packet.from.max(packet.to));
         let key = (low, high, is_tcp);
-        let known =
-            self.latest
-                .get(&key)
-                .copied()
-                .filter(|i| match (&self.flows[*i], &packet.transport) {
-                    (Known::Tcp(c), Transport::Tcp(segment)) => !c.is_over(packet, segment),
-                    _ => true,
-                });
-        let i = match known {
+        let (kept, length) = match &packet.transport {
+            Transport::Udp { payload, kept, .. } => {
+                (bytes.get(kept.clone()).unwrap_or_default(), *payload)
+            }
+            Transport::Tcp(_) => (&[][..], 0),
+        };
+        let known = self.latest.get(&key).copied();
+        let known = known.filter(|i| match (&self.flows[*i], &packet.transport) {
+            (Known::Tcp(c), Transport::Tcp(segment)) => !c.is_over(packet, segment),
+            (Known::Quic(c), _) => !c.is_over(packet, kept, length as usize),
+            (Known::Udp(_), _) => quic::handshake_packet(kept, length as usize).is_none(),
+            _ => true,
+        });
+        let i = match known.or_else(|| self.moved(packet, kept)) {
             Some(i) => i,
             None if self.flows.len() >= MOST_FLOWS => {
                 self.left_out.beyond_most_flows += 1;
@@ -336,33 +365,56 @@ impl Reading {
                     Transport::Tcp(segment) => {
                         Known::Tcp(Box::new(Connection::new(packet, segment)))
                     }
-                    Transport::Udp { .. } => Known::Udp(Box::new(Conversation::new(packet))),
+                    Transport::Udp { .. } => match quic::handshake_packet(kept, length as usize) {
+                        Some(first) => Known::Quic(Box::new(quic::Connection::new(packet, &first))),
+                        None => Known::Udp(Box::new(Conversation::new(packet))),
+                    },
                 });
-                self.latest.insert(key, self.flows.len() - 1);
                 self.flows.len() - 1
             }
         };
+        if known != Some(i) {
+            self.latest.insert(key, i);
+        }
         let options = &self.options;
+        let interval = options.interval;
         match (&mut self.flows[i], &packet.transport) {
             (Known::Tcp(c), Transport::Tcp(segment)) => c.on_packet(packet, segment, options),
-            (Known::Udp(c), Transport::Udp { payload, rtp }) => {
-                c.on_packet(packet, (*payload, *rtp), options.interval)
+            (Known::Udp(c), Transport::Udp { payload, rtp, .. }) => {
+                c.on_packet(packet, (*payload, *rtp), interval)
+            }
+            (Known::Quic(c), _) => {
+                c.on_packet(packet, (kept, length), &self.secrets, interval);
+                self.quic.add(i, c.fresh_ids());
             }
             // The key says which.
             _ => (),
         }
     }
 
+    /// The QUIC connection of a datagram between addresses that it did not have before.
+    fn moved(&mut self, packet: &Packet, kept: &[u8]) -> Option<usize> {
+        let (i, end) = self.quic.find(kept)?;
+        let Some(Known::Quic(connection)) = self.flows.get_mut(i) else {
+            return None;
+        };
+        connection.moves(packet, end);
+        Some(i)
+    }
+
     fn finish(mut self) -> Recording {
         for flow in &mut self.flows {
-            if let Known::Tcp(connection) = flow {
-                connection.finish(self.end);
+            match flow {
+                Known::Tcp(connection) => connection.finish(self.end),
+                Known::Quic(connection) => connection.finish(self.end),
+                _ => (),
             }
         }
         // In the order of their first packets, whatever the order of the files.
         let by_first = |f: &Known| match f {
             Known::Tcp(c) => (c.first, c.ends),
             Known::Udp(c) => (c.first, c.ends),
+            Known::Quic(c) => (c.first, c.ends),
             Known::Multipath(m) => (m.subflows[0].0.first, m.subflows[0].0.ends),
             // In the order of their logs.
             Known::Logged(flow) => (flow.row.start, NOWHERE),

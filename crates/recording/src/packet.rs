@@ -1,6 +1,7 @@
 //! What is looked at of a captured packet: the fields of its headers.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use gargalo_units::{Ecn, Instant, Seq};
 use gargalo_wire::ip::{Addresses, TCP, UDP};
@@ -37,6 +38,8 @@ pub enum Transport {
         payload: u32,
         /// The header of RTP, if it can be one.
         rtp: Option<rtp::Header>,
+        /// Where in the IP packet that payload is which the capture has kept.
+        kept: Range<usize>,
     },
 }
 
@@ -111,9 +114,11 @@ pub fn parse(time: Instant, place: usize, bytes: &[u8], length: u32) -> Result<P
             let datagram = udp::Packet::parse_start(rest).map_err(malformed)?;
             let payload = above.saturating_sub(udp::HEADER_LEN as u32);
             let rtp = rtp::Header::of(datagram.payload());
+            let start = before + udp::HEADER_LEN;
+            let kept = start..start + datagram.payload().len().min(payload as usize);
             (
                 (datagram.src_port(), datagram.dst_port()),
-                Transport::Udp { payload, rtp },
+                Transport::Udp { payload, rtp, kept },
             )
         }
         _ => return Err(Unused::OtherProtocol),

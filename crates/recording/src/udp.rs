@@ -31,6 +31,8 @@ pub struct Seen {
     pub span: Option<(Instant, Instant)>,
     /// Datagrams with a mark of congestion.
     pub marked: u64,
+    /// Others that were sent ECN-capable.
+    pub capable: u64,
     /// Payload until the sampling instants.
     pub samples: Vec<(Instant, u64)>,
     /// What they are as RTP.
@@ -86,7 +88,8 @@ impl Conversation {
 }
 
 impl Seen {
-    fn take(&mut self, packet: &Packet, (payload, header): Content, interval: Duration) {
+    /// Takes a datagram of this direction.
+    pub fn take(&mut self, packet: &Packet, (payload, header): Content, interval: Duration) {
         let now = packet.time;
         let step = interval.as_nanos().max(1);
         let due = self
@@ -100,6 +103,7 @@ impl Seen {
         self.datagrams += 1;
         self.bytes += u64::from(payload);
         self.marked += u64::from(packet.ecn == Ecn::Ce);
+        self.capable += u64::from(matches!(packet.ecn, Ecn::Ect0 | Ecn::Ect1));
         self.rtp.take(now, header);
         let first = self.span.map_or(now, |s| s.0);
         self.span = Some((first, now));

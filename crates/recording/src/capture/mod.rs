@@ -8,7 +8,7 @@ mod link_layer;
 use std::io::Read;
 use std::ops::ControlFlow;
 
-use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock};
+use pcap_parser::pcapng::{Block, DecryptionSecretsBlock, InterfaceDescriptionBlock, SecretsType};
 use pcap_parser::traits::PcapNGPacketBlock;
 use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
 
@@ -38,6 +38,15 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// Its full length.
     pub length: u32,
+}
+
+/// What a capture has that is of use.
+#[derive(Clone, Copy, Debug)]
+pub enum Record<'a> {
+    /// A frame.
+    Frame(Frame<'a>),
+    /// Lines of a key log, for the frames that follow.
+    Secrets(&'a [u8]),
 }
 
 /// Where packets were captured.
@@ -81,10 +90,10 @@ pub fn is_capture(start: &[u8]) -> bool {
     either.iter().any(|n| MAGIC.contains(n))
 }
 
-/// Gives the frames of a capture to `each`, until it breaks; `None` if it is none.
-pub fn frames(
+/// Gives what a capture has to `each`, until it breaks; `None` if it is none.
+pub fn records(
     input: impl Read + Send,
-    each: &mut dyn FnMut(&Frame<'_>) -> ControlFlow<()>,
+    each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
 ) -> Option<Ending> {
     let mut reader = create_reader(WINDOW, input).ok()?;
     let mut ending = Ending::default();
@@ -94,10 +103,11 @@ pub fn frames(
     loop {
         let error = match reader.next() {
             Ok((length, block)) => {
-                let go_on = match frame_of(&block, &mut ending, &mut section) {
-                    Some(frame) => each(&frame),
-                    None => ControlFlow::Continue(()),
+                let found = match &block {
+                    PcapBlockOwned::NG(Block::DecryptionSecrets(secrets)) => secrets_of(secrets),
+                    _ => frame_of(&block, &mut ending, &mut section).map(Record::Frame),
                 };
+                let go_on = found.map_or(ControlFlow::Continue(()), |found| each(&found));
                 reader.consume(length);
                 match go_on {
                     ControlFlow::Continue(()) => continue,
@@ -127,6 +137,17 @@ pub fn frames(
         ending.damage = Some(Damage { at_byte, why });
         return Some(ending);
     }
+}
+
+/// The secrets of a block, if they are lines of a key log.
+fn secrets_of<'a>(block: &DecryptionSecretsBlock<'a>) -> Option<Record<'a>> {
+    if block.secrets_type != SecretsType::TlsKeyLog {
+        return None;
+    }
+    block
+        .data
+        .get(..block.secrets_len as usize)
+        .map(Record::Secrets)
 }
 
 /// The frame of a record, if it has one. `section` is the number of the first interface of the present section.
@@ -230,8 +251,10 @@ mod tests {
     /// All frames, and how the file ended.
     fn all(bytes: &[u8]) -> Option<(Vec<Seen>, Ending)> {
         let mut found = Vec::new();
-        let ending = frames(bytes, &mut |f| {
-            found.push((f.time_ns, f.length, f.bytes.to_vec()));
+        let ending = records(bytes, &mut |record| {
+            if let Record::Frame(f) = record {
+                found.push((f.time_ns, f.length, f.bytes.to_vec()));
+            }
             ControlFlow::Continue(())
         });
         ending.map(|e| (found, e))

@@ -15,6 +15,7 @@ use gargalo_trace::schema::{FlowRow, FlowSample, LinkSample};
 use gargalo_units::{Duration, Instant};
 
 use crate::facts::Flow;
+use crate::quic::Secrets;
 
 /// Most bytes of a line; a longer one is no line of a log.
 pub const MOST_LINE: usize = 1 << 24;
@@ -36,6 +37,7 @@ pub const KINDS: &[Kind] = &[
     ss::KIND,
     tcp_probe::KIND,
     mahimahi::KIND,
+    crate::quic::keylog::KIND,
 ];
 
 /// What a log tells.
@@ -47,6 +49,8 @@ pub struct Log {
     pub flows: Vec<Logged>,
     /// The directions of links that it tells of.
     pub links: Vec<Link>,
+    /// Secrets with which packets of captures are decrypted.
+    pub secrets: Secrets,
     /// Lines, or parts of a document, that could not be used.
     pub unused: u64,
 }

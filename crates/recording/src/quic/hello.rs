@@ -52,7 +52,10 @@ impl Messages {
         if self.done || data.is_empty() || self.whole.len() + self.early_bytes + data.len() > MOST {
             return;
         }
-        let before = self.early.insert(offset, data.to_vec()).map_or(0, |d| d.len());
+        let before = self
+            .early
+            .insert(offset, data.to_vec())
+            .map_or(0, |d| d.len());
         self.early_bytes = self.early_bytes + data.len() - before;
         while let Some(first) = self.early.first_entry() {
             let next = self.whole.len() as u64;
@@ -62,7 +65,8 @@ impl Messages {
             let data = first.remove();
             self.early_bytes -= data.len();
             let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-            self.whole.extend_from_slice(data.get(skipped..).unwrap_or_default());
+            self.whole
+                .extend_from_slice(data.get(skipped..).unwrap_or_default());
         }
     }
 
@@ -152,12 +156,27 @@ mod tests {
         let others = [&[0, 43][..], &of_length(2, &[3, 4])].concat();
         let ours = [&[0, 0x39][..], &of_length(2, parameters)].concat();
         let extensions = of_length(2, &[others, ours].concat());
-        [&[kind as u8][..], &of_length(3, &[before, &extensions].concat())].concat()
+        [
+            &[kind as u8][..],
+            &of_length(3, &[before, &extensions].concat()),
+        ]
+        .concat()
     }
 
     fn client_hello() -> Vec<u8> {
-        let before = [&[3, 3][..], &[7; RANDOM], &[0], &of_length(2, &[0x13, 1]), &of_length(1, &[0])].concat();
-        message(CLIENT_HELLO, &before, &[1, 1, 9, 0x0a, 1, 5, 0x0b, 2, 0x40, 80])
+        let before = [
+            &[3, 3][..],
+            &[7; RANDOM],
+            &[0],
+            &of_length(2, &[0x13, 1]),
+            &of_length(1, &[0]),
+        ]
+        .concat();
+        message(
+            CLIENT_HELLO,
+            &before,
+            &[1, 1, 9, 0x0a, 1, 5, 0x0b, 2, 0x40, 80],
+        )
     }
 
     #[test]

@@ -129,7 +129,10 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 
 fn is(start: &[u8]) -> bool {
     let text = String::from_utf8_lossy(start);
-    let first = text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#'));
+    let first = text
+        .lines()
+        .map(str::trim)
+        .find(|l| !l.is_empty() && !l.starts_with('#'));
     let label = first.and_then(|l| l.split_ascii_whitespace().next());
     label.is_some_and(|l| LABELS.contains(&l) || OTHERS.contains(&l))
 }
@@ -138,7 +141,9 @@ fn read(input: &mut dyn BufRead) -> io::Result<Log> {
     let mut log = Log::default();
     let mut unused = 0;
     let secrets = &mut log.secrets;
-    let too_long = lines(input, &mut |line| unused += u64::from(!secrets.add_line(line)))?;
+    let too_long = lines(input, &mut |line| {
+        unused += u64::from(!secrets.add_line(line))
+    })?;
     log.unused = unused + too_long;
     Ok(log)
 }
@@ -173,7 +178,10 @@ mod tests {
         let found = log.secrets.of(&[1; RANDOM]).unwrap();
         assert_eq!(found.handshake, [Secret::new(&[10; 32]), None]);
         assert_eq!(found.data, [None, Secret::new(&[11; 48])]);
-        assert_eq!(log.secrets.of(&[2; RANDOM]).unwrap().early, Secret::new(&[12; 32]));
+        assert_eq!(
+            log.secrets.of(&[2; RANDOM]).unwrap().early,
+            Secret::new(&[12; 32])
+        );
         assert_eq!(log.secrets.of(&[9; RANDOM]), None);
         // Those of another file are added.
         let mut all = Secrets::default();

@@ -3,11 +3,10 @@
 use std::ops::Range;
 
 use gargalo_wire::quic::{Header, Kind, Long, Packet, Version};
-use ring::aead::quic::HeaderProtectionKey;
 
 use super::hello::{Delays, Messages};
 use super::keylog::{Random, Secrets, Session};
-use super::protection::{PacketKey, Secret, Suite, bare, header_key, initial_secrets};
+use super::protection::{HeaderKey, PacketKey, Secret, Suite, initial_secrets};
 
 /// A packet number space (RFC 9000 §12.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,22 +47,28 @@ type Found = (u64, Range<usize>);
 /// Keys of one direction.
 #[derive(Debug)]
 struct Keys {
-    header: HeaderProtectionKey,
+    header: HeaderKey,
     packet: PacketKey,
 }
 
 impl Keys {
     fn new(version: Version, suite: Suite, secret: &Secret) -> Option<Self> {
         Some(Self {
-            header: header_key(version, suite, secret)?,
+            header: HeaderKey::new(version, suite, secret)?,
             packet: PacketKey::new(version, suite, secret.clone())?,
         })
     }
 }
 
 impl Keys {
-    fn open(&self, bytes: &[u8], number_at: usize, largest: Option<u64>, room: &mut Vec<u8>) -> Option<Found> {
-        let bare = bare(&self.header, bytes, number_at)?;
+    fn open(
+        &self,
+        bytes: &[u8],
+        number_at: usize,
+        largest: Option<u64>,
+        room: &mut Vec<u8>,
+    ) -> Option<Found> {
+        let bare = self.header.bare(bytes, number_at)?;
         let number = bare.number(largest);
         Some((number, self.packet.open(bytes, &bare, number, room)?))
     }
@@ -86,7 +91,9 @@ impl Sealing<'_> {
         room: &mut Vec<u8>,
     ) -> Result<Found, Sealed> {
         if let Some(keys) = keys {
-            return keys.open(bytes, number_at, self.largest, room).ok_or(Sealed::Damaged);
+            return keys
+                .open(bytes, number_at, self.largest, room)
+                .ok_or(Sealed::Damaged);
         }
         let secret = self.secret.ok_or(Sealed::NoKey)?;
         for suite in secret.suites() {
@@ -105,7 +112,7 @@ impl Sealing<'_> {
 /// Keys of application data of one direction, which change (RFC 9001 §6).
 #[derive(Debug)]
 struct Phases {
-    header: HeaderProtectionKey,
+    header: HeaderKey,
     current: PacketKey,
     next: Option<PacketKey>,
     previous: Option<PacketKey>,
@@ -127,8 +134,14 @@ impl Phases {
         }
     }
 
-    fn open(&mut self, bytes: &[u8], number_at: usize, largest: Option<u64>, room: &mut Vec<u8>) -> Option<Found> {
-        let bare = bare(&self.header, bytes, number_at)?;
+    fn open(
+        &mut self,
+        bytes: &[u8],
+        number_at: usize,
+        largest: Option<u64>,
+        room: &mut Vec<u8>,
+    ) -> Option<Found> {
+        let bare = self.header.bare(bytes, number_at)?;
         let number = bare.number(largest);
         if bare.key_phase() == self.phase {
             return Some((number, self.current.open(bytes, &bare, number, room)?));
@@ -205,18 +218,27 @@ impl Opener {
         let bytes = packet.bytes;
         let session = self.random.and_then(|r| secrets.of(&r));
         let (space, (number, frames)) = match packet.header {
-            Header::Short(header) => (Space::Data, self.open_data(from, bytes, header.number_at, session, room)?),
+            Header::Short(header) => (
+                Space::Data,
+                self.open_data(from, bytes, header.number_at, session, room)?,
+            ),
             Header::Long(header) => {
                 let at = header.number_at;
                 match header.kind {
-                    Kind::Initial => (Space::Initial, self.open_initial(from, bytes, &header, room)?),
+                    Kind::Initial => (
+                        Space::Initial,
+                        self.open_initial(from, bytes, &header, room)?,
+                    ),
                     Kind::Handshake => {
                         let of = Sealing {
                             version: header.version,
                             secret: session.and_then(|s| s.handshake[from].as_ref()),
                             largest: self.largest[from][Space::Handshake as usize],
                         };
-                        (Space::Handshake, of.open(&mut self.handshake[from], bytes, at, room)?)
+                        (
+                            Space::Handshake,
+                            of.open(&mut self.handshake[from], bytes, at, room)?,
+                        )
                     }
                     Kind::ZeroRtt => {
                         let of = Sealing {
@@ -265,7 +287,11 @@ impl Opener {
                 return Ok(found);
             }
         }
-        Err(if from == 0 || self.initial.is_some() { Sealed::Damaged } else { Sealed::NoKey })
+        Err(if from == 0 || self.initial.is_some() {
+            Sealed::Damaged
+        } else {
+            Sealed::NoKey
+        })
     }
 
     fn open_data(
@@ -278,7 +304,9 @@ impl Opener {
     ) -> Result<Found, Sealed> {
         let largest = self.largest[from][Space::Data as usize];
         if let Some(phases) = &mut self.data[from] {
-            return phases.open(bytes, number_at, largest, room).ok_or(Sealed::Damaged);
+            return phases
+                .open(bytes, number_at, largest, room)
+                .ok_or(Sealed::Damaged);
         }
         let mut keys = None;
         let of = Sealing {

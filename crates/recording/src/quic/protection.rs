@@ -133,13 +133,23 @@ impl PacketKey {
     pub fn next(&self) -> Option<Self> {
         let mut secret = [0; 48];
         let secret = &mut secret[..self.secret.length];
-        expand(&self.secret.prk(self.suite), &label(self.version, "ku"), secret)?;
+        expand(
+            &self.secret.prk(self.suite),
+            &label(self.version, "ku"),
+            secret,
+        )?;
         Self::new(self.version, self.suite, Secret::new(secret)?)
     }
 
     /// Decrypts a packet whose header is not protected any more into `room`; where its payload is there, if it is one of
     /// this key.
-    pub fn open(&self, bytes: &[u8], bare: &Bare, number: u64, room: &mut Vec<u8>) -> Option<Range<usize>> {
+    pub fn open(
+        &self,
+        bytes: &[u8],
+        bare: &Bare,
+        number: u64,
+        room: &mut Vec<u8>,
+    ) -> Option<Range<usize>> {
         let mut nonce = self.iv;
         for (byte, n) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
             *byte ^= n;
@@ -152,7 +162,10 @@ impl PacketKey {
         let low = (bare.low as u32).to_be_bytes();
         header[start..].copy_from_slice(&low[4 - bare.number_length..]);
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let payload = self.key.open_in_place(nonce, Aad::from(&*header), payload).ok()?;
+        let payload = self
+            .key
+            .open_in_place(nonce, Aad::from(&*header), payload)
+            .ok()?;
         Some(bare.payload_at..bare.payload_at + payload.len())
     }
 }
@@ -190,36 +203,50 @@ impl Bare {
     }
 }
 
-/// Takes the protection off a header whose packet number begins at `number_at`; `None` if too few bytes follow.
-pub fn bare(key: &HeaderProtectionKey, bytes: &[u8], number_at: usize) -> Option<Bare> {
-    let sample_at = number_at + SAMPLE_AT;
-    let mask = key.new_mask(bytes.get(sample_at..sample_at + SAMPLE)?).ok()?;
-    let hidden = if bytes[0] & 0x80 == 0 { 0x1f } else { 0x0f };
-    let first = bytes[0] ^ (mask[0] & hidden);
-    let number_length = usize::from(first & 3) + 1;
-    let payload_at = number_at + number_length;
-    let number = bytes.get(number_at..payload_at)?;
-    let low = number.iter().zip(&mask[1..]);
-    let low = low.fold(0, |n, (byte, mask)| n << 8 | u64::from(byte ^ mask));
-    Some(Bare {
-        first,
-        number_length,
-        low,
-        payload_at,
-    })
+/// A key that takes the protection off headers; it stays when packets get another key.
+pub struct HeaderKey(HeaderProtectionKey);
+
+impl std::fmt::Debug for HeaderKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HeaderKey")
+    }
 }
 
-/// The key of headers; it stays when packets get another key.
-pub fn header_key(version: Version, suite: Suite, secret: &Secret) -> Option<HeaderProtectionKey> {
-    let algorithm = match suite {
-        Suite::Aes128 => &AES_128,
-        Suite::Aes256 => &AES_256,
-        Suite::ChaCha20 => &CHACHA20,
-    };
-    let mut key = [0; 32];
-    let key = &mut key[..algorithm.key_len()];
-    expand(&secret.prk(suite), &label(version, "hp"), key)?;
-    HeaderProtectionKey::new(algorithm, key).ok()
+impl HeaderKey {
+    /// That of a secret.
+    pub fn new(version: Version, suite: Suite, secret: &Secret) -> Option<Self> {
+        let algorithm = match suite {
+            Suite::Aes128 => &AES_128,
+            Suite::Aes256 => &AES_256,
+            Suite::ChaCha20 => &CHACHA20,
+        };
+        let mut key = [0; 32];
+        let key = &mut key[..algorithm.key_len()];
+        expand(&secret.prk(suite), &label(version, "hp"), key)?;
+        HeaderProtectionKey::new(algorithm, key).ok().map(Self)
+    }
+
+    /// What is hidden in a header whose packet number begins at `number_at`; `None` if too few bytes follow.
+    pub fn bare(&self, bytes: &[u8], number_at: usize) -> Option<Bare> {
+        let sample_at = number_at + SAMPLE_AT;
+        let mask = self
+            .0
+            .new_mask(bytes.get(sample_at..sample_at + SAMPLE)?)
+            .ok()?;
+        let hidden = if bytes[0] & 0x80 == 0 { 0x1f } else { 0x0f };
+        let first = bytes[0] ^ (mask[0] & hidden);
+        let number_length = usize::from(first & 3) + 1;
+        let payload_at = number_at + number_length;
+        let number = bytes.get(number_at..payload_at)?;
+        let low = number.iter().zip(&mask[1..]);
+        let low = low.fold(0, |n, (byte, mask)| n << 8 | u64::from(byte ^ mask));
+        Some(Bare {
+            first,
+            number_length,
+            low,
+            payload_at,
+        })
+    }
 }
 
 /// The secrets of both ends' Initial packets, the client's first: anybody knows them who has seen the connection
@@ -227,12 +254,12 @@ pub fn header_key(version: Version, suite: Suite, secret: &Secret) -> Option<Hea
 pub fn initial_secrets(version: Version, to: &[u8]) -> Option<[Secret; 2]> {
     let salt: [u8; 20] = match version {
         Version::One => [
-            0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17, 0x9a, 0xe6, 0xa4, 0xc8, 0x0c, 0xad,
-            0xcc, 0xbb, 0x7f, 0x0a,
+            0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17, 0x9a, 0xe6, 0xa4, 0xc8,
+            0x0c, 0xad, 0xcc, 0xbb, 0x7f, 0x0a,
         ],
         Version::Two => [
-            0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6, 0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26, 0x9d, 0xcb,
-            0xf9, 0xbd, 0x2e, 0xd9,
+            0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6, 0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26,
+            0x9d, 0xcb, 0xf9, 0xbd, 0x2e, 0xd9,
         ],
     };
     let prk = Salt::new(HKDF_SHA256, &salt).extract(to);
@@ -250,7 +277,10 @@ mod tests {
 
     fn hex(digits: &str) -> Vec<u8> {
         let digits: String = digits.split_whitespace().collect();
-        (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
+        (0..digits.len())
+            .step_by(2)
+            .map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap())
+            .collect()
     }
 
     /// Key, initialization vector, and key of headers.
@@ -271,15 +301,31 @@ mod tests {
             (
                 Version::One,
                 [
-                    ["1f369613dd76d5467730efcbe3b1a22d", "fa044b2f42a3fd3b46fb255c", "9f50449e04a0e810283a1e9933adedd2"],
-                    ["cf3a5331653c364c88f0f379b6067e37", "0ac1493ca1905853b0bba03e", "c206b8d9b9f0f37644430b490eeaa314"],
+                    [
+                        "1f369613dd76d5467730efcbe3b1a22d",
+                        "fa044b2f42a3fd3b46fb255c",
+                        "9f50449e04a0e810283a1e9933adedd2",
+                    ],
+                    [
+                        "cf3a5331653c364c88f0f379b6067e37",
+                        "0ac1493ca1905853b0bba03e",
+                        "c206b8d9b9f0f37644430b490eeaa314",
+                    ],
                 ],
             ),
             (
                 Version::Two,
                 [
-                    ["8b1a0bc121284290a29e0971b5cd045d", "91f73e2351d8fa91660e909f", "45b95e15235d6f45a6b19cbcb0294ba9"],
-                    ["82db637861d55e1d011f19ea71d5d2a7", "dd13c276499c0249d3310652", "edf6d05c83121201b436e16877593c3a"],
+                    [
+                        "8b1a0bc121284290a29e0971b5cd045d",
+                        "91f73e2351d8fa91660e909f",
+                        "45b95e15235d6f45a6b19cbcb0294ba9",
+                    ],
+                    [
+                        "82db637861d55e1d011f19ea71d5d2a7",
+                        "dd13c276499c0249d3310652",
+                        "edf6d05c83121201b436e16877593c3a",
+                    ],
                 ],
             ),
         ] {
@@ -304,12 +350,14 @@ mod tests {
              020304",
         );
         let [_, server] = initial_secrets(Version::One, &hex("8394c8f03e515708")).unwrap();
-        let header = header_key(Version::One, Suite::Aes128, &server).unwrap();
+        let header = HeaderKey::new(Version::One, Suite::Aes128, &server).unwrap();
         let key = PacketKey::new(Version::One, Suite::Aes128, server).unwrap();
-        let bare = bare(&header, &packet, 18).unwrap();
+        let bare = header.bare(&packet, 18).unwrap();
         assert_eq!((bare.first, bare.number_length, bare.low), (0xc1, 2, 1));
         let mut room = Vec::new();
-        let found = key.open(&packet, &bare, bare.number(None), &mut room).unwrap();
+        let found = key
+            .open(&packet, &bare, bare.number(None), &mut room)
+            .unwrap();
         assert_eq!(room[found], payload);
         // Another number, or another bit, is another packet.
         assert_eq!(key.open(&packet, &bare, 2, &mut room), None);
@@ -322,22 +370,30 @@ mod tests {
     #[test]
     fn the_short_header_of_the_rfc_opens_with_chacha20() {
         // RFC 9001, appendix A.5.
-        let secret =
-            Secret::new(&hex("9ac312a7f877468ebe69422748ad00a15443f18203a07d6060f688f30f21632b")).unwrap();
+        let secret = Secret::new(&hex(
+            "9ac312a7f877468ebe69422748ad00a15443f18203a07d6060f688f30f21632b",
+        ))
+        .unwrap();
         assert_eq!(secret.suites(), [Suite::Aes128, Suite::ChaCha20]);
         let expected = [
             "c6d98ff3441c3fe1b2182094f69caa2ed4b716b65488960a7a984979fb23e1c8",
             "e0459b3474bdd0e44a41c144",
             "25a282b9e82f06f21f488917a4fc8f1b73573685608597d0efcb076b0ab7a7a4",
         ];
-        assert_eq!(derived(Version::One, Suite::ChaCha20, &secret), expected.map(hex));
-        let header = header_key(Version::One, Suite::ChaCha20, &secret).unwrap();
+        assert_eq!(
+            derived(Version::One, Suite::ChaCha20, &secret),
+            expected.map(hex)
+        );
+        let header = HeaderKey::new(Version::One, Suite::ChaCha20, &secret).unwrap();
         let key = PacketKey::new(Version::One, Suite::ChaCha20, secret).unwrap();
         let next = "1223504755036d556342ee9361d253421a826c9ecdf3c7148684b36b714881f9";
         assert_eq!(key.next().unwrap().secret, Secret::new(&hex(next)).unwrap());
         let packet = hex("4cfe4189655e5cd55c41f69080575d7999c25a5bfb");
-        let bare = bare(&header, &packet, 1).unwrap();
-        assert_eq!((bare.first, bare.number_length, bare.key_phase()), (0x42, 3, false));
+        let bare = header.bare(&packet, 1).unwrap();
+        assert_eq!(
+            (bare.first, bare.number_length, bare.key_phase()),
+            (0x42, 3, false)
+        );
         let number = bare.number(Some(654_360_563));
         assert_eq!(number, 654_360_564);
         let mut room = Vec::new();
@@ -358,7 +414,10 @@ mod tests {
         };
         // RFC 9000, appendix A.3.
         assert_eq!(of(0x9b32, 2, Some(0xa82f_30ea)), 0xa82f_9b32);
-        assert_eq!((of(0, 1, None), of(255, 1, Some(256)), of(1, 1, Some(255))), (0, 255, 257));
+        assert_eq!(
+            (of(0, 1, None), of(255, 1, Some(256)), of(1, 1, Some(255))),
+            (0, 255, 257)
+        );
         assert_eq!(of(0xffff_ffff, 4, Some((1 << 62) - 1)), (1 << 62) - 1);
     }
 }

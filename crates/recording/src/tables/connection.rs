@@ -1,13 +1,13 @@
 //! The rows of a TCP connection, and what was concluded of it.
 
 use gargalo_trace::schema::{FlowRow, FlowSample};
-use gargalo_trace::{Quantiles, stats};
+use gargalo_trace::{QuantileSummary, stats};
 use gargalo_units::{Bytes, Duration, Instant, SenderCounters};
 
 use super::rows::{Rows, SameClock, rate};
 use crate::facts::Flow;
 use crate::names::Names;
-use crate::tcp::{Connection, Event, Half, Side};
+use crate::tcp::{Bursts, Connection, Event, Half, RoundTrips, Sample, Side, Spent};
 
 /// Adds a connection.
 pub fn add(
@@ -35,16 +35,33 @@ pub fn add(
     };
     rows.add_events(id, &half.events);
     rows.add_packets(id, None, half);
-    rows.samples.extend(half.samples.iter().map(|s| FlowSample {
-        time: s.time,
-        flow: id,
-        bytes_in_flight: Some(Bytes::new(s.in_flight)),
-        srtt: s.srtt,
-        delivery_rate: s.delivery_rate,
-        delivered: Some(Bytes::new(s.delivered)),
-        received: Some(Bytes::new(s.received)),
-        ..FlowSample::default()
-    }));
+    rows.samples.extend(half.samples.iter().map(|s| s.row(id)));
+}
+
+impl Sample {
+    /// As a row.
+    pub fn row(&self, flow: u64) -> FlowSample<'static> {
+        FlowSample {
+            time: self.time,
+            flow,
+            bytes_in_flight: Some(Bytes::new(self.in_flight)),
+            srtt: self.srtt,
+            delivery_rate: self.delivery_rate,
+            delivered: Some(Bytes::new(self.delivered)),
+            received: Some(Bytes::new(self.received)),
+            ..FlowSample::default()
+        }
+    }
+}
+
+/// Where packets were captured, by the sides of the places where they were seen first and last.
+pub fn captured_at(first: Option<Side>, last: Option<Side>) -> Option<&'static str> {
+    Some(match (first?, last) {
+        (Side::Sender, Some(Side::Receiver)) => "both",
+        (Side::Sender, _) => "sender",
+        (Side::Receiver, _) => "receiver",
+        (Side::Between, _) => "between",
+    })
 }
 
 /// The data of an end where it was seen first.
@@ -95,13 +112,7 @@ pub fn connected(
     };
     let (side, far) = (first.side_of(sender), last.side_of(sender));
     let at_receiver = far == Some(Side::Receiver);
-    facts.captured_at = match (side, at_receiver) {
-        (Some(Side::Sender), true) => Some("both"),
-        (Some(Side::Sender), false) => Some("sender"),
-        (Some(Side::Receiver), _) => Some("receiver"),
-        (Some(Side::Between), _) => Some("between"),
-        (None, _) => None,
-    };
+    facts.captured_at = captured_at(side, far);
     let offset = match same_clock(first.place, last.place) {
         true => None,
         false => Connection::offset(sender, first, last),
@@ -109,10 +120,9 @@ pub fn connected(
     facts.clock_offset_s = offset.map(|o| o.offset_s);
     facts.clock_drift_ppm = offset.and_then(|o| o.drift_ppm);
     let at_sender = |time: Instant| offset.map_or(time, |o| o.corrected(time));
-    if offset.is_some() {
-        // By the clock of the sender; otherwise from the first packet anywhere, which is the client's.
-        row.start = first.first.unwrap_or(row.start);
-    }
+    // Who receives may have begun.
+    let begins = [first.first, last.first.map(at_sender)];
+    row.start = begins.into_iter().flatten().min().unwrap_or(row.start);
     let ends = [first.last, last.last.map(at_sender)];
     row.end = ends.into_iter().flatten().max().unwrap_or(row.end);
     // The last byte was delivered when it arrived, or, if that was not seen, when it was acknowledged.
@@ -166,19 +176,8 @@ fn conclude(half: &Half, side: Option<Side>, facts: &mut Flow) {
     if side == Some(Side::Receiver) {
         return;
     }
-    facts.base_rtt_s = half.rtt.all.min().map(Duration::as_secs_f64);
-    let above = |q: fn(&gargalo_trace::QuantileSummary) -> Duration| {
-        let summary = Quantiles::summary(&half.rtt.all)?;
-        Some(q(&summary).saturating_sub(summary.min).as_secs_f64())
-    };
-    facts.queueing_delay_p50_s = above(|s| s.p50);
-    facts.queueing_delay_p95_s = above(|s| s.p95);
-    let mut rates: Vec<f64> = half
-        .samples
-        .iter()
-        .filter_map(|s| Some(s.delivery_rate?.as_bps() as f64))
-        .collect();
-    facts.delivery_rate_p95_bps = stats::percentile(&mut rates, 0.95);
+    tell_path(&half.rtt, &half.samples, facts);
+    tell_sending(&half.bursts, half.limits.spent(), half.stalls, facts);
     let again = half.retransmissions;
     facts.fast_retransmissions = Some(again.fast);
     facts.timeout_retransmissions = Some(again.timeout);
@@ -186,9 +185,29 @@ fn conclude(half: &Half, side: Option<Side>, facts: &mut Flow) {
     facts.spurious_retransmissions = Some(again.spurious);
     let episodes = half.events.iter().filter(|(_, e)| *e == Event::Recovery);
     facts.loss_episodes = Some(episodes.count() as u64);
-    facts.burst_p50_packets = half.bursts.quantile(0.5);
-    facts.burst_p95_packets = half.bursts.quantile(0.95);
-    facts.burst_max_packets = half.bursts.longest();
-    facts.limited_by = Some(half.limits.spent());
-    facts.stalls = Some(half.stalls);
+}
+
+/// What round trips and delivery rates say of the path.
+pub fn tell_path(rtt: &RoundTrips, samples: &[Sample], facts: &mut Flow) {
+    facts.base_rtt_s = rtt.all.min().map(Duration::as_secs_f64);
+    let above = |q: fn(&QuantileSummary) -> Duration| {
+        let summary = rtt.all.summary()?;
+        Some(q(&summary).saturating_sub(summary.min).as_secs_f64())
+    };
+    facts.queueing_delay_p50_s = above(|s| s.p50);
+    facts.queueing_delay_p95_s = above(|s| s.p95);
+    let rates = samples
+        .iter()
+        .filter_map(|s| Some(s.delivery_rate?.as_bps() as f64));
+    let mut rates: Vec<f64> = rates.collect();
+    facts.delivery_rate_p95_bps = stats::percentile(&mut rates, 0.95);
+}
+
+/// How a sender sent, and what kept it from more.
+pub fn tell_sending(bursts: &Bursts, limits: Spent, stalls: u64, facts: &mut Flow) {
+    facts.burst_p50_packets = bursts.quantile(0.5);
+    facts.burst_p95_packets = bursts.quantile(0.95);
+    facts.burst_max_packets = bursts.longest();
+    facts.limited_by = Some(limits);
+    facts.stalls = Some(stalls);
 }

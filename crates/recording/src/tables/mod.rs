@@ -2,6 +2,7 @@
 
 mod connection;
 mod multipath;
+mod quic;
 mod rows;
 mod udp;
 
@@ -27,6 +28,7 @@ pub fn of(
             Known::Tcp(known) => connection::add(id, known, names, same_clock, &mut rows),
             Known::Multipath(known) => multipath::add(id, known, names, same_clock, &mut rows),
             Known::Logged(known) => rows.add_logged(id, known, names),
+            Known::Quic(known) => quic::add(id, known, names, same_clock, &mut rows),
             Known::Udp(known) => udp::add(id, known, names, &mut rows),
         }
     }

@@ -16,6 +16,7 @@ const GRANULARITY: Duration = Duration::from_millis(1);
 pub struct RoundTrips {
     /// The samples.
     pub all: Quantiles,
+    latest: Option<Duration>,
     srtt: Option<Duration>,
     variation: Duration,
 }
@@ -23,14 +24,14 @@ pub struct RoundTrips {
 impl RoundTrips {
     /// Takes a sample (RFC 6298, section 2).
     pub fn record(&mut self, sample: Duration) {
-        self.all.record(sample);
-        self.smooth(sample);
+        self.record_delayed(sample, Duration::ZERO);
     }
 
     /// Takes a sample of which the receiver says that it has delayed the acknowledgement for so long: that is taken off
     /// before smoothing, unless the sample gets smaller than the least (RFC 9002, section 5.3).
     pub fn record_delayed(&mut self, sample: Duration, delay: Duration) {
         self.all.record(sample);
+        self.latest = Some(sample);
         let least = self.all.min().unwrap_or(sample);
         let is_first = self.srtt.is_none();
         match sample >= least + delay && !is_first {
@@ -53,6 +54,11 @@ impl RoundTrips {
                 self.srtt = Some(Duration::from_nanos(srtt - srtt / 8 + ns / 8));
             }
         }
+    }
+
+    /// The last sample.
+    pub const fn latest(&self) -> Option<Duration> {
+        self.latest
     }
 
     /// The smoothed round trip; `None` before the first sample.
