@@ -20,14 +20,14 @@ use serde::Serialize;
 
 use crate::packet;
 use crate::streams::Part;
-use crate::tcp::{Handshake, Offset, RoundTrips, Seeing, offset};
+use crate::tcp::{Handshake, Offset, Seeing, offset};
 use crate::udp::Seen;
 pub use half::Half;
 use half::{Content, Passing};
 pub use identifiers::Identifiers;
 pub use keylog::Secrets;
 use opener::{Opened, Opener, Sealed, Space};
-use spin::Spin;
+pub use spin::Spin;
 
 /// Most connection identifiers that are remembered of each end.
 const MOST_IDS: usize = 256;
@@ -239,11 +239,11 @@ impl Connection {
                     self.ids[1 - from].length.get_or_insert(header.to.len());
                 }
             }
+            let when = (datagram.time, interval);
             view.note_handshake(datagram.time, from, &packet);
-            let Some(packet) = view.note_spin(datagram.time, from, packet) else {
+            let Some(packet) = view.note_spin(when, from, packet) else {
                 continue;
             };
-            let when = (datagram.time, interval);
             self.failed |= view.on_packet(when, from, &packet, secrets, &mut self.ids);
         }
     }
@@ -306,7 +306,13 @@ impl Seeing for View {
     }
 
     fn seen(&self, end: usize) -> u64 {
-        self.seen[end].bytes
+        // Of data each byte counts once, and of what is encrypted the time: what is lost before a place is not missing
+        // there.
+        let data = self.halves[end].as_ref().map_or(0, |h| h.sent.bytes());
+        let time = self.seen[end]
+            .span
+            .map(|(first, last)| last.saturating_since(first).as_millis());
+        if data > 0 { data } else { time.unwrap_or(0) }
     }
 }
 
@@ -352,9 +358,8 @@ impl View {
     }
 
     /// The round trips that the spin bit of an end's packets shows, if it spins.
-    pub fn spin_trips(&self, end: usize) -> Option<&RoundTrips> {
-        let spin = &self.spins[end];
-        spin.spins().then_some(&spin.trips)
+    pub fn spin(&self, end: usize) -> Option<&Spin> {
+        Some(&self.spins[end]).filter(|s| s.spins())
     }
 
     fn note_handshake(&mut self, now: Instant, from: usize, packet: &Packet<'_>) {
@@ -379,14 +384,14 @@ impl View {
     /// Looks at the spin bit; the packet, unless it is a Retry, which has nothing else.
     fn note_spin<'a>(
         &mut self,
-        now: Instant,
+        (now, interval): (Instant, Duration),
         from: usize,
         packet: Packet<'a>,
     ) -> Option<Packet<'a>> {
         match packet.header {
             Header::Short(header) => {
                 let trip = self.handshake_trip();
-                self.spins[from].take(now, header.spin, trip);
+                self.spins[from].take(now, header.spin, trip, interval);
             }
             Header::Long(header) if header.kind == Kind::Retry => return None,
             Header::Long(_) => (),

@@ -287,10 +287,9 @@ impl Opener {
                 return Ok(found);
             }
         }
-        Err(if from == 0 || self.initial.is_some() {
-            Sealed::Damaged
-        } else {
-            Sealed::NoKey
+        Err(match self.initial {
+            Some(_) => Sealed::Damaged,
+            None => Sealed::NoKey,
         })
     }
 

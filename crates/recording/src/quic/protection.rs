@@ -141,6 +141,14 @@ impl PacketKey {
         Self::new(self.version, self.suite, Secret::new(secret)?)
     }
 
+    fn nonce(&self, number: u64) -> [u8; aead::NONCE_LEN] {
+        let mut nonce = self.iv;
+        for (byte, n) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
+            *byte ^= n;
+        }
+        nonce
+    }
+
     /// Decrypts a packet whose header is not protected any more into `room`; where its payload is there, if it is one of
     /// this key.
     pub fn open(
@@ -150,10 +158,6 @@ impl PacketKey {
         number: u64,
         room: &mut Vec<u8>,
     ) -> Option<Range<usize>> {
-        let mut nonce = self.iv;
-        for (byte, n) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
-            *byte ^= n;
-        }
         room.clear();
         room.extend_from_slice(bytes);
         let (header, payload) = room.split_at_mut_checked(bare.payload_at)?;
@@ -161,7 +165,7 @@ impl PacketKey {
         *header.first_mut()? = bare.first;
         let low = (bare.low as u32).to_be_bytes();
         header[start..].copy_from_slice(&low[4 - bare.number_length..]);
-        let nonce = Nonce::assume_unique_for_key(nonce);
+        let nonce = Nonce::assume_unique_for_key(self.nonce(number));
         let payload = self
             .key
             .open_in_place(nonce, Aad::from(&*header), payload)
@@ -269,6 +273,45 @@ pub fn initial_secrets(version: Version, to: &[u8]) -> Option<[Secret; 2]> {
         Secret::new(&secret)
     };
     Some([of("client in")?, of("server in")?])
+}
+
+/// The other way, for tests.
+#[cfg(test)]
+impl PacketKey {
+    /// The payload of a packet, encrypted.
+    pub fn seal(&self, number: u64, header: &[u8], payload: &[u8]) -> Vec<u8> {
+        let nonce = Nonce::assume_unique_for_key(self.nonce(number));
+        let mut sealed = payload.to_vec();
+        self.key
+            .seal_in_place_append_tag(nonce, Aad::from(header), &mut sealed)
+            .unwrap();
+        sealed
+    }
+}
+
+#[cfg(test)]
+impl HeaderKey {
+    /// Protects the header of a packet.
+    pub fn protect(&self, packet: &mut [u8], number_at: usize) {
+        let sample = &packet[number_at + SAMPLE_AT..][..SAMPLE];
+        let mask = self.0.new_mask(sample).unwrap();
+        let number_length = usize::from(packet[0] & 3) + 1;
+        packet[0] ^= mask[0] & if packet[0] & 0x80 == 0 { 0x1f } else { 0x0f };
+        for (byte, mask) in packet[number_at..][..number_length]
+            .iter_mut()
+            .zip(&mask[1..])
+        {
+            *byte ^= mask;
+        }
+    }
+}
+
+#[cfg(test)]
+impl Secret {
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
 }
 
 #[cfg(test)]

@@ -6,62 +6,101 @@ use crate::tcp::RoundTrips;
 
 /// Least number of round trips by which a bit is taken for one that spins.
 const LEAST: u64 = 3;
+/// In a time with fewer packets the bit may be of one value by chance.
+const LEAST_PACKETS: u64 = 5;
+/// Of packets that were only reordered, less than a quarter have the bit of another round trip.
+const MOST_OTHERS: u64 = 4;
 
 /// The spin bit in the packets of one direction.
 #[derive(Debug, Default)]
 pub struct Spin {
     value: Option<bool>,
-    /// When it changed, and the longest time without a packet since.
-    edge: Option<(Instant, Duration)>,
+    period: Option<Period>,
     last: Option<Instant>,
-    /// Changes that came too early to be of another round trip.
-    early: u64,
     kept: u64,
+    /// Times in which the bit was of both values, or that had few packets.
+    doubtful: u64,
     /// Times between changes.
     pub trips: RoundTrips,
+    /// The smoothed round trip at sampling instants.
+    pub samples: Vec<(Instant, Duration)>,
+}
+
+/// The time since the last change.
+#[derive(Debug)]
+struct Period {
+    begun: Instant,
+    /// The longest time without a packet.
+    longest: Duration,
+    packets: u64,
+    /// Packets with the other value.
+    others: u64,
 }
 
 impl Spin {
-    /// Takes a packet; `handshake` is the round trip of the handshake, if that was seen.
+    /// Takes a packet; `handshake` is the round trip of the handshake, `interval` the time between two samples.
     ///
-    /// A change that comes within half of it, or else within an eighth of the latest round trip, is of packets that were
-    /// reordered. A time of which more than half passed without a packet is one of an application without data.
-    pub fn take(&mut self, now: Instant, spin: bool, handshake: Option<Duration>) {
+    /// A change that comes within half of it is of packets that were reordered. A time of which more than half passed
+    /// without a packet is one of an application without data.
+    pub fn take(
+        &mut self,
+        now: Instant,
+        spin: bool,
+        handshake: Option<Duration>,
+        interval: Duration,
+    ) {
+        let Some(trip) = handshake else {
+            return;
+        };
         let quiet = self
             .last
             .map_or(Duration::ZERO, |t| now.saturating_since(t));
         self.last = Some(now);
-        if let Some((_, longest)) = &mut self.edge {
-            *longest = (*longest).max(quiet);
-        }
-        let before = self.value.replace(spin);
-        if before.is_none() || before == Some(spin) {
+        let is_other = *self.value.get_or_insert(spin) != spin;
+        if let Some(period) = &mut self.period {
+            period.longest = period.longest.max(quiet);
+            if !is_other || now.saturating_since(period.begun) < trip / 2 {
+                period.packets += 1;
+                period.others += u64::from(is_other);
+                return;
+            }
+        } else if !is_other {
             return;
         }
-        let Some((edge, longest)) = self.edge else {
-            self.edge = Some((now, Duration::ZERO));
-            return;
+        self.value = Some(spin);
+        let begins = Period {
+            begun: now,
+            longest: Duration::ZERO,
+            packets: 1,
+            others: 0,
         };
-        let took = now.saturating_since(edge);
-        let least = match (handshake, self.trips.smoothed()) {
-            (Some(trip), _) => trip / 2,
-            (None, Some(trip)) => trip / 8,
-            (None, None) => Duration::ZERO,
-        };
-        if took < least {
-            self.early += 1;
+        if let Some(ended) = self.period.replace(begins) {
+            self.judge(now, &ended, interval);
+        }
+    }
+
+    fn judge(&mut self, now: Instant, ended: &Period, interval: Duration) {
+        let took = now.saturating_since(ended.begun);
+        if ended.longest > took / 2 {
             return;
         }
-        if longest <= took / 2 {
-            self.kept += 1;
-            self.trips.record(took);
+        if ended.packets < LEAST_PACKETS || ended.others * MOST_OTHERS > ended.packets {
+            self.doubtful += 1;
+            return;
         }
-        self.edge = Some((now, Duration::ZERO));
+        self.kept += 1;
+        self.trips.record(took);
+        let step = interval.as_nanos().max(1);
+        let at = Instant::from_nanos(now.as_nanos().div_ceil(step) * step);
+        let is_due = self.samples.last().is_none_or(|(last, _)| *last < at);
+        if let Some(srtt) = self.trips.smoothed().filter(|_| is_due) {
+            self.samples.push((at, srtt));
+        }
     }
 
     /// Whether it spins. An end may set it by chance or leave it alone, and one of sixteen must (RFC 9000, section 17.4).
     pub const fn spins(&self) -> bool {
-        self.kept >= LEAST && self.early <= self.kept
+        self.kept >= LEAST && self.doubtful <= self.kept
     }
 }
 
@@ -73,6 +112,7 @@ mod tests {
         Instant::from_nanos(us * 1_000)
     }
 
+    const INTERVAL: Duration = Duration::from_millis(100);
     const TRIP: Option<Duration> = Some(Duration::from_millis(40));
 
     #[test]
@@ -85,8 +125,13 @@ mod tests {
         packets.sort();
         packets
             .iter()
-            .for_each(|(us, bit)| spin.take(at(*us), *bit, TRIP));
-        assert!(spin.spins() && spin.early > 0);
+            .for_each(|(us, bit)| spin.take(at(*us), *bit, TRIP, INTERVAL));
+        assert!(spin.spins() && spin.doubtful == 0, "{spin:?}");
+        assert!(
+            spin.samples.is_sorted() && spin.samples.len() == 10,
+            "{:?}",
+            spin.samples
+        );
         let found = spin.trips.all.summary().unwrap();
         let ms = Duration::from_millis;
         assert!(found.min >= ms(47) && found.max <= ms(53), "{found:?}");
@@ -94,20 +139,23 @@ mod tests {
 
     #[test]
     fn chance_is_no_spin_and_neither_is_rest() {
-        let mut spin = Spin::default();
-        for n in 0..2_000u64 {
-            // A bit of a hash.
-            let bit = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40 & 1 == 1;
-            spin.take(at(n * 1_000), bit, TRIP);
+        for gap_us in [1_000, 4_000, 9_000, 15_000, 25_000] {
+            let (mut spin, mut random) = (Spin::default(), 1u64);
+            for n in 0..2_000u64 {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                spin.take(at(n * gap_us), random >> 63 == 1, TRIP, INTERVAL);
+            }
+            assert!(!spin.spins(), "{gap_us}");
         }
-        assert!(!spin.spins(), "{spin:?}");
         let mut still = Spin::default();
-        (0..2_000).for_each(|n| still.take(at(n * 1_000), false, TRIP));
+        (0..2_000).for_each(|n| still.take(at(n * 1_000), false, TRIP, INTERVAL));
         assert!(!still.spins());
         // A request each second: what passes between is no round trip.
         let mut idle = Spin::default();
         for n in 0..20u64 {
-            idle.take(at(n * 1_000_000), n % 2 == 1, TRIP);
+            idle.take(at(n * 1_000_000), n % 2 == 1, TRIP, INTERVAL);
         }
         assert!(!idle.spins());
     }

@@ -1,6 +1,6 @@
 //! The rows of a QUIC connection, and what was concluded of it.
 
-use gargalo_trace::schema::FlowRow;
+use gargalo_trace::schema::{FlowRow, FlowSample};
 use gargalo_units::{Bytes, Duration, Instant, SenderCounters};
 
 use super::connection::{captured_at, tell_path, tell_sending};
@@ -58,7 +58,17 @@ pub fn add(
                 rows.add_events(id, &sent.events);
                 rows.samples.extend(sent.samples.iter().map(|s| s.row(id)));
             }
-            _ => found.tell_outside(first, sender),
+            _ => {
+                found.tell_outside(first, sender);
+                let samples = first.spin(sender).map_or(&[][..], |s| &s.samples);
+                rows.samples
+                    .extend(samples.iter().map(|(time, srtt)| FlowSample {
+                        time: *time,
+                        flow: id,
+                        srtt: Some(*srtt),
+                        ..FlowSample::default()
+                    }));
+            }
         }
     }
     rows.tables.flows.push(&FlowRow {
@@ -115,9 +125,9 @@ impl Found {
         let (row, sent) = (&mut self.row, &first.seen[sender]);
         row.throughput = rate(Bytes::new(sent.bytes), row.end.saturating_since(row.start));
         let mut trips = RoundTrips::default();
-        if let Some(spin) = first.spin_trips(sender) {
-            self.facts.spin_round_trips = Some(spin.all.count());
-            trips.all.merge(&spin.all);
+        if let Some(spin) = first.spin(sender) {
+            self.facts.spin_round_trips = Some(spin.trips.all.count());
+            trips.all.merge(&spin.trips.all);
         }
         if let Some(trip) = first.handshake_trip() {
             trips.record(trip);
