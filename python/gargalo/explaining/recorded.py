@@ -46,19 +46,23 @@ def story(run: Run, flow: int, name: str) -> Iterator[Sentence]:
     """Describe a flow."""
     row = run.flows.row(by_predicate=pl.col("id") == flow, named=True)
     told = run.info["recording"]["flows"][flow]
-    yield _amount(row, name)
-    for sentence in (_round_trips(row, told, name), _again(row, told, name), _limits(told, name)):
+    yield _amount(row, told, name)
+    for sentence in (
+        _round_trips(row, told, name), _again(row, told, name), _lost(row, told, name), _limits(told, name),
+    ):  # fmt: skip
         if sentence is not None:
             yield sentence
     yield from _rest(row, told, name)
 
 
-def _amount(row: Mapping[str, Any], name: str) -> Sentence:
+def _amount(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Sentence:
     took = row["end_s"] - row["start_s"]
     speed = "" if row["goodput_bps"] is None else f": {rate(row['goodput_bps'])}"
     ended = "" if row["completion_s"] is None else ", all of what it had"
     if row["delivered_bytes"] is None:
         text = f"{name} was seen for {span(took)}; what it delivered is not told."
+        if told["datagrams"] is not None:
+            text += f" It sent {counted(told['datagrams'], 'datagram')} with {size(told['datagram_bytes'])}."
     else:
         text = f"{name} delivered {size(row['delivered_bytes'])}{ended} in {span(took)}{speed}."
     if row["handshake_s"] is not None:
@@ -107,6 +111,27 @@ def _again(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Senten
     figures = {
         "retransmitted_packets": again, "timeouts": row["timeouts"], "episodes": told["loss_episodes"],
     }  # fmt: skip
+    return Sentence("losses", text, flow=row["id"], figures=figures)
+
+
+def _lost(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Sentence | None:
+    """Describe the losses of a QUIC connection, whose packets are never sent again: only their data is."""
+    lost, sent = row["lost_packets"], row["sent_packets"]
+    if told["probe_packets"] is None or not sent:
+        return None
+    figures = {"lost_packets": lost, "episodes": told["loss_episodes"], "timeouts": row["timeouts"]}
+    if not lost:
+        text = f"{name} lost none of its {counted(sent, 'packet')}."
+        return Sentence("losses", text, flow=row["id"], figures=figures)
+    text = (
+        f"{name} lost {lost} of {counted(sent, 'packet')} ({percent(lost / sent)}), in "
+        f"{counted(told['loss_episodes'], 'episode')}; {counted(row['retransmitted_packets'], 'packet')} had data "
+        "that was sent before."
+    )
+    if told["spurious_losses"]:
+        text += f" Of those taken for lost, {told['spurious_losses']} had arrived."
+    if row["timeouts"]:
+        text += f" There were {counted(row['timeouts'], 'probe timeout')}."
     return Sentence("losses", text, flow=row["id"], figures=figures)
 
 

@@ -241,7 +241,7 @@ impl Connection {
             }
             let when = (datagram.time, interval);
             view.note_handshake(datagram.time, from, &packet);
-            let Some(packet) = view.note_spin(when, from, packet) else {
+            let Some(packet) = view.note_open(when, from, packet) else {
                 continue;
             };
             self.failed |= view.on_packet(when, from, &packet, secrets, &mut self.ids);
@@ -381,8 +381,8 @@ impl View {
         }
     }
 
-    /// Looks at the spin bit; the packet, unless it is a Retry, which has nothing else.
-    fn note_spin<'a>(
+    /// Looks at what is not encrypted; the packet, unless it is a Retry, which has nothing else.
+    fn note_open<'a>(
         &mut self,
         (now, interval): (Instant, Duration),
         from: usize,
@@ -393,7 +393,11 @@ impl View {
                 let trip = self.handshake_trip();
                 self.spins[from].take(now, header.spin, trip, interval);
             }
-            Header::Long(header) if header.kind == Kind::Retry => return None,
+            Header::Long(header) if header.kind == Kind::Retry => {
+                // What the client has sent before is forgotten (RFC 9002, section 6.3).
+                self.discard(Space::Initial);
+                return None;
+            }
             Header::Long(_) => (),
         }
         Some(packet)

@@ -281,9 +281,17 @@ impl Opener {
         let first = known.map(|i| &i.to[..]);
         let own = (from == 0).then_some(header.to);
         let tries = [first, own].map(|to| to.and_then(|to| Initial::new(header.version, to)));
-        for initial in tries.into_iter().flatten() {
+        for (initial, is_again) in tries.into_iter().zip([false, true]) {
+            let Some(initial) = initial else {
+                continue;
+            };
             if let Some(found) = initial.keys[from].open(bytes, header.number_at, largest, room) {
                 self.initial = Some(initial);
+                if is_again {
+                    // The client begins again, and may do so with another random number.
+                    self.random = None;
+                    self.messages[0] = Messages::default();
+                }
                 return Ok(found);
             }
         }

@@ -262,8 +262,12 @@ fn varint(n: u64) -> Vec<u8> {
 }
 
 fn client_hello() -> Vec<u8> {
+    client_hello_of(&RANDOM)
+}
+
+fn client_hello_of(random: &[u8; 32]) -> Vec<u8> {
     let mut hello = vec![1, 0, 0, 43, 3, 3];
-    hello.extend_from_slice(&RANDOM);
+    hello.extend_from_slice(random);
     // No session identifier, a cipher suite, a compression method, no extensions.
     hello.extend_from_slice(&[0, 0, 2, 0x13, 1, 1, 0, 0, 0]);
     hello
@@ -436,7 +440,13 @@ fn without_keys_and_of_cut_packets_it_is_told_why() {
 #[test]
 fn after_a_retry_the_keys_are_those_of_the_servers_identifier() {
     let mut traffic = Traffic::new(Version::One, Suite::Aes128);
-    traffic.send(0.0, 0, Space::Initial, &crypto(0, &client_hello()));
+    // Another random number than that of the connection that is made.
+    traffic.send(
+        0.0,
+        0,
+        Space::Initial,
+        &crypto(0, &client_hello_of(&[3; 32])),
+    );
     let mut retry = traffic.long_header(1, 3, &CLIENT);
     retry.extend_from_slice(&[5; 30]);
     traffic.datagram(40.0, 1, &retry);

@@ -127,7 +127,7 @@ pub fn connected(
     row.end = ends.into_iter().flatten().max().unwrap_or(row.end);
     // The last byte was delivered when it arrived, or, if that was not seen, when it was acknowledged.
     let delivered_at = if at_receiver {
-        received.last_sent.map(at_sender)
+        received.last_new.map(at_sender)
     } else {
         sent.last_progress
     };

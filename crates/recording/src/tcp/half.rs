@@ -173,8 +173,10 @@ pub struct Half {
     pub first_data: Option<Instant>,
     /// When something was acknowledged that had not been before.
     pub last_progress: Option<Instant>,
+    /// When the last data was seen that had not been seen before.
+    pub last_new: Option<Instant>,
     /// When the last data was seen.
-    pub last_sent: Option<Instant>,
+    last_sent: Option<Instant>,
     last_was_short: bool,
 
     /// Round trips.
@@ -233,6 +235,7 @@ impl Half {
             closed: false,
             first_data: None,
             last_progress: None,
+            last_new: None,
             last_sent: None,
             last_was_short: false,
             rtt: RoundTrips::default(),
@@ -358,6 +361,9 @@ impl Half {
         let packets = |bytes: u64| bytes.div_ceil(u64::from(self.full));
         let (all, late) = (packets(u64::from(payload)), packets(sent.late));
         let again = packets(sent.again);
+        if sent.new + sent.late > 0 {
+            self.last_new = Some(now);
+        }
         self.counters.sent_packets += all;
         self.counters.sent_bytes += u64::from(payload);
         self.late_packets += late;
