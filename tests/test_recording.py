@@ -248,10 +248,10 @@ def test_keys_of_quic_come_in_a_file_of_their_own_or_are_missing(gargalo, tmp_pa
     # Some are of acknowledgements alone.
     assert 0 <= told["datagrams"] - own["sent_packets"] <= 3
     assert told["encrypted_packets"]["without_key"] > 2_000
-    # noq-proto's packets spin: round trips are within what the bit can tell of them, one in each.
+    # noq-proto's packets spin: the bit tells one round trip in each.
     assert told["spin_round_trips"] > 5
     assert math.isclose(row["rtt_min_s"], own["rtt_min_s"], rel_tol=0.02)
-    assert math.isclose(row["rtt_p50_s"], own["rtt_p50_s"], rel_tol=0.1)
+    assert own["rtt_min_s"] < row["rtt_p50_s"] < row["rtt_max_s"] < own["rtt_max_s"] * 1.02
     assert sealed.flow_samples["srtt_s"].null_count() == 0 < sealed.flow_samples.height
     assert any("1 flow of QUIC was not decrypted" in w for w in sealed.warnings)
     # The beginnings of packets are not enough, whatever keys there are.

@@ -106,9 +106,9 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "recording",
-        about: "captures, whole and damaged: what is told of their flows is possible",
+        about: "captures, whole and damaged, with keys and without: what is told of their flows is possible",
         run: targets::recording,
-        longest: 6_000,
+        longest: 7_000,
         inputs: 2_000,
         words: &[],
     },
