@@ -170,14 +170,23 @@ transport.quic = {}
 workload.bulk  = { bytes = "2MB" }
 """
 #: What a capture shows of QUIC as exactly as the stack counts it.
-EXACT = ("sent_packets", "retransmitted_packets", "lost_packets", "timeouts", "delivered_bytes", "ce_marks")
+EXACT = (
+    "sent_packets",
+    "retransmitted_packets",
+    "lost_packets",
+    "timeouts",
+    "delivered_bytes",
+    "ce_marks",
+)
 TIMES = ("start_s", "handshake_s", "first_byte_s", "completion_s", "rtt_min_s", "rtt_max_s")  # fmt: skip
 
 
 def quic_run(tmp_path: Path, **settings: Any) -> tuple[package.Run, Path]:
     """Run a transfer over QUIC with losses and reordering; return it and its folder."""
     (tmp_path / "quic.toml").write_text(QUIC_OF_ONE)
-    return package.run(tmp_path / "quic.toml", set=settings, output=tmp_path / "run"), tmp_path / "run"
+    return package.run(
+        tmp_path / "quic.toml", set=settings, output=tmp_path / "run"
+    ), tmp_path / "run"
 
 
 def of_one(run: package.Run) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -243,7 +252,13 @@ def test_keys_of_quic_come_in_a_file_of_their_own_or_are_missing(gargalo, tmp_pa
     sealed = package.read(bare)
     row, told = of_one(sealed)
     assert (row["transport"], told["captured_at"]) == ("quic", "both")
-    for figure in ("goodput_bps", "delivered_bytes", "sent_packets", "lost_packets", "completion_s"):
+    for figure in (
+        "goodput_bps",
+        "delivered_bytes",
+        "sent_packets",
+        "lost_packets",
+        "completion_s",
+    ):
         assert row[figure] is None, figure
     # Some are of acknowledgements alone.
     assert 0 <= told["datagrams"] - own["sent_packets"] <= 3
@@ -255,7 +270,9 @@ def test_keys_of_quic_come_in_a_file_of_their_own_or_are_missing(gargalo, tmp_pa
     assert sealed.flow_samples["srtt_s"].null_count() == 0 < sealed.flow_samples.height
     assert any("1 flow of QUIC was not decrypted" in w for w in sealed.warnings)
     # The beginnings of packets are not enough, whatever keys there are.
-    subprocess.run([program("editcap"), "-s", "200", bare, tmp_path / "cut.pcapng"], check=True, timeout=60)
+    subprocess.run(
+        [program("editcap"), "-s", "200", bare, tmp_path / "cut.pcapng"], check=True, timeout=60
+    )
     cut = package.read([tmp_path / "cut.pcapng", out / "keys.log"])
     row, told = of_one(cut)
     assert row["delivered_bytes"] is None

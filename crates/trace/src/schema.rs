@@ -426,8 +426,8 @@ tables! {
         flow: u64 => "flow" [""],
         /// Multipath TCP: number of the subflow in its flow.
         subflow: Option<u64> => "subflow" [""],
-        /// Its first byte, counted from the first of the stream (of a subflow: of its own).
-        first_byte: u64 => "first_byte" ["byte"],
+        /// Where its payload begins: bytes of the stream (of a subflow: of its own) before it.
+        offset: Bytes => "offset_bytes" ["byte"],
         /// Payload.
         payload: Bytes => "payload_bytes" ["byte"],
         /// Size with the headers of IP and TCP.

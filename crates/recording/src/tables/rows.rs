@@ -47,7 +47,7 @@ impl Rows {
             time: p.time,
             flow,
             subflow,
-            first_byte: p.start,
+            offset: Bytes::new(p.start),
             payload: Bytes::new(p.payload.into()),
             size: Bytes::new(p.size.into()),
             again: p.again,
