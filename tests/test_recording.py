@@ -160,7 +160,10 @@ duration = "60s"
 record   = { captures = ["*"], capture_ends = "both" }
 
 [topology.simple]
-link = { rate = "20Mbit/s", delay = "20ms", loss = { independent = 0.01 }, reorder = { probability = 0.01, late = "3ms" } }
+link.rate    = "20Mbit/s"
+link.delay   = "20ms"
+link.loss    = { independent = 0.01 }
+link.reorder = { probability = 0.01, late = "3ms" }
 
 [[flows]]
 label          = "up"

@@ -42,7 +42,8 @@ def read(
 
     Args:
         files: pcap or pcapng files, or logs (qlog, iperf3 --json, ss -ti with times, tcp_probe, mm-link), plain or
-            compressed with gzip; several are of the same traffic, as of its two ends.
+            compressed with gzip; several are of the same traffic, as of its two ends. QUIC in captures is decrypted
+            with a key log (`SSLKEYLOGFILE`) among them.
         interval_s: Time between two samples of a flow.
         anonymise: Name hosts, ports and files by numbers: addresses and payload are nowhere in the results.
         packets: Keep each packet with data of TCP in the table `packets`; takes some 100 bytes of memory for each.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     examples=[
         ("gargalo read upload.pcap", "Flows, and in runs/upload tables and pictures."),
         ("gargalo read sender.pcapng receiver.pcapng.gz", "The same traffic at both ends."),
+        ("gargalo read upload.pcapng keys.log", "QUIC, decrypted with the secrets of its sender."),
         ("gargalo read ss.log", "What the kernel says of its sockets: windows, rates."),
         ("gargalo read upload.pcap --json", "Figures as one JSON object, no files."),
         ("gargalo read upload.pcap --anonymise", "Without addresses, to give it to others."),
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 @click.argument(
     "files", nargs=-1, required=True, type=PATH, metavar="FILE",
     help="A capture (pcap, pcapng) or a log (qlog, iperf3 --json, ss -ti with times, tcp_probe, mahimahi), plain or "
-    "compressed with gzip; several are of the same traffic.",
+    "compressed with gzip; several are of the same traffic. A key log (SSLKEYLOGFILE) decrypts QUIC in captures.",
 )  # fmt: skip
 @click.option(
     "--interval", default=f"{INTERVAL_S:g}s", show_default=True, metavar="TIME",

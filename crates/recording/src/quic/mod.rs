@@ -336,7 +336,7 @@ impl View {
         }
     }
 
-    /// Whether nearly all packets of an end and of the other were decrypted, so that their figures are the connection's.
+    /// Whether nearly all packets of both ends were decrypted, so that their figures are the connection's.
     pub fn is_open(&self) -> bool {
         let encrypted: u64 = self.encrypted.iter().map(Encrypted::all).sum();
         let opened: u64 = self.opened.iter().sum();

@@ -98,7 +98,8 @@ impl Spin {
         }
     }
 
-    /// Whether it spins. An end may set it by chance or leave it alone, and one of sixteen must (RFC 9000, section 17.4).
+    /// Whether it spins. An end may set it by chance or leave it alone, and one of sixteen must (RFC 9000, section
+    /// 17.4).
     pub const fn spins(&self) -> bool {
         self.kept >= LEAST && self.doubtful <= self.kept
     }

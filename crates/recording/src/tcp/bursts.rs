@@ -17,7 +17,8 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// Packets that are sent `gap` after those before, where an even spacing over the round trip has `even` between two.
+    /// Packets that are sent `gap` after those before, where an even spacing over the round trip has `even` between
+    /// two.
     pub fn note(&mut self, packets: u32, gap: Option<Duration>, even: Option<Duration>) {
         match (gap, even) {
             (Some(gap), Some(even)) if gap < even.mul_f64(SHARE) => {
