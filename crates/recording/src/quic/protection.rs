@@ -149,8 +149,8 @@ impl PacketKey {
         nonce
     }
 
-    /// Decrypts a packet whose header is not protected any more into `room`; where its payload is there, if it is of this
-    /// key.
+    /// Decrypts a packet whose header is not protected any more into `room`; where its payload is there, if it is of
+    /// this key.
     pub fn open(
         &self,
         bytes: &[u8],
