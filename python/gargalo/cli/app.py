@@ -48,6 +48,7 @@ SECTIONS = {
     "A network": {
         "read": "read:read_",
         "fit": "fit:fit",
+        "identify": "identify:identify",
     },
     "Many runs": {
         "sweep": "sweep:sweep",

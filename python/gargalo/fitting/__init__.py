@@ -3,6 +3,7 @@
 >>> fit = gargalo.fitting.fit("upload.pcap")
 >>> fit.path, fit.intervals, fit.unknown
 >>> fit.what_if({"congestion": "bbr3"})
+>>> gargalo.fitting.identify("upload.pcap").answer
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 from gargalo.extras import need
 
 need("fits", "numpy", "scipy", "polars")
-
 from gargalo.fitting.estimate import Estimate, Interval
 from gargalo.fitting.model import Fit, fit
 from gargalo.fitting.observed import Figures, FitError
 from gargalo.fitting.path import Bursts, Path, Policer
+from gargalo.fitting.identifying import Identified, Ranked, identify
 from gargalo.fitting.predicting import Compared, Predicted
 
 __all__ = [
@@ -24,9 +25,12 @@ __all__ = [
     "Figures",
     "Fit",
     "FitError",
+    "Identified",
     "Interval",
     "Path",
     "Policer",
     "Predicted",
+    "Ranked",
     "fit",
+    "identify",
 ]

@@ -1,0 +1,158 @@
+"""How often `gargalo identify` is right: each congestion control over paths drawn at random.
+
+    python benches/fitting/identify.py                             # all built-in ones, ten paths each, simulated
+    python benches/fitting/identify.py --world lab                 # the kernel's own, in real time
+    python benches/fitting/identify.py --only strangers            # two that are in no list: the answer is "unknown"
+
+Paths are plain: a rate of 2 to 50 Mbit/s, a round trip of 10 to 150 ms and a buffer of 0.5 to 4 bandwidth-delay products
+(at least 4 packets), each uniform in its logarithm; a flow lasts 20 to 30 s. The distributions, the groups of numbers and
+their floors were settled with seeds below 100; figures are told of others.
+
+An answer is *right* if it is the one that sent the flow, and *tie* if that is among several which the program says it
+cannot tell apart; *wrong* if it is not among them, and *unknown* if the program says so. "Left out" is the answer that
+there would have been without the right ones: it should be unknown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path as File
+from typing import Any
+
+import gargalo
+from gargalo.fitting import Path, identify
+from gargalo.fitting.identifying import UNKNOWN, known_names
+
+PACKET_BYTES = 1500
+KERNEL = ("reno", "cubic", "bbr")
+SAME = {"cubic": {"cubic", "cubic-linux"}}
+"""In the lab: what the kernel calls cubic."""
+STRANGERS = ("pendulum", "stairs")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one recording."""
+
+    number: int
+    congestion: str
+    verdict: str
+    answer: tuple[str, ...]
+    distance: float
+    nearest: str
+    left_out: float
+    """Distance of the nearest that is not in the tie."""
+    took_s: float
+
+    def __str__(self) -> str:
+        """Return a line."""
+        answer = ", ".join(self.answer) or "unknown"
+        return (
+            f"{self.number:3d} {self.congestion:12s} {self.verdict:8s} {self.distance:5.2f} {self.left_out:5.2f} "
+            f"{self.took_s:5.1f}s  {answer} (nearest: {self.nearest})"
+        )
+
+
+def draw(number: int, seed: int) -> tuple[Path, float]:
+    """Return a path and for how long a flow sends."""
+    rng = random.Random(f"identify/{seed}/{number}")
+
+    def uniform(low: float, high: float) -> float:
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+    rate, base = uniform(2e6, 50e6), uniform(0.01, 0.15)
+    buffer = max(4 * PACKET_BYTES, rate / 8 * base * uniform(0.5, 4))
+    return Path(((0.0, rate),), base, buffer), rng.uniform(20, 30)
+
+
+def record(number: int, seed: int, congestion: str, world: str, out: File) -> File:
+    """Let a flow send over a path, and return its capture."""
+    path, duration = draw(number, seed)
+    changes: dict[str, Any] = {"record.captures": ["link"], "record.capture_ends": "from"}
+    if world == "lab":
+        changes |= {"hosts.client.stack": "kernel", "hosts.server.stack": "kernel"}
+    gargalo.run(
+        path.scenario(congestion, duration, "drawn"),
+        set=changes,
+        world=world,
+        seed=number + 1000,
+        output=out,
+    )
+    return out / "capture.pcapng"
+
+
+def judge(task: tuple[int, int, str, str]) -> Outcome:
+    """Record one flow and identify it."""
+    number, seed, congestion, world = task
+    candidates = [n for n in known_names() if n not in STRANGERS]
+    if congestion in STRANGERS:
+        import strangers  # noqa: F401 (registers them)
+    with tempfile.TemporaryDirectory() as place:
+        capture = record(number, seed, congestion, world, File(place) / "run")
+        begins = time.monotonic()
+        found = identify(capture, candidates=candidates)
+        took = time.monotonic() - begins
+    right = SAME.get(congestion, {congestion}) if world == "lab" else {congestion}
+    answer = found.answer
+    if not answer:
+        verdict = "unknown"
+    elif not right & set(answer):
+        verdict = "wrong"
+    else:
+        verdict = "right" if set(answer) <= right else "tie"
+    others = [r.distance for r in found.ranking if not r.tied and r.congestion not in right]
+    first = found.ranking[0]
+    return Outcome(
+        number, congestion, verdict, answer, first.distance, first.congestion, min(others), took
+    )
+
+
+def main() -> None:
+    """Judge, and print lines and a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--paths", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=100)
+    parser.add_argument("--only", help="names, with commas between, or strangers")
+    parser.add_argument("--world", choices=("sim", "lab"), default="sim")
+    parser.add_argument("--workers", type=int, default=1)
+    args = parser.parse_args()
+    built_in = KERNEL if args.world == "lab" else tuple(known_names())
+    names = built_in if args.only is None else tuple(args.only.split(","))
+    if args.only == "strangers":
+        names = STRANGERS
+    tasks = [(n, args.seed, name, args.world) for n in range(args.paths) for name in names]
+    outcomes = []
+    with ProcessPoolExecutor(args.workers, mp_context=get_context("spawn")) as pool:
+        for outcome in pool.map(judge, tasks):
+            outcomes.append(outcome)
+            print(outcome, flush=True)
+    verdicts = ("right", "tie", "wrong", "unknown")
+    print(f"\n{'':12s}" + "".join(f"{v:>9s}" for v in verdicts) + "  taken for, or tied with")
+    for name in names:
+        own = [o for o in outcomes if o.congestion == name]
+        counts = Counter(o.verdict for o in own)
+        others = Counter(a for o in own for a in o.answer if a != name)
+        told = ", ".join(f"{a} {n}" for a, n in others.most_common(8))
+        print(f"{name:12s}" + "".join(f"{counts[v]:9d}" for v in verdicts) + f"  {told}")
+    counts = Counter(o.verdict for o in outcomes)
+    total = len(outcomes)
+    print(f"{'all':12s}" + "".join(f"{counts[v]:9d}" for v in verdicts))
+    print(f"right or tied {(counts['right'] + counts['tie']) / total:.1%} of {total}")
+    print(f"left out: unknown {sum(o.left_out > UNKNOWN for o in outcomes) / total:.1%}")
+    print(
+        f"time mean {sum(o.took_s for o in outcomes) / total:.1f} s, longest {max(o.took_s for o in outcomes):.1f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()
