@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-
     from numpy.typing import NDArray
 
     from gargalo.fitting.observed import Observed
@@ -273,7 +272,15 @@ class Likeness:
 
     @classmethod
     def of(cls, one: Behaviour, runs: list[Behaviour]) -> Likeness:
-        """Compare."""
+        """Compare with all runs together, and with each alone: the nearest counts.
+
+        Runs together know their spread; one alone may be the very path.
+        """
+        sets = [runs, *([run] for run in runs)] if len(runs) > 1 else [runs]
+        return min((cls._with(one, some) for some in sets), key=lambda found: found.cost)
+
+    @classmethod
+    def _with(cls, one: Behaviour, runs: list[Behaviour]) -> Likeness:
         apart, spreads = {}, []
         for name, group in one.items():
             off, spread = _off(group, np.array([r[name].values for r in runs]))

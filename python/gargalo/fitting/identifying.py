@@ -35,11 +35,10 @@ if TYPE_CHECKING:
 
 RUNS = 5
 """Of a candidate that is near, to know by how much its own runs differ."""
-FINALISTS, MOST_FINALISTS = 8, 16
-"""Candidates that are run again."""
-BEGUN = 14
-"""Candidates that are tried with another stack, and with other slow starts if they begin in another way."""
-TOLD = 4
+NEARER, WITHIN = 2.0, 0.5
+"""Candidates within so many times the distance of the nearest, and a bit, are run again."""
+LEAST_NEAR, MOST_NEAR = 3, 16
+TOLD = 2
 """Candidates whose slow starts are told."""
 RATE, PROPAGATION, BUFFER = 0.004, 0.004, 0.02
 """Standard deviations of what the paths of these runs differ by, as shares."""
@@ -48,8 +47,10 @@ MOST_S = 60.0
 MOST_PACKETS = 120_000
 UNKNOWN = 1.0
 """Distance from which on nothing is near."""
-SLACK = 0.1
+SLACK = 0.03
 """Costs that differ by less are the same."""
+SHARE = 0.3
+"""Nor are two told apart whose costs differ by less than this share of what they do if one of them is right."""
 BUFFERS, FINE = 40, 20
 """Buffers that are tried, and those near the best of them."""
 LEAST_AGREED = 0.5
@@ -258,13 +259,14 @@ class Contest:
         for n, name in enumerate(wanted):
             self._run(found, Candidate(name))
             self.progress(0.3 * (n + 1) / len(wanted))
-        begun = self._best(found, "startup")[:BEGUN]
+        # How it begins is another question: the slow start is a choice of its own.
+        begun = self._near(found, "startup")
         for n, candidate in enumerate(begun):
             for stack in STACKS[1:]:
                 if (candidate.congestion, stack) not in INSTEAD:
                     self._run(found, replace(candidate, stack=stack))
             self.progress(0.3 + 0.1 * (n + 1) / len(begun))
-        begun = self._best(found, "startup")[:BEGUN]
+        begun = self._near(found, "startup")
         for n, candidate in enumerate(begun):
             if n < TOLD or self._likeness(found[candidate]).apart.get("startup", 0.0) > SAME:
                 for other in _starts(candidate):
@@ -306,15 +308,15 @@ class Contest:
             best.setdefault(candidate.congestion, candidate)
         return list(best.values())
 
-    def _near(self, found: Mapping[Candidate, list[Behaviour]]) -> list[Candidate]:
-        """Return the nearest, and all that are as near as the first."""
-        order = self._best(found)
-        least = self._likeness(found[order[0]]).distance
+    def _near(self, found: Mapping[Candidate, list[Behaviour]], *without: str) -> list[Candidate]:
+        """Return the candidates that may be it, from the nearest: the others are too far to become it."""
+        order = self._best(found, *without)
+        distance = [self._likeness(found[c][:1]).without(*without) for c in order]
+        most = NEARER * distance[0] + WITHIN
         return [
             c
-            for n, c in enumerate(order)
-            if n < FINALISTS
-            or (n < MOST_FINALISTS and self._likeness(found[c]).distance <= least + SLACK)
+            for n, (c, d) in enumerate(zip(order, distance, strict=True))
+            if n < LEAST_NEAR or (n < MOST_NEAR and d <= most)
         ]
 
     def _ranked(
@@ -332,10 +334,13 @@ class Contest:
                     self._slow_starts(found, candidate),
                     likeness[candidate].apart,
                     tied=candidate == order[0]
-                    or more <= SLACK + _confused(found[candidate], found[order[0]]),
+                    or more <= max(SLACK, SHARE * _separation(found[order[0]], found[candidate])),
                 )
             )
-        for candidate in self._best(found)[len(near) :]:
+        done = {candidate.congestion for candidate in near}
+        for candidate in self._best(found):
+            if candidate.congestion in done:
+                continue
             rest = self._likeness(found[candidate])
             ranked.append(Ranked(candidate.congestion, rest.distance, (), rest.apart, tied=False))
         return ranked
@@ -356,12 +361,15 @@ class Contest:
         return tuple(k for k, v in apart.items() if v <= max(least + SLACK, SAME))
 
 
-def _confused(runs: list[Behaviour], others: list[Behaviour]) -> float:
-    """Return by how much the other candidate is nearer to a run of the first than its own runs are, in the median."""
+def _separation(runs: list[Behaviour], others: list[Behaviour]) -> float:
+    """Return by how much runs of one are nearer to its other runs than to those of another candidate, in the median.
+
+    If the one sent the recording, that is nearer to it by as much; if the other did, it is as much nearer to that.
+    """
     costs = []
     for n, run in enumerate(runs):
         own = runs[:n] + runs[n + 1 :]
-        costs.append(Likeness.of(run, own).cost - Likeness.of(run, others).cost)
+        costs.append(Likeness.of(run, others).cost - Likeness.of(run, own).cost)
     return float(np.median(costs))
 
 
