@@ -396,6 +396,7 @@ PARSED = ("study", "evaluate", "explore", "lab", "shell", "iperf3", "connect")
 NOT_RUN = ("--open", "--stack kernel", "--help", "--repeat 5", "world=lab")
 PRESENT = {
     "handshake.pkt": next((ROOT / "scripts").rglob("*.pkt")).read_text(encoding="utf-8"),
+    "keys.log": f"CLIENT_TRAFFIC_SECRET_0 {'01' * 32} {'02' * 32}\n",
     "rates.txt": "0 5\n1 6\n2 5\n",
     "ss.log": "1767323045.6\nESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t cubic rto:204 mss:1448 cwnd:10 bytes_acked:12 \n",
 }
@@ -412,7 +413,7 @@ def test_the_examples_of_help_pages_work(here):
     quietly = ["--no-plots", "--quiet", "--capture", "*"]
     assert call("run", "race.toml", *quietly, "--output", "captured").exit_code == 0
     capture = (here / "captured" / "capture.pcapng").read_bytes()
-    for file in ("upload.pcap", "sender.pcapng"):
+    for file in ("upload.pcap", "upload.pcapng", "sender.pcapng"):
         (here / file).write_bytes(capture)
     (here / "receiver.pcapng.gz").write_bytes(gzip.compress(capture))
     for name, found in {"": app, **every_command()}.items():

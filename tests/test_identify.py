@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gargalo
@@ -12,13 +11,15 @@ import pytest
 from click.testing import CliRunner
 from conftest import ROOT
 from gargalo.cli.app import app
+from gargalo.fitting import FitError, identify
 from gargalo.fitting import Path as Route
-from gargalo.fitting import Unfit, identify
 from gargalo.fitting.behaviour import Likeness, behaviour, flight_of
 from gargalo.fitting.identifying import UNKNOWN, known_names, path_of
 from gargalo.fitting.predicting import simulate
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from click.testing import Result
 
 STRANGERS = ROOT / "benches" / "fitting" / "strangers.py"
@@ -48,11 +49,11 @@ def test_those_that_behave_differently_are_told_apart(congestion, tmp_path):
     assert {r.congestion for r in found.ranking} == set(known_names())
 
 
-def test_those_that_behave_alike_are_not_told_apart_and_the_slow_start_is(tmp_path):
+def test_those_that_behave_alike_are_not_told_apart(tmp_path):
     sent = {"reno": {"slow_start": "hystart++"}}
     found = identify(capture(tmp_path / "run", sent), candidates=["reno", "lia", "cubic", "bbr"])
     assert set(found.answer) == {"reno", "lia"}
-    assert {r.slow_start for r in found.ranking if r.tied} == {("hystart++",)}
+    assert all("hystart++" in r.slow_start for r in found.ranking if r.tied)
 
 
 def test_what_is_not_known_is_unknown_until_it_is(tmp_path):
@@ -111,7 +112,7 @@ def test_the_command_answers_in_words_and_as_json(tmp_path):
 
 def test_what_tells_nothing_is_refused(tmp_path):
     file = capture(tmp_path / "run", "cubic", **{"record.capture_ends": "to"})
-    with pytest.raises(Unfit, match="captured at its receiver"):
+    with pytest.raises(FitError, match="captured at its receiver"):
         identify(file)
     done = call(file)
     assert done.exit_code == 2

@@ -4,9 +4,9 @@
     python benches/fitting/identify.py --world lab                 # the kernel's own, in real time
     python benches/fitting/identify.py --only strangers            # two that are in no list: the answer is "unknown"
 
-Paths are plain: a rate of 2 to 50 Mbit/s, a round trip of 10 to 150 ms and a buffer of 0.5 to 4 bandwidth-delay products
-(at least 4 packets), each uniform in its logarithm; a flow lasts 20 to 30 s. The distributions, the groups of numbers and
-their floors were settled with seeds below 100; figures are told of others.
+Paths are plain: a rate of 2 to 50 Mbit/s, a round trip of 10 to 150 ms and a buffer of 0.5 to 4 bandwidth-delay
+products (at least 4 packets), each uniform in its logarithm; a flow lasts 20 to 30 s. The distributions, the groups
+of numbers and their floors were settled with seeds below 100; figures are told of others.
 
 An answer is *right* if it is the one that sent the flow, and *tie* if that is among several which the program says it
 cannot tell apart; *wrong* if it is not among them, and *unknown* if the program says so. "Left out" is the answer that
@@ -150,7 +150,8 @@ def main() -> None:
     print(f"right or tied {(counts['right'] + counts['tie']) / total:.1%} of {total}")
     print(f"left out: unknown {sum(o.left_out > UNKNOWN for o in outcomes) / total:.1%}")
     print(
-        f"processor time: mean {sum(o.took_s for o in outcomes) / total:.1f} s, longest {max(o.took_s for o in outcomes):.1f} s"
+        f"processor time: mean {sum(o.took_s for o in outcomes) / total:.1f} s, "
+        f"longest {max(o.took_s for o in outcomes):.1f} s"
     )
 
 

@@ -41,7 +41,7 @@ SECTIONS = {
     ),
     "Fitting a path": (
         "gargalo.fitting",
-        "fit Fit Path Bursts Policer Interval Predicted Compared FitError",
+        "fit identify Fit Identified Ranked Path Bursts Policer Interval Predicted Compared FitError",
     ),
     "Pictures": ("gargalo.plots", "Plots Picture"),
     "Errors": ("gargalo", "ScenarioError RunError PluginError Diagnostic"),

@@ -7,8 +7,7 @@ use gargalo_units::Count;
 use serde_json::{Value, json};
 
 use crate::Recording;
-use crate::facts::{Facts, LeftOut};
-use crate::quic::Encrypted;
+use crate::facts::{Encrypted, Facts, LeftOut};
 
 /// Sentences for damage, of at most so many files.
 const MOST_NAMED: usize = 5;

@@ -5,7 +5,6 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::capture::Ending;
-use crate::quic::Encrypted;
 use crate::tcp::Spent;
 
 /// All of it.
@@ -107,6 +106,24 @@ pub struct Clock {
     pub late_packets: u64,
     /// Of these, by more than a second: the clock was set.
     pub set_back: u64,
+}
+
+/// Why packets were not decrypted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Encrypted {
+    /// No key log has their secrets, or the handshake is not whole in the capture, by which these are found.
+    pub without_key: u64,
+    /// The capture has not kept all of them.
+    pub cut: u64,
+    /// They do not open with the keys of their connection.
+    pub damaged: u64,
+}
+
+impl Encrypted {
+    /// All of them.
+    pub const fn all(&self) -> u64 {
+        self.without_key + self.cut + self.damaged
+    }
 }
 
 /// What was concluded of a flow; what the capture cannot show is `null`.

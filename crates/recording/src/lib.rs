@@ -17,6 +17,7 @@ mod packet;
 mod places;
 mod quic;
 mod rtp;
+mod secrets;
 mod streams;
 mod tables;
 mod tcp;
@@ -41,7 +42,8 @@ use multipath::{Joined, Multipath};
 use names::Names;
 use packet::{Packet, Transport, Unused};
 use places::Places;
-use quic::{Identifiers, Secrets};
+use quic::Identifiers;
+use secrets::Secrets;
 use tcp::Connection;
 use udp::Conversation;
 

@@ -73,7 +73,7 @@ def identify(
     try:
         with bar(shown=not (quiet or as_json)) as tell:
             found = fitting.identify(files, flow=flow, progress=tell)
-    except fitting.Unfit as e:
+    except fitting.FitError as e:
         fail(f"{files[0]}: {e}")
     except _core.RunError as e:
         refuse_another(files[0], "capture")

@@ -12,10 +12,10 @@ from gargalo.extras import need
 
 need("fits", "numpy", "scipy", "polars")
 from gargalo.fitting.estimate import Estimate, Interval
+from gargalo.fitting.identifying import Identified, Ranked, identify
 from gargalo.fitting.model import Fit, fit
 from gargalo.fitting.observed import Figures, FitError
 from gargalo.fitting.path import Bursts, Path, Policer
-from gargalo.fitting.identifying import Identified, Ranked, identify
 from gargalo.fitting.predicting import Compared, Predicted
 
 __all__ = [

@@ -6,6 +6,7 @@ of two flows are compared in units of that; only flows over the same path are co
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -196,7 +197,7 @@ def _shape(flight: Flight, begins: float, duration_s: float) -> Group:
     """The flight between two losses, in parts of the time between: straight, concave, convex, a plateau."""
     times = np.append(flight.noticed_s[flight.noticed_s > 0.5 * begins], duration_s)
     curves = []
-    for t, end in zip(times, times[1:], strict=False):
+    for t, end in itertools.pairwise(times):
         begin = t + 2 * flight.round_s
         if end - begin < LEAST_ROUNDS * flight.round_s or (end == duration_s and curves):
             continue
@@ -266,7 +267,7 @@ class Likeness:
     """How a flow compares with runs of a candidate."""
 
     apart: dict[str, float]
-    """For each group the mean of how far its numbers are off, in units of floor and spread; without what neither has."""
+    """For each group the mean of how far its numbers are off, in floors and spreads; without what neither has."""
     spread: float
     """How much the runs differ among each other: mean logarithm, 0 for not at all."""
 

@@ -1,7 +1,7 @@
 """Which congestion control sent a flow: all that are known, over the fitted path, and which of them behave as it did.
 
-Nothing is learnt in advance. Each candidate is simulated over the path, and over paths that differ from it by as much as
-a fit may: what its own runs differ by is its spread, and the recording is compared with that.
+Nothing is learnt in advance. Each candidate is simulated over the path, and over paths that differ from it by as much
+as a fit may: what its own runs differ by is its spread, and the recording is compared with that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from gargalo import _core
 from gargalo.fitting.behaviour import Likeness, behaviour
 from gargalo.fitting.carrying import carry
-from gargalo.fitting.estimating import CLOCK_S, agreement, estimate
-from gargalo.fitting.observed import Observed, Unfit
+from gargalo.fitting.estimating import estimate
+from gargalo.fitting.losses import agreement
+from gargalo.fitting.observed import CLOCK_S, FitError, Observed
 from gargalo.fitting.predicting import simulate
 from gargalo.fitting.search import refine, unexplained
 from gargalo.plugins.registry import names, registered
@@ -175,7 +176,7 @@ def identify(
 
     Raises:
         RunError: A file cannot be read, or is no capture.
-        Unfit: The flow tells nothing of its path: it was captured elsewhere, or is too short.
+        FitError: The flow tells nothing of its path: it was captured elsewhere, or is too short.
         ValueError: A candidate is not known.
 
     """
@@ -290,7 +291,7 @@ class Contest:
                 {**self.sender, "congestion": candidate.setting, PROFILE: candidate.stack},
                 seed=n + 1,
             )
-        except Unfit:
+        except FitError:
             # It sent next to nothing over this path.
             return
         found[candidate].append(behaviour(run.seen, self.path, startup=self.startup))

@@ -3,6 +3,7 @@
 //! A kind of log is a file here and an entry in [`KINDS`].
 
 mod iperf3;
+mod keylog;
 mod mahimahi;
 mod qlog;
 mod ss;
@@ -15,7 +16,7 @@ use gargalo_trace::schema::{FlowRow, FlowSample, LinkSample};
 use gargalo_units::{Duration, Instant};
 
 use crate::facts::Flow;
-use crate::quic::Secrets;
+use crate::secrets::Secrets;
 
 /// Most bytes of a line; a longer one is no line of a log.
 pub const MOST_LINE: usize = 1 << 24;
@@ -37,7 +38,7 @@ pub const KINDS: &[Kind] = &[
     ss::KIND,
     tcp_probe::KIND,
     mahimahi::KIND,
-    crate::quic::keylog::KIND,
+    keylog::KIND,
 ];
 
 /// What a log tells.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gargalo_units::Duration;
 use gargalo_wire::quic::Reader;
 
-use super::keylog::{RANDOM, Random};
+use crate::secrets::{RANDOM, Random};
 
 /// Most bytes that are kept until a message is whole.
 const MOST: usize = 1 << 16;

@@ -5,7 +5,6 @@ mod board;
 mod half;
 mod hello;
 mod identifiers;
-pub mod keylog;
 mod opener;
 mod protection;
 mod spin;
@@ -16,16 +15,16 @@ use std::net::SocketAddr;
 
 use gargalo_units::{Duration, Instant};
 use gargalo_wire::quic::{Frame, Frames, Header, Kind, Packet, packets};
-use serde::Serialize;
 
+use crate::facts::Encrypted;
 use crate::packet;
+use crate::secrets::Secrets;
 use crate::streams::Part;
 use crate::tcp::{Handshake, Offset, Seeing, offset};
 use crate::udp::Seen;
 pub use half::Half;
 use half::{Content, Passing};
 pub use identifiers::Identifiers;
-pub use keylog::Secrets;
 use opener::{Opened, Opener, Sealed, Space};
 pub use spin::Spin;
 
@@ -42,23 +41,8 @@ const SHORTEST: usize = 1_000;
 /// After so many vain searches for that length there is none.
 const MOST_SEARCHES: u8 = 8;
 
-/// Why packets were not decrypted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Encrypted {
-    /// No key log has their secrets, or the handshake is not whole in the capture, by which these are found.
-    pub without_key: u64,
-    /// The capture has not kept all of them.
-    pub cut: u64,
-    /// They do not open with the keys of their connection.
-    pub damaged: u64,
-}
-
 impl Encrypted {
-    /// All of them.
-    pub const fn all(&self) -> u64 {
-        self.without_key + self.cut + self.damaged
-    }
-
+    /// Counts one.
     fn note(&mut self, why: Sealed) {
         match why {
             Sealed::NoKey => self.without_key += 1,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use gargalo_wire::quic::{Header, Kind, Long, Packet, Version};
 
 use super::hello::{Delays, Messages};
-use super::keylog::{Random, Secrets, Session};
-use super::protection::{HeaderKey, PacketKey, Secret, Suite, initial_secrets};
+use super::protection::{HeaderKey, PacketKey, Suite, initial_secrets};
+use crate::secrets::{Random, Secret, Secrets, Session};
 
 /// A packet number space (RFC 9000 §12.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,42 +7,15 @@ use ring::aead::quic::{AES_128, AES_256, CHACHA20, HeaderProtectionKey};
 use ring::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, HKDF_SHA384, KeyType, Prk, Salt};
 
+use crate::secrets::Secret;
+
 /// From where in a packet number, taken as one of four bytes, the sample of the header's protection begins.
 const SAMPLE_AT: usize = 4;
 const SAMPLE: usize = 16;
-/// Lengths of the secrets of TLS 1.3: those of its hashes.
-const LENGTHS: [usize; 2] = [32, 48];
-
-/// A secret of TLS.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret {
-    bytes: [u8; 48],
-    length: usize,
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Secret({} bytes)", self.length)
-    }
-}
-
 impl Secret {
-    /// A secret; `None` if it has not the length of one.
-    pub fn new(secret: &[u8]) -> Option<Self> {
-        if !LENGTHS.contains(&secret.len()) {
-            return None;
-        }
-        let mut bytes = [0; 48];
-        bytes[..secret.len()].copy_from_slice(secret);
-        Some(Self {
-            bytes,
-            length: secret.len(),
-        })
-    }
-
     /// The cipher suites that it may be of. A key log does not say which; a packet that opens does.
     pub fn suites(&self) -> &'static [Suite] {
-        match self.length {
+        match self.bytes().len() {
             32 => &[Suite::Aes128, Suite::ChaCha20],
             _ => &[Suite::Aes256],
         }
@@ -53,7 +26,7 @@ impl Secret {
             Suite::Aes256 => HKDF_SHA384,
             _ => HKDF_SHA256,
         };
-        Prk::new_less_safe(hash, &self.bytes[..self.length])
+        Prk::new_less_safe(hash, self.bytes())
     }
 }
 
@@ -132,7 +105,7 @@ impl PacketKey {
     /// The key after this one (RFC 9001 §6).
     pub fn next(&self) -> Option<Self> {
         let mut secret = [0; 48];
-        let secret = &mut secret[..self.secret.length];
+        let secret = &mut secret[..self.secret.bytes().len()];
         expand(
             &self.secret.prk(self.suite),
             &label(self.version, "ku"),
@@ -303,14 +276,6 @@ impl HeaderKey {
         {
             *byte ^= mask;
         }
-    }
-}
-
-#[cfg(test)]
-impl Secret {
-    /// Its bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
     }
 }
 

@@ -6,10 +6,10 @@ use gargalo_units::{Duration, Ecn, Instant};
 use gargalo_wire::quic::Version;
 use proptest::prelude::*;
 
-use super::keylog::Session;
-use super::protection::{HeaderKey, PacketKey, Secret, Suite, initial_secrets};
+use super::protection::{HeaderKey, PacketKey, Suite, initial_secrets};
 use super::*;
 use crate::packet::Transport;
+use crate::secrets::{Secret, Session};
 use crate::tcp::first_and_last;
 
 const FIRST: [u8; 8] = [1; 8];

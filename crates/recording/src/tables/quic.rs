@@ -5,9 +5,9 @@ use gargalo_units::{Bytes, Duration, Instant, SenderCounters};
 
 use super::connection::{captured_at, tell_path, tell_sending};
 use super::rows::{Rows, SameClock, rate};
-use crate::facts::Flow;
+use crate::facts::{Encrypted, Flow};
 use crate::names::Names;
-use crate::quic::{Connection, Encrypted, Half, View};
+use crate::quic::{Connection, Half, View};
 use crate::tcp::{RoundTrips, Side, first_and_last};
 
 /// Adds a connection.

@@ -1,18 +1,42 @@
-//! Key logs: the secrets of TLS connections, as programs write them for the environment variable `SSLKEYLOGFILE`
-//! (RFC 9850).
+//! Secrets of TLS connections, with which QUIC in captures is decrypted.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead};
 
-use super::protection::Secret;
-use crate::logs::{Kind, Log, lines};
+/// Lengths of the secrets of TLS 1.3: those of its hashes.
+const LENGTHS: [usize; 2] = [32, 48];
 
-/// A kind of log.
-pub const KIND: Kind = Kind {
-    name: "key log",
-    is,
-    read,
-};
+/// A secret of TLS.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    bytes: [u8; 48],
+    length: usize,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secret({} bytes)", self.length)
+    }
+}
+
+impl Secret {
+    /// A secret; `None` if it has not the length of one.
+    pub fn new(secret: &[u8]) -> Option<Self> {
+        if !LENGTHS.contains(&secret.len()) {
+            return None;
+        }
+        let mut bytes = [0; 48];
+        bytes[..secret.len()].copy_from_slice(secret);
+        Some(Self {
+            bytes,
+            length: secret.len(),
+        })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
 
 /// Most connections whose secrets are kept.
 const MOST: usize = 1 << 16;
@@ -79,7 +103,8 @@ impl Secrets {
         text.lines().map(|l| u64::from(!self.add_line(l))).sum()
     }
 
-    fn add_line(&mut self, line: &str) -> bool {
+    /// Adds a line of a log; whether it is one.
+    pub fn add_line(&mut self, line: &str) -> bool {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             return true;
@@ -117,6 +142,11 @@ impl Secrets {
     }
 }
 
+/// Whether a line of a log begins with this word.
+pub fn is_label(word: &str) -> bool {
+    LABELS.contains(&word) || OTHERS.contains(&word)
+}
+
 /// The bytes of hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
@@ -125,69 +155,4 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
         u8::from_str_radix(text, 16).ok()
     });
     pairs.collect()
-}
-
-fn is(start: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(start);
-    let first = text
-        .lines()
-        .map(str::trim)
-        .find(|l| !l.is_empty() && !l.starts_with('#'));
-    let label = first.and_then(|l| l.split_ascii_whitespace().next());
-    label.is_some_and(|l| LABELS.contains(&l) || OTHERS.contains(&l))
-}
-
-fn read(input: &mut dyn BufRead) -> io::Result<Log> {
-    let mut log = Log::default();
-    let mut unused = 0;
-    let secrets = &mut log.secrets;
-    let too_long = lines(input, &mut |line| {
-        unused += u64::from(!secrets.add_line(line))
-    })?;
-    log.unused = unused + too_long;
-    Ok(log)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(label: &str, random: u8, secret: u8, length: usize) -> String {
-        let hex = |byte: u8, n: usize| format!("{byte:02x}").repeat(n);
-        format!("{label} {} {}\n", hex(random, RANDOM), hex(secret, length))
-    }
-
-    #[test]
-    fn secrets_are_found_by_the_clients_random_number() {
-        let text = [
-            "# made by a test\n\n",
-            &line(LABELS[0], 1, 10, 32),
-            &line(LABELS[3], 1, 11, 48),
-            &line(LABELS[4], 2, 12, 32),
-            &line("EXPORTER_SECRET", 1, 13, 32),
-            &line("CLIENT_RANDOM", 9, 14, 48),
-            "SERVER_TRAFFIC_SECRET_0 zz 00\n",
-            "some words\n",
-            &line(LABELS[2], 1, 15, 31),
-        ]
-        .concat();
-        assert!(is(text.as_bytes()));
-        assert!(!is(b"# CLIENT_RANDOM\nESTAB 0 0 10.0.0.1:1 10.0.0.2:2"));
-        let log = read(&mut text.as_bytes()).unwrap();
-        assert_eq!(log.unused, 3);
-        let found = log.secrets.of(&[1; RANDOM]).unwrap();
-        assert_eq!(found.handshake, [Secret::new(&[10; 32]), None]);
-        assert_eq!(found.data, [None, Secret::new(&[11; 48])]);
-        assert_eq!(
-            log.secrets.of(&[2; RANDOM]).unwrap().early,
-            Secret::new(&[12; 32])
-        );
-        assert_eq!(log.secrets.of(&[9; RANDOM]), None);
-        // Those of another file are added.
-        let mut all = Secrets::default();
-        all.add_lines(&line(LABELS[2], 1, 16, 32));
-        all.add(log.secrets);
-        let both = all.of(&[1; RANDOM]).unwrap();
-        assert_eq!(both.data, [Secret::new(&[16; 32]), Secret::new(&[11; 48])]);
-    }
 }
