@@ -52,8 +52,8 @@ def recorded(tmp_path: Path, example: str, **settings: Any) -> tuple[package.Run
 @pytest.mark.parametrize(
     "example",
     [
-        "cellular-race", "cubic-vs-bbr", "graph", "l4s", "lossy-wifi", "media", "mptcp", "mptcp-five-paths", "page-load",
-        "parking-lot", "ping-under-load", "quic", "request", "round-trips",
+        "cellular-race", "cubic-vs-bbr", "graph", "l4s", "lossy-wifi", "media", "mptcp", "mptcp-five-paths",
+        "page-load", "parking-lot", "ping-under-load", "quic", "request", "round-trips",
     ],
 )  # fmt: skip
 def test_the_capture_of_an_example_has_the_figures_of_the_run(tmp_path, example):

@@ -123,7 +123,8 @@ def _settled(flight: Flight, duration_s: float) -> float:
 
 
 def _log(values: Floats) -> Floats:
-    return np.log(np.maximum(values, 0) + 1)
+    found: Floats = np.log(np.maximum(values, 0) + 1)
+    return found
 
 
 def _group(values: list[float] | Floats, floor: float) -> Group:
@@ -196,7 +197,7 @@ def _decrease(flight: Flight, seen: Observed, begins: float) -> Group:
 def _shape(flight: Flight, begins: float, duration_s: float) -> Group:
     """The flight between two losses, in parts of the time between: straight, concave, convex, a plateau."""
     times = np.append(flight.noticed_s[flight.noticed_s > 0.5 * begins], duration_s)
-    curves = []
+    curves: list[Floats] = []
     for t, end in itertools.pairwise(times):
         begin = t + 2 * flight.round_s
         if end - begin < LEAST_ROUNDS * flight.round_s or (end == duration_s and curves):
