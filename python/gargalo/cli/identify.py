@@ -91,13 +91,11 @@ def identify(
 
 def answer(found: Identified) -> str:
     """Return the answer as a sentence."""
-    from gargalo.fitting.identifying import UNKNOWN
-
     nearest = found.ranking[0]
     if not found.answer:
         return (
             f"{found.flow}: unknown. Nothing behaves as it did; the nearest is {nearest.congestion}, at a distance of "
-            f"{nearest.distance:.2f} (known: up to {UNKNOWN:g})"
+            f"{nearest.distance:.2f} (near: below {found.bound:g})"
         )
     if len(found.answer) == 1:
         return f"{found.flow}: {nearest.congestion}{started(nearest)}"

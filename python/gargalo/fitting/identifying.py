@@ -47,7 +47,9 @@ MOST_S = 60.0
 """Of a longer recording the first part is looked at: what an algorithm does, it does within a minute."""
 MOST_PACKETS = 120_000
 UNKNOWN = 1.0
-"""Distance from which on nothing is near."""
+"""Distance from which on nothing is near, over a path whose delays do not vary."""
+UNKNOWN_NOISY = 1.5
+"""The same where they do: what hosts and links do to times, the simulated ones do not do in the same way."""
 SLACK = 0.03
 """Costs that differ by less are the same."""
 SHARE = 0.3
@@ -56,6 +58,10 @@ BUFFERS, FINE = 40, 20
 """Buffers that are tried, and those near the best of them."""
 LEAST_AGREED = 0.5
 """A buffer that drops other packets than were lost (of 2) is not known."""
+FACTORS = (1.0, 1.015, 1.03, 1.045)
+"""Of the rate that was sustained: what the link may have more."""
+SIMPLER = 0.2
+"""A path without a policer, of one rate, is preferred if it tells the losses nearly as well."""
 NOISE = 0.02
 LEAST_GAPS = 20
 MOST_JITTER = 0.04
@@ -123,11 +129,13 @@ class Identified:
     """From the nearest."""
     notes: Sequence[str]
     """What makes the answer less certain."""
+    bound: float
+    """Distance from which on nothing is near."""
 
     @property
     def answer(self) -> tuple[str, ...]:
         """Those that it may be; several cannot be told apart on this path; empty: unknown, nothing is near."""
-        if not self.ranking or self.ranking[0].distance > UNKNOWN:
+        if not self.ranking or self.ranking[0].distance > self.bound:
             return ()
         return tuple(r.congestion for r in self.ranking if r.tied)
 
@@ -138,7 +146,7 @@ class Identified:
             "flow": self.flow,
             "answer": list(self.answer),
             "unknown": not self.answer,
-            "bound": UNKNOWN,
+            "bound": self.bound,
             "ranking": [
                 {
                     "congestion": r.congestion,
@@ -197,6 +205,7 @@ def identify(
         path,
         contest.ranking(wanted),
         _notes(everything, found, flow),
+        UNKNOWN_NOISY if contest.noisy else UNKNOWN,
     )
 
 
@@ -209,35 +218,58 @@ def known_names() -> list[str]:
 def path_of(seen: Observed) -> Path:
     """Fit a path whose buffer is the one that would have dropped these packets.
 
-    A packet more or less is another path where the buffer has few of them.
+    A packet more or less is another path where the buffer has few of them. A bucket that fills as fast as the link is
+    no policer but its queue, and noise looks like a rate that changes: the simplest path that tells the losses is taken.
     """
     found, _ = refine(seen, estimate(seen))
     path = found.path
     if path.cross or not seen.lost.any():
         return path
+    plain = [replace(path, policer=None)]
+    if len(path.rate) > 1:
+        usual = _sustained(seen)
+        plain += [replace(plain[0], rate=((0.0, usual * f),)) for f in FACTORS]
+    tried = [_with_buffer(seen, p) for p in plain]
+    told, best = max(tried, key=lambda t: t[0] + (SIMPLER if len(t[1].rate) == 1 else 0.0))
+    if told < max(LEAST_AGREED, _told(seen, path) - SIMPLER if path.policer else 0.0):
+        return path
+    return replace(best, loss=unexplained(seen, best, seen.sent_s[carry(best, seen).lost]))
+
+
+def _told(seen: Observed, path: Path) -> float:
+    """Return how well a path tells which packets were lost: 0 for not at all, 2 for all of them and no others."""
+    lost = carry(path, seen).lost
+    both = 2 * int((lost & seen.lost).sum()) / max(1, int(lost.sum()) + int(seen.lost.sum()))
+    return both + agreement(seen.lost, lost)
+
+
+def _with_buffer(seen: Observed, path: Path) -> tuple[float, Path]:
+    """Return the buffer that tells the losses best, and how well."""
     size = float(np.median(seen.size_bytes))
 
     def holding(packets: float) -> Path:
-        return replace(path, buffer_bytes=(packets + 0.5) * size, loss=0.0, policer=None)
-
-    def told(candidate: Path) -> float:
-        lost = carry(candidate, seen).lost
-        both = 2 * int((lost & seen.lost).sum()) / max(1, int(lost.sum()) + int(seen.lost.sum()))
-        return both + agreement(seen.lost, lost)
+        return replace(path, buffer_bytes=(packets + 0.5) * size, loss=0.0)
 
     usual = max(path.buffer_bytes, path.rate_bps / 8 * path.base_rtt_s) / size
-    tried: dict[float, float] = {}
+    tried = {}
     for packets in np.unique(np.rint(np.geomspace(1, 2 * usual + 2, BUFFERS))):
-        tried[float(packets)] = told(holding(packets))
+        tried[float(packets)] = _told(seen, holding(packets))
     best = max(tried, key=lambda n: tried[n])
     for packets in np.unique(np.rint(np.linspace(0.9 * best - 1, 1.1 * best + 1, FINE))):
         if packets >= 1 and packets not in tried:
-            tried[float(packets)] = told(holding(packets))
+            tried[float(packets)] = _told(seen, holding(packets))
     best = max(tried, key=lambda n: tried[n])
-    if tried[best] < max(LEAST_AGREED, told(path) if path.policer else 0.0):
-        return path
-    overflows = seen.sent_s[carry(holding(best), seen).lost]
-    return replace(holding(best), loss=unexplained(seen, holding(best), overflows))
+    return tried[best], holding(best)
+
+
+def _sustained(seen: Observed) -> float:
+    """Return the rate at which data is acknowledged in nine tenths of the seconds, at most."""
+    begins = np.arange(0.0, max(seen.duration_s - 1.0, 0.1), 0.1)
+    total = np.concatenate([[0.0], np.cumsum(seen.acks.delivered_bytes)])
+    ends = np.searchsorted(seen.acks.time_s, begins + 1.0)
+    return float(
+        np.quantile(total[ends] - total[np.searchsorted(seen.acks.time_s, begins)], 0.9) * 8
+    )
 
 
 class Contest:
@@ -251,6 +283,7 @@ class Contest:
         self.behaviour = behaviour(seen, path, startup=self.startup)
         self.sender = _sender(seen, startup=self.startup)
         jitter = _jitter(seen, path)
+        self.noisy = any(jitter)
         self.paths = [_another(path, n, jitter) for n in range(RUNS)]
         self.progress = progress
 
@@ -324,7 +357,7 @@ class Contest:
         self, found: Mapping[Candidate, list[Behaviour]], near: Sequence[Candidate]
     ) -> list[Ranked]:
         likeness = {c: self._likeness(found[c]) for c in near}
-        order = sorted(near, key=lambda c: likeness[c].cost)
+        order = sorted(near, key=lambda c: (round(likeness[c].cost, 2), _is_coupled(c.congestion)))
         ranked = []
         for candidate in order:
             more = likeness[candidate].cost - likeness[order[0]].cost
@@ -372,6 +405,14 @@ def _separation(runs: list[Behaviour], others: list[Behaviour]) -> float:
         own = runs[:n] + runs[n + 1 :]
         costs.append(Likeness.of(run, others).cost - Likeness.of(run, own).cost)
     return float(np.median(costs))
+
+
+def _is_coupled(congestion: str) -> bool:
+    """Tell those for several paths, which over one do what a simpler one does."""
+    return any(
+        c["name"] == congestion and c["summary"].startswith("multipath:")
+        for c in _core.congestion()
+    )
 
 
 @dataclass(frozen=True)
