@@ -25,12 +25,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path as File
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import gargalo
 from gargalo.fitting import Path, identify
 from gargalo.fitting.identifying import known_names
 
+World: TypeAlias = Literal["sim", "lab"]
 PACKET_BYTES = 1500
 KERNEL = ("reno", "cubic", "bbr")
 SAME = {"cubic": {"cubic", "cubic-linux"}}
@@ -74,7 +75,7 @@ def draw(number: int, seed: int) -> tuple[Path, float]:
     return Path(((0.0, rate),), base, buffer), rng.uniform(20, 30)
 
 
-def record(number: int, seed: int, congestion: str, world: str, out: File) -> File:
+def record(number: int, seed: int, congestion: str, world: World, out: File) -> File:
     """Let a flow send over a path, and return its capture."""
     path, duration = draw(number, seed)
     changes: dict[str, Any] = {"record.captures": ["link"], "record.capture_ends": "from"}
@@ -90,7 +91,7 @@ def record(number: int, seed: int, congestion: str, world: str, out: File) -> Fi
     return out / "capture.pcapng"
 
 
-def judge(task: tuple[int, int, str, str]) -> Outcome:
+def judge(task: tuple[int, int, str, World]) -> Outcome:
     """Record one flow and identify it."""
     number, seed, congestion, world = task
     candidates = [n for n in known_names() if n not in STRANGERS]

@@ -6,8 +6,8 @@ of two flows are compared in units of that; only flows over the same path are co
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -198,7 +198,7 @@ def _shape(flight: Flight, begins: float, duration_s: float) -> Group:
     """The flight between two losses, in parts of the time between: straight, concave, convex, a plateau."""
     times = np.append(flight.noticed_s[flight.noticed_s > 0.5 * begins], duration_s)
     curves: list[Floats] = []
-    for t, end in itertools.pairwise(times):
+    for t, end in pairwise(times):
         begin = t + 2 * flight.round_s
         if end - begin < LEAST_ROUNDS * flight.round_s or (end == duration_s and curves):
             continue

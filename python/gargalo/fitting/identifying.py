@@ -76,7 +76,7 @@ PROFILE = TCP + "profile"
 USUAL_BYTES, USUAL_EVERY, USUAL_WINDOW, MOST_WINDOW = 1448, 2, 10, 100
 """Of the simulated TCP: payload of a segment, segments for an acknowledgement, and the initial window."""
 SAME = 0.5
-"""Slow starts that are this near to the recording's are not told apart."""
+"""Where delays vary, slow starts that are this near to the recording's are not told apart."""
 INSTEAD = {("cubic", "linux-6")}
 """A profile that has another of the candidates for this one."""
 SLOW_START = ("slow_start", "hystart_detect")
@@ -284,6 +284,7 @@ class Contest:
         self.sender = _sender(seen, startup=self.startup)
         jitter = _jitter(seen, path)
         self.noisy = any(jitter)
+        self.same = SAME if self.noisy else SLACK
         self.paths = [_another(path, n, jitter) for n in range(RUNS)]
         self.progress = progress
 
@@ -302,7 +303,7 @@ class Contest:
             self.progress(0.3 + 0.1 * (n + 1) / len(begun))
         begun = self._near(found, "startup")
         for n, candidate in enumerate(begun):
-            if n < TOLD or self._likeness(found[candidate]).apart.get("startup", 0.0) > SAME:
+            if n < TOLD or self._likeness(found[candidate]).apart.get("startup", 0.0) > self.same:
                 for other in _starts(candidate):
                     self._run(found, other)
             self.progress(0.4 + 0.2 * (n + 1) / len(begun))
@@ -392,7 +393,7 @@ class Contest:
             if runs and (c.congestion, c.stack) == (candidate.congestion, candidate.stack)
         }
         least = min(apart.values())
-        return tuple(k for k, v in apart.items() if v <= max(least + SLACK, SAME))
+        return tuple(k for k, v in apart.items() if v <= max(least + SLACK, self.same))
 
 
 def _separation(runs: list[Behaviour], others: list[Behaviour]) -> float:
