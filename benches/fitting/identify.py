@@ -131,6 +131,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--paths", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="number of the first path")
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--only", help="names, with commas between, or strangers")
     parser.add_argument("--world", choices=("sim", "lab"), default="sim")
@@ -140,7 +141,11 @@ def main() -> None:
     names = built_in if args.only is None else tuple(args.only.split(","))
     if args.only == "strangers":
         names = STRANGERS
-    tasks = [(n, args.seed, name, args.world) for n in range(args.paths) for name in names]
+    tasks = [
+        (n, args.seed, name, args.world)
+        for n in range(args.first, args.first + args.paths)
+        for name in names
+    ]
     outcomes = []
     with ProcessPoolExecutor(args.workers, mp_context=get_context("spawn")) as pool:
         for outcome in pool.map(judge, tasks):
