@@ -30,6 +30,7 @@ GUARDED = {
     "evaluation",
     "explaining",
     "exploring",
+    "fitting",
     "judging.py",
     "metrics",
     "pictures",
@@ -86,6 +87,8 @@ def test_a_run_has_its_tables_and_says_how_to_get_pictures(tmp_path: Path):
         (["sweep", "a.toml"], "report"),
         (["study", "nsquic"], "report"),
         (["evaluate", "cubic"], "report"),
+        (["fit", "a.pcap"], "report"),
+        (["identify", "a.pcap"], "report"),
     ],
     ids=lambda v: v[0] if isinstance(v, list) else None,
 )

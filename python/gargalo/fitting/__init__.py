@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gargalo.extras import need
 
-need("fits", "numpy", "scipy", "polars")
+need("fits", "numpy", "scipy")
 from gargalo.fitting.estimate import Estimate, Interval
 from gargalo.fitting.identifying import Identified, Ranked, identify
 from gargalo.fitting.model import Fit, fit
