@@ -516,7 +516,7 @@ def test_answers_of_ss_are_samples_of_a_flow(gargalo, tmp_path):
     (tmp_path / "ss.log").write_text("".join(answers))
     done = gargalo("read", "ss.log", "--no-plots")
     assert done.returncode == 0, done.stderr
-    run = package.load(tmp_path / "runs" / "ss.log")
+    run = package.load(tmp_path / "runs" / "ss")
     (row,) = run.flows.to_dicts()
     assert (row["label"], row["congestion"]) == ("10.0.0.1:40000 > 10.0.0.2:5201", "cubic")
     assert math.isclose(row["goodput_bps"], 400_000 * 8 / 0.4, rel_tol=1e-6)
@@ -529,10 +529,10 @@ def test_answers_of_ss_are_samples_of_a_flow(gargalo, tmp_path):
     # What was acknowledged before the first answer was not delivered in the time of the recording.
     assert samples["delivered_bytes"].to_list() == [0, 100_000, 200_000, 300_000, 400_000]
     assert row["delivered_bytes"] == 400_000
-    told = gargalo("explain", "runs/ss.log")
+    told = gargalo("explain", "runs/ss")
     assert told.returncode == 0, told.stderr
     assert "round trips took at least 20 ms." in told.stdout
-    shown = gargalo("plot", "runs/ss.log", "--metric", "cwnd")
+    shown = gargalo("plot", "runs/ss", "--metric", "cwnd")
     assert shown.returncode == 0, shown.stderr
 
 
@@ -567,7 +567,7 @@ def test_a_log_of_mahimahi_is_a_link_without_flows(gargalo, tmp_path):
     (tmp_path / "up.log").write_text(heading + "".join(events))
     done = gargalo("read", "up.log")
     assert done.returncode == 0, done.stderr
-    run = package.load(tmp_path / "runs" / "up.log")
+    run = package.load(tmp_path / "runs" / "up")
     assert run.flows.height == 0
     assert [link.name for link in run.setup.links] == ["12mbps.trace"]
     samples = run.link_samples
