@@ -219,7 +219,8 @@ def path_of(seen: Observed) -> Path:
     """Fit a path whose buffer is the one that would have dropped these packets.
 
     A packet more or less is another path where the buffer has few of them. A bucket that fills as fast as the link is
-    no policer but its queue, and noise looks like a rate that changes: the simplest path that tells the losses is taken.
+    no policer but its queue, and noise looks like a rate that changes: the simplest path that tells the losses is
+    taken.
     """
     found, _ = refine(seen, estimate(seen))
     path = found.path
