@@ -191,6 +191,11 @@ pub struct Flow {
     pub probe_packets: Option<u64>,
     /// Of QUIC: packets that the sender must have taken for lost, and that were acknowledged later.
     pub spurious_losses: Option<u64>,
+    /// Of UDP: datagrams that were seen at the first place and at the last; of very many a part.
+    pub matched_datagrams: Option<u64>,
+    /// By what they were known: "rtp" (its header) or "content" (identification, size, beginning of the payload). With
+    /// "count" they could not be told apart, and the loss is by their numbers.
+    pub matched_by: Option<&'static str>,
     /// Data in the other direction.
     pub reverse_bytes: u64,
     /// Whether it was reset.

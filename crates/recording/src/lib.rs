@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capture;
+mod crossings;
 mod description;
 mod error;
 mod facts;
@@ -36,6 +37,7 @@ pub use error::Error;
 pub use facts::{Facts, File, Flow, LeftOut};
 
 use capture::{Content, Frame, Record};
+use crossings::Selection;
 use input::Input;
 use logs::{Link, Log, Logged};
 use multipath::{Joined, Multipath};
@@ -96,7 +98,7 @@ pub fn read(
 ) -> Result<Recording, Error> {
     let mut inputs = Vec::with_capacity(files.len());
     for path in files {
-        inputs.push((path, Source::open(path)?));
+        inputs.push((path, Source::open(path, options.interval)?));
     }
     let begun = inputs.iter().filter_map(|(_, s)| s.begun_ns()).min();
     let all: u64 = inputs.iter().map(|(_, s)| s.size()).sum::<u64>().max(1);
@@ -138,7 +140,7 @@ enum Source {
 }
 
 impl Source {
-    fn open(path: &Path) -> Result<Self, Error> {
+    fn open(path: &Path, interval: Duration) -> Result<Self, Error> {
         let size = std::fs::metadata(path).map_or(0, |m| m.len());
         let mut input = Input::open(path)?;
         let start = input.start();
@@ -150,7 +152,7 @@ impl Source {
         let Some(kind) = logs::KINDS.iter().find(|k| (k.is)(start)) else {
             return Err(Error::UnknownKind { path: path() });
         };
-        let log = (kind.read)(&mut input.into_content());
+        let log = (kind.read)(&mut input.into_content(), interval);
         let log = log.map_err(|source| Error::Io {
             path: path(),
             source,
@@ -221,6 +223,8 @@ struct Reading {
     /// QUIC connections by their connection identifiers, each of an end.
     quic: Identifiers,
     secrets: Secrets,
+    /// Which datagrams are remembered by their marks.
+    selection: Selection,
     packets: u64,
     end: Instant,
     files: Vec<File>,
@@ -238,6 +242,7 @@ impl Reading {
             latest: HashMap::new(),
             quic: Identifiers::default(),
             secrets: Secrets::default(),
+            selection: Selection::default(),
             packets: 0,
             end: Instant::ZERO,
             files: Vec::new(),
@@ -382,8 +387,19 @@ impl Reading {
         let interval = options.interval;
         match (&mut self.flows[i], &packet.transport) {
             (Known::Tcp(c), Transport::Tcp(segment)) => c.on_packet(packet, segment, options),
-            (Known::Udp(c), Transport::Udp { payload, rtp, .. }) => {
-                c.on_packet(packet, (*payload, *rtp), interval)
+            (
+                Known::Udp(c),
+                Transport::Udp {
+                    payload,
+                    rtp,
+                    ident,
+                    ..
+                },
+            ) => {
+                let mark = crossings::mark(*ident, *payload, kept, *rtp);
+                let marked = (mark, &mut self.selection);
+                c.on_packet(packet, (*payload, *rtp), interval, marked);
+                self.keep_selection();
             }
             (Known::Quic(c), _) => {
                 c.on_packet(packet, (kept, length), &self.secrets, interval);
@@ -391,6 +407,19 @@ impl Reading {
             }
             // The key says which.
             _ => (),
+        }
+    }
+
+    /// Forgets a half of the datagrams that are remembered, if they are too many.
+    fn keep_selection(&mut self) {
+        if !self.selection.is_full() {
+            return;
+        }
+        self.selection.halve();
+        for flow in &mut self.flows {
+            if let Known::Udp(conversation) = flow {
+                conversation.thin(&mut self.selection);
+            }
         }
     }
 
@@ -404,6 +433,20 @@ impl Reading {
         Some(i)
     }
 
+    /// Brings together the logs of both ends of a connection.
+    fn join_logs(&mut self) {
+        let (mut logged, mut others) = (Vec::new(), Vec::new());
+        for flow in std::mem::take(&mut self.flows) {
+            match flow {
+                Known::Logged(flow) => logged.push(*flow),
+                other => others.push(other),
+            }
+        }
+        let joined = logs::join(logged).into_iter();
+        others.extend(joined.map(|flow| Known::Logged(Box::new(flow))));
+        self.flows = others;
+    }
+
     fn finish(mut self) -> Recording {
         for flow in &mut self.flows {
             match flow {
@@ -412,6 +455,7 @@ impl Reading {
                 _ => (),
             }
         }
+        self.join_logs();
         // In the order of their first packets, whatever the order of the files.
         let by_first = |f: &Known| match f {
             Known::Tcp(c) => (c.first, c.ends),
@@ -444,7 +488,11 @@ impl Reading {
         }
         let mut names = Names::new(self.options.anonymise);
         let same_clock = |a, b| self.places.same_clock(a, b);
-        let (tables, flows) = tables::of(&flows, &self.links, &mut names, &same_clock);
+        let passing = tables::Passing {
+            span: &|place| self.places.span(place),
+            selection: &self.selection,
+        };
+        let (tables, flows) = tables::of(&flows, &self.links, &mut names, &same_clock, &passing);
         let facts = Facts {
             begun_unix_s: self.begun_ns as f64 / 1e9,
             duration_s: self.end.as_secs_f64(),

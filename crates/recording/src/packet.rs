@@ -38,6 +38,8 @@ pub enum Transport {
         payload: u32,
         /// The header of RTP, if it can be one.
         rtp: Option<rtp::Header>,
+        /// The identification of the IP packet; version 6 has none.
+        ident: u16,
         /// Where in the IP packet that payload is which the capture has kept.
         kept: Range<usize>,
     },
@@ -78,6 +80,7 @@ pub enum Unused {
 pub fn parse(time: Instant, place: usize, bytes: &[u8], length: u32) -> Result<Packet, Unused> {
     let malformed = |_| Unused::Malformed;
     let (addresses, ecn, size, protocol, rest);
+    let mut ident = 0;
     if bytes.first().is_some_and(|b| b >> 4 == 4) {
         let ip = ipv4::Packet::parse_start(bytes).map_err(malformed)?;
         if ip.fragment_offset() > 0 {
@@ -86,6 +89,7 @@ pub fn parse(time: Instant, place: usize, bytes: &[u8], length: u32) -> Result<P
         let (src, dst) = (ip.src(), ip.dst());
         addresses = Addresses::V4 { src, dst };
         (ecn, protocol, rest) = (ip.ecn(), ip.protocol(), ip.payload());
+        ident = ip.ident();
         // A device that cuts segments into packets is handed one without a length if it is too long for the field.
         size = match ip.total_len() {
             0 => length,
@@ -118,7 +122,12 @@ pub fn parse(time: Instant, place: usize, bytes: &[u8], length: u32) -> Result<P
             let kept = start..start + datagram.payload().len().min(payload as usize);
             (
                 (datagram.src_port(), datagram.dst_port()),
-                Transport::Udp { payload, rtp, kept },
+                Transport::Udp {
+                    payload,
+                    rtp,
+                    ident,
+                    kept,
+                },
             )
         }
         _ => return Err(Unused::OtherProtocol),

@@ -3,6 +3,7 @@
 use gargalo_units::{Duration, Instant};
 
 use crate::capture::Frame;
+use crate::crossings::Span;
 use crate::facts::Clock;
 
 /// Link type of `tcpdump -i any`, which names the interface in each frame.
@@ -20,6 +21,7 @@ pub struct Place {
     interface: usize,
     /// The kernel's number of the interface, where frames have it.
     device: Option<u32>,
+    first: Option<Instant>,
     latest: Instant,
     /// What was added to its times since the clock was set back.
     ahead: Duration,
@@ -60,6 +62,7 @@ impl Places {
                 file: self.files,
                 interface: frame.interface,
                 device,
+                first: None,
                 latest: Instant::ZERO,
                 ahead: Duration::ZERO,
             });
@@ -82,8 +85,17 @@ impl Places {
             }
             return place.latest;
         }
+        place.first.get_or_insert(time);
         place.latest = time;
         time
+    }
+
+    /// The times of the first and the last packet of a place.
+    pub fn span(&self, place: usize) -> Span {
+        let known = self.all.get(place);
+        known.map_or((Instant::ZERO, Instant::ZERO), |p| {
+            (p.first.unwrap_or(p.latest), p.latest)
+        })
     }
 
     /// Whether two places are of one file, which has one clock.

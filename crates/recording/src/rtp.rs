@@ -14,7 +14,7 @@ const MOST_STEP: i16 = 3_000;
 const LEAST: u64 = 16;
 
 /// The fields that are looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     sequence: u16,
     stamp: u32,

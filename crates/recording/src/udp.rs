@@ -1,9 +1,11 @@
 //! UDP flows of a capture: datagrams between two ports, by their sizes and times.
 
+use std::cmp::Reverse;
 use std::net::SocketAddr;
 
 use gargalo_units::{Duration, Ecn, Instant};
 
+use crate::crossings::{Marks, Selection};
 use crate::packet::Packet;
 use crate::rtp;
 
@@ -18,6 +20,8 @@ pub struct Conversation {
     pub last: Instant,
     /// What each place saw of each end's datagrams.
     pub views: Vec<(usize, [Seen; 2])>,
+    /// By what each place knows each end's datagrams, in the order of the views.
+    pub marks: Vec<[Marks; 2]>,
 }
 
 /// What one place saw of one direction.
@@ -50,11 +54,18 @@ impl Conversation {
             first: packet.time,
             last: packet.time,
             views: Vec::new(),
+            marks: Vec::new(),
         }
     }
 
-    /// Takes a datagram of it.
-    pub fn on_packet(&mut self, packet: &Packet, content: Content, interval: Duration) {
+    /// Takes a datagram of it, which is known by this mark.
+    pub fn on_packet(
+        &mut self,
+        packet: &Packet,
+        content: Content,
+        interval: Duration,
+        (mark, selection): (u64, &mut Selection),
+    ) {
         self.first = self.first.min(packet.time);
         self.last = self.last.max(packet.time);
         let from = usize::from(packet.from != self.ends[0]);
@@ -62,10 +73,18 @@ impl Conversation {
             Some(i) => i,
             None => {
                 self.views.push((packet.place, Default::default()));
+                self.marks.push(Default::default());
                 self.views.len() - 1
             }
         };
         self.views[i].1[from].take(packet, content, interval);
+        self.marks[i][from].pass(mark, packet.time, selection);
+    }
+
+    /// Forgets datagrams that are no longer selected.
+    pub fn thin(&mut self, selection: &mut Selection) {
+        let marks = self.marks.iter_mut().flatten();
+        marks.for_each(|m| m.thin(selection));
     }
 
     /// The end whose datagrams are the flow: the one that sent more.
@@ -74,16 +93,15 @@ impl Conversation {
         usize::from(sent(1) > sent(0))
     }
 
-    /// What the first and the last place saw of an end's datagrams.
-    pub fn seen_of(&self, end: usize) -> Option<(&Seen, &Seen)> {
-        let views = || {
-            self.views
-                .iter()
-                .map(|v| &v.1[end])
-                .filter(|s| s.span.is_some())
+    /// The numbers of the views that saw an end's datagrams first and last, by the clocks there.
+    pub fn seen_of(&self, end: usize) -> Option<(usize, usize)> {
+        let begins = || {
+            let views = self.views.iter().enumerate();
+            views.filter_map(|(i, v)| Some((v.1[end].span?.0, i)))
         };
-        let begin = |s: &&Seen| s.span.map(|(first, _)| first);
-        Some((views().min_by_key(begin)?, views().max_by_key(begin)?))
+        // Of those at once the one that was there first.
+        let last = begins().max_by_key(|(begin, i)| (*begin, Reverse(*i)));
+        Some((begins().min()?.1, last?.1))
     }
 }
 

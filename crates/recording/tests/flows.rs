@@ -413,7 +413,7 @@ fn datagrams_are_counted_at_both_ends() {
             capture.write(n as f64 * 10.0 + 5.0, 1, &whole);
         }
     }
-    let (_, row, _) = capture.read();
+    let (_, row, facts) = capture.read();
     assert_eq!(
         (&row["sent_packets"], &row["delivered_bytes"]),
         (&10.into(), &900.into())
@@ -423,4 +423,59 @@ fn datagrams_are_counted_at_both_ends() {
         (&9.into(), &"udp".into())
     );
     assert!(row["rtt_min_s"].is_null() && row["retransmitted_packets"].is_null());
+    // They are all alike.
+    assert_eq!(
+        (&row["loss"], &facts.matched_by, &row["delay_min_s"]),
+        (&0.1.into(), &Some("count"), &Value::Null)
+    );
+}
+
+#[test]
+fn datagrams_that_are_told_apart_have_a_delay_and_a_loss_between_two_places() {
+    let mut capture = Capture::new();
+    let addresses = Addresses::V4 {
+        src: CLIENT,
+        dst: SERVER,
+    };
+    let mut at = Vec::new();
+    for n in 0..40u16 {
+        let datagram = udp::Datagram {
+            src_port: 5,
+            dst_port: 6,
+            payload: Payload::real(Bytes::from(vec![0; 100])),
+        };
+        let header = Header {
+            ident: n,
+            ..Header::new(addresses)
+        };
+        let mut whole = Vec::new();
+        header.emit_udp(&datagram, &mut whole).unwrap();
+        let sent = f64::from(n) * 10.0;
+        at.push((sent, 0, whole.clone()));
+        if n % 8 != 3 {
+            // Every other one takes longer than it is until the next.
+            at.push((sent + 5.0 + f64::from(n % 2) * 20.0, 1, whole));
+        }
+    }
+    at.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for (ms, interface, whole) in at {
+        capture.write(ms, interface, &whole);
+    }
+    let (_, row, facts) = capture.read();
+    assert_eq!(
+        (&row["loss"], &row["sent_packets"]),
+        (&0.125.into(), &40.into())
+    );
+    for (key, ms) in [
+        ("delay_min_s", 5.0),
+        ("delay_max_s", 25.0),
+        ("delay_mean_s", (20.0 * 5.0 + 15.0 * 25.0) / 35.0),
+    ] {
+        let found = row[key].as_f64().unwrap();
+        assert!((found - ms / 1e3).abs() < 1e-6, "{key} {found}");
+    }
+    assert_eq!(
+        (facts.matched_by, facts.matched_datagrams),
+        (Some("content"), Some(35))
+    );
 }

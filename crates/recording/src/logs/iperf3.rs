@@ -23,7 +23,7 @@ fn is(start: &[u8]) -> bool {
     text.trim_start().starts_with('{') && KEYS.iter().all(|key| text.contains(key))
 }
 
-fn read(input: &mut dyn BufRead) -> io::Result<Log> {
+fn read(input: &mut dyn BufRead, _: Duration) -> io::Result<Log> {
     let mut text = Vec::new();
     input.take(MOST_LINE as u64).read_to_end(&mut text)?;
     let Ok(document) = serde_json::from_slice::<Value>(&text) else {

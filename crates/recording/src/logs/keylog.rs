@@ -3,6 +3,8 @@
 
 use std::io::{self, BufRead};
 
+use gargalo_units::Duration;
+
 use super::{Kind, Log, lines};
 use crate::secrets::is_label;
 
@@ -23,7 +25,7 @@ fn is(start: &[u8]) -> bool {
     label.is_some_and(is_label)
 }
 
-fn read(input: &mut dyn BufRead) -> io::Result<Log> {
+fn read(input: &mut dyn BufRead, _: Duration) -> io::Result<Log> {
     let mut log = Log::default();
     let mut unused = 0;
     let secrets = &mut log.secrets;
@@ -60,7 +62,7 @@ mod tests {
         .concat();
         assert!(is(text.as_bytes()));
         assert!(!is(b"# CLIENT_RANDOM\nESTAB 0 0 10.0.0.1:1 10.0.0.2:2"));
-        let log = read(&mut text.as_bytes()).unwrap();
+        let log = read(&mut text.as_bytes(), Duration::ZERO).unwrap();
         assert_eq!(log.unused, 3);
         let found = log.secrets.of(&[1; RANDOM]).unwrap();
         assert_eq!(found.handshake, [Secret::new(&[10; 32]), None]);

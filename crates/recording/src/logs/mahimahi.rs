@@ -2,9 +2,12 @@
 //! dropped, and when the trace let a packet leave. See R. Netravali et al., "Mahimahi: accurate record-and-replay for
 //! HTTP", USENIX ATC 2015.
 //!
-//! Times are in milliseconds; sizes are those of packets of a TUN device, with 4 bytes before the IP header.
+//! Times are in milliseconds; sizes are those of packets of a TUN device, with 4 bytes before the IP header. Logs of
+//! `gargalo shell` have the same form and the sizes of IP packets; departures are written when packets have arrived at
+//! the other end, behind lines of later events.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::{self, BufRead};
 
 use gargalo_trace::schema::LinkSample;
@@ -21,19 +24,28 @@ pub const KIND: Kind = Kind {
 };
 
 const HEADING: &str = "# mahimahi mm-link";
-/// Time between two samples.
-const INTERVAL_MS: u64 = 100;
+const HEADING_OF_SHELL: &str = "# gargalo shell";
 /// Bytes before the IP header of each packet: flags and protocol of the TUN device.
 const TUN_HEADER: u64 = 4;
+/// A line may come so much later than others that it was before: what a packet takes to the other end.
+const MOST_LATE_MS: u64 = 2_000;
+/// Most lines that wait for such ones.
+const MOST_WAITING: usize = 1 << 20;
 /// No log is longer, in milliseconds: ten years.
 const LONGEST_MS: u64 = 10 * 365 * 86_400_000;
 
 fn is(start: &[u8]) -> bool {
-    start.starts_with(HEADING.as_bytes())
+    let headings = [HEADING, HEADING_OF_SHELL];
+    headings.iter().any(|h| start.starts_with(h.as_bytes()))
 }
 
-fn read(input: &mut dyn BufRead) -> io::Result<Log> {
-    let mut queue = Queue::default();
+fn read(input: &mut dyn BufRead, interval: Duration) -> io::Result<Log> {
+    let mut queue = Queue {
+        // Times are in milliseconds.
+        interval_ms: interval.as_millis().max(1),
+        before_ip: TUN_HEADER,
+        ..Queue::default()
+    };
     let mut unused = 0;
     let too_long = text::whole_lines(input, &mut |line| {
         if !line.trim().is_empty() && !queue.take(line) {
@@ -43,10 +55,28 @@ fn read(input: &mut dyn BufRead) -> io::Result<Log> {
     Ok(queue.finish(unused + too_long))
 }
 
+/// What a line tells, with bytes, packets and milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// So many bytes of IP arrive.
+    Arrival(u64),
+    /// So many could leave.
+    Opportunity(u64),
+    /// So many have left after this time.
+    Departure(u64, u64),
+    /// So many packets are dropped.
+    Drops(u64),
+}
+
 /// What the lines so far have told of the link.
 #[derive(Default)]
 struct Queue {
     name: String,
+    /// The lines of a shell wait to be put in order: time, number, and what happened.
+    later: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    number: u64,
+    /// Bytes before the IP header in sizes.
+    before_ip: u64,
     direction: &'static str,
     /// Packets are dropped at the head of the queue, not at its end.
     drops_at_head: bool,
@@ -55,6 +85,7 @@ struct Queue {
     /// When the link was there, in milliseconds since then. Times in lines are since the start, too.
     base_ms: Option<u64>,
     now_ms: u64,
+    interval_ms: u64,
     next_sample_ms: u64,
     /// When those that wait have arrived, and their sizes.
     waiting: VecDeque<(u64, u64)>,
@@ -88,6 +119,10 @@ impl Queue {
             }
             return;
         }
+        if heading.starts_with(HEADING_OF_SHELL.trim_start_matches("# ")) {
+            self.before_ip = 0;
+            "shell".clone_into(&mut self.name);
+        }
         // `mahimahi mm-link (Uplink) [traces/12mbps.trace] > up.log`
         let between = |open: char, close: char| {
             let (_, rest) = heading.split_once(open)?;
@@ -113,31 +148,44 @@ impl Queue {
         if time > LONGEST_MS {
             return None;
         }
-        match what {
-            "+" => {
-                let bytes = number()?.saturating_sub(TUN_HEADER);
-                self.sample_until(time);
+        let event = match what {
+            "+" => Event::Arrival(number()?.saturating_sub(self.before_ip)),
+            "#" => Event::Opportunity(number()?),
+            "-" => Event::Departure(number()?, number()?),
+            "d" => Event::Drops(number()?),
+            _ => return None,
+        };
+        if self.before_ip == TUN_HEADER {
+            self.happen(time, event);
+            return Some(());
+        }
+        self.later.push(Reverse((time, self.number, event)));
+        self.number += 1;
+        let is_due = |first: &Reverse<(u64, u64, Event)>| first.0.0 + MOST_LATE_MS < time;
+        while self.later.len() > MOST_WAITING || self.later.peek().is_some_and(is_due) {
+            self.happen_next();
+        }
+        Some(())
+    }
+
+    /// What waits longest happens.
+    fn happen_next(&mut self) {
+        if let Some(Reverse((time, _, event))) = self.later.pop() {
+            self.happen(time, event);
+        }
+    }
+
+    fn happen(&mut self, time: u64, event: Event) {
+        self.sample_until(time);
+        match event {
+            Event::Arrival(bytes) => {
                 self.waiting.push_back((time, bytes));
                 self.waiting_bytes = self.waiting_bytes.saturating_add(bytes);
             }
-            "#" => {
-                let bytes = number()?;
-                self.sample_until(time);
-                self.could = self.could.saturating_add(bytes);
-            }
-            "-" => {
-                let (bytes, delay) = (number()?, number()?);
-                self.sample_until(time);
-                self.depart(time, bytes, delay);
-            }
-            "d" => {
-                let packets = number()?;
-                self.sample_until(time);
-                self.drop_packets(packets);
-            }
-            _ => return None,
+            Event::Opportunity(bytes) => self.could = self.could.saturating_add(bytes),
+            Event::Departure(bytes, delay) => self.depart(time, bytes, delay),
+            Event::Drops(packets) => self.drop_packets(packets),
         }
-        Some(())
     }
 
     /// Takes samples at all instants before this one.
@@ -148,12 +196,12 @@ impl Queue {
             return;
         }
         self.sample(self.next_sample_ms);
-        self.next_sample_ms += INTERVAL_MS;
+        self.next_sample_ms += self.interval_ms;
         // Nothing has happened since then: one more sample says so.
-        let latest = (self.now_ms - 1) / INTERVAL_MS * INTERVAL_MS;
+        let latest = (self.now_ms - 1) / self.interval_ms * self.interval_ms;
         if latest >= self.next_sample_ms {
             self.sample(latest);
-            self.next_sample_ms = latest + INTERVAL_MS;
+            self.next_sample_ms = latest + self.interval_ms;
         }
     }
 
@@ -186,7 +234,7 @@ impl Queue {
         self.forget(true);
         self.last_delay_ms = delay.min(LONGEST_MS);
         self.used = self.used.saturating_add(bytes);
-        let bytes = bytes.saturating_sub(TUN_HEADER);
+        let bytes = bytes.saturating_sub(self.before_ip);
         self.sent_bytes = self.sent_bytes.saturating_add(bytes);
     }
 
@@ -207,6 +255,9 @@ impl Queue {
     }
 
     fn finish(mut self, unused: u64) -> Log {
+        while !self.later.is_empty() {
+            self.happen_next();
+        }
         if self.now_ms > 0 || !self.waiting.is_empty() {
             self.sample(self.now_ms);
         }
@@ -237,7 +288,11 @@ mod tests {
         # init timestamp: 1767323045000\n# base timestamp: 120\n";
 
     fn log(events: &str) -> Log {
-        read(&mut format!("{LOG}{events}").as_bytes()).unwrap()
+        read(
+            &mut format!("{LOG}{events}").as_bytes(),
+            Duration::from_millis(100),
+        )
+        .unwrap()
     }
 
     /// Time in milliseconds, packets and bytes that wait, their delay in milliseconds, bytes sent, packets dropped, and
@@ -310,5 +365,33 @@ mod tests {
         assert!(is(LOG.as_bytes()));
         assert!(!is(b"# mahimahi\nduration = 5\n"));
         assert!(!is(b"121 + 1504\n"));
+    }
+
+    #[test]
+    fn a_log_of_a_shell_has_sizes_of_ip_and_departures_that_are_late() {
+        let text = "# gargalo shell (Downlink)\n# base timestamp: 0\n1 # 1500\n10 + 1500\n11 + 1500\n15 # 1500\n\
+            20 + 600\n130 + 1500\n15 - 1500 5\n20 - 600 0\n160 # 1500\n";
+        assert!(is(text.as_bytes()));
+        let log = read(&mut text.as_bytes(), Duration::from_millis(100)).unwrap();
+        assert_eq!(log.unused, 0);
+        let link = &log.links[0];
+        assert_eq!(
+            (link.name.as_str(), link.samples[0].direction),
+            ("shell", "down")
+        );
+        let row = |s: &LinkSample<'_>| {
+            let ms = s.time.as_nanos() / 1_000_000;
+            (
+                ms,
+                s.queue_packets,
+                s.sent.get(),
+                s.dropped_packets,
+                s.utilization,
+            )
+        };
+        let rows: Vec<_> = link.samples.iter().map(row).collect();
+        // The second has never left.
+        let second = (100, 0, 2_100, 1, Some(0.7));
+        assert_eq!(rows[1..], [second, (160, 1, 2_100, 1, Some(0.0))]);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A kind of log is a file here and an entry in [`KINDS`].
 
+mod ends;
 mod iperf3;
 mod keylog;
 mod mahimahi;
@@ -9,6 +10,7 @@ mod qlog;
 mod ss;
 mod tcp_probe;
 mod text;
+mod thin;
 
 use std::io::{self, BufRead};
 
@@ -17,6 +19,10 @@ use gargalo_units::{Duration, Instant};
 
 use crate::facts::Flow;
 use crate::secrets::Secrets;
+use ends::Twin;
+use thin::Timed;
+
+pub use ends::join;
 
 /// Most bytes of a line; a longer one is no line of a log.
 pub const MOST_LINE: usize = 1 << 24;
@@ -27,8 +33,9 @@ pub struct Kind {
     pub name: &'static str,
     /// Whether a file that begins with these bytes, up to 64 KiB, is one.
     pub is: fn(&[u8]) -> bool,
-    /// Reads one to its end. Lines that cannot be used are counted, whatever they have.
-    pub read: fn(&mut dyn BufRead) -> io::Result<Log>,
+    /// Reads one to its end, with samples that are so far apart. Lines that cannot be used are counted, whatever they
+    /// have.
+    pub read: fn(&mut dyn BufRead, Duration) -> io::Result<Log>,
 }
 
 /// All kinds.
@@ -75,6 +82,14 @@ pub struct Logged {
     pub events: Vec<(Instant, &'static str, String)>,
     /// What else it says.
     pub facts: Flow,
+    /// By what the other end of its connection is found.
+    pub twin: Option<Twin>,
+}
+
+impl Timed for FlowSample<'_> {
+    fn time(&self) -> Instant {
+        self.time
+    }
 }
 
 impl Logged {
@@ -84,6 +99,10 @@ impl Logged {
         self.row.end += by;
         self.samples.iter_mut().for_each(|s| s.time += by);
         self.events.iter_mut().for_each(|e| e.0 += by);
+        if let Some(twin) = &mut self.twin {
+            let times = [&mut twin.first_sent, &mut twin.first_received];
+            times.into_iter().flatten().for_each(|t| *t += by);
+        }
     }
 
     /// The latest time that it has.
@@ -184,11 +203,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_log_has_it_is_read(words in prop::collection::vec(prop::sample::select(WORDS), 0..200)) {
+        fn whatever_a_log_has_it_is_read(
+            words in prop::collection::vec(prop::sample::select(WORDS), 0..200),
+            interval in 0..200u64,
+        ) {
             let text = words.join(" ");
             for kind in KINDS {
                 let _ = (kind.is)(text.as_bytes());
-                let log = (kind.read)(&mut text.as_bytes()).unwrap();
+                let log = (kind.read)(&mut text.as_bytes(), Duration::from_millis(interval)).unwrap();
                 for mut flow in log.flows {
                     flow.delay(Duration::MAX);
                     prop_assert!(flow.samples.is_sorted_by_key(|s| s.time));

@@ -13,6 +13,7 @@ use gargalo_trace::stats;
 use gargalo_units::{Bytes, Count, Duration, Instant, Rate, SenderCounters};
 
 use super::text::{self, word};
+use super::thin::{Thin, Timed};
 use super::{Kind, Log, Logged};
 use crate::MOST_FLOWS;
 
@@ -86,8 +87,11 @@ fn is(start: &[u8]) -> bool {
     has_time && has_heading
 }
 
-fn read(input: &mut dyn BufRead) -> io::Result<Log> {
-    let mut sockets = Sockets::default();
+fn read(input: &mut dyn BufRead, interval: Duration) -> io::Result<Log> {
+    let mut sockets = Sockets {
+        interval,
+        ..Sockets::default()
+    };
     let too_long = text::whole_lines(input, &mut |line| sockets.take(line))?;
     let mut log = sockets.finish();
     log.unused += too_long;
@@ -137,6 +141,7 @@ type Ends = (String, String);
 /// What the lines so far have told.
 #[derive(Default)]
 struct Sockets {
+    interval: Duration,
     begun: Option<u64>,
     now: Option<u64>,
     connections: Vec<Connection>,
@@ -207,7 +212,7 @@ impl Sockets {
                 return;
             }
             None => {
-                let connection = Connection::new(ends.clone(), now);
+                let connection = Connection::new(ends.clone(), now, self.interval);
                 self.connections.push(connection);
                 self.latest.insert(ends, self.connections.len() - 1);
                 self.connections.len() - 1
@@ -408,14 +413,26 @@ fn rate(text: &str) -> Option<Rate> {
     (bps.is_finite() && (0.0..1e15).contains(&bps)).then(|| Rate::from_bps_f64(bps))
 }
 
+/// What one answer says.
+#[derive(Debug)]
+struct Sample {
+    flow: FlowSample<'static>,
+    /// Bytes received until then.
+    received: u64,
+}
+
+impl Timed for Sample {
+    fn time(&self) -> Instant {
+        self.flow.time
+    }
+}
+
 /// A connection over time.
 struct Connection {
     ends: Ends,
     first: Instant,
     last: Instant,
-    samples: Vec<FlowSample<'static>>,
-    /// Bytes received at each sample.
-    received: Vec<u64>,
+    samples: Thin<Sample>,
     /// The latest of each.
     now: Figures,
     /// What was counted at first, before it was observed.
@@ -423,13 +440,12 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(ends: Ends, now: Instant) -> Self {
+    fn new(ends: Ends, now: Instant, interval: Duration) -> Self {
         Self {
             ends,
             first: now,
             last: now,
-            samples: Vec::new(),
-            received: Vec::new(),
+            samples: Thin::new(interval),
             now: Figures::default(),
             before: None,
         }
@@ -452,8 +468,7 @@ impl Connection {
         now.counted = figures.counted.or(now.counted);
         let before = *self.before.get_or_insert(figures.counted);
         let counted = now.counted.since(before);
-        self.received.push(counted.bytes_received.unwrap_or(0));
-        self.samples.push(FlowSample {
+        let flow = FlowSample {
             time,
             congestion_window: figures.in_bytes(figures.cwnd),
             slow_start_threshold: figures.in_bytes(figures.ssthresh),
@@ -463,7 +478,9 @@ impl Connection {
             delivery_rate: figures.delivery_rate,
             delivered: counted.bytes_acked.map(Bytes::new),
             ..FlowSample::default()
-        });
+        };
+        let received = counted.bytes_received.unwrap_or(0);
+        self.samples.push(Sample { flow, received });
     }
 
     /// Whether it has received more than it has sent: the flow is the one from its peer.
@@ -491,11 +508,12 @@ impl Connection {
         let facts = &mut flow.facts;
         facts.captured_at = Some("sender");
         facts.base_rtt_s = now.rtt_min.map(Duration::decimal_secs);
-        let rates = self.samples.iter().filter_map(|s| s.delivery_rate);
+        let samples = self.samples.finish();
+        let rates = samples.iter().filter_map(|s| s.flow.delivery_rate);
         let mut rates: Vec<f64> = rates.map(|r| r.as_bps() as f64).collect();
         facts.delivery_rate_p95_bps = stats::percentile(&mut rates, 0.95);
         facts.reverse_bytes = counted.bytes_received.unwrap_or(0);
-        flow.samples = self.samples;
+        flow.samples = samples.into_iter().map(|s| s.flow).collect();
         flow
     }
 
@@ -505,12 +523,12 @@ impl Connection {
         let mut flow = self.flow(&self.ends.1, &self.ends.0, counted.bytes_received);
         flow.facts.captured_at = Some("receiver");
         flow.facts.reverse_bytes = counted.bytes_acked.unwrap_or(0);
-        let samples = self.samples.iter().zip(self.received);
+        let samples = self.samples.finish().into_iter();
         flow.samples = samples
-            .map(|(sample, received)| FlowSample {
-                time: sample.time,
-                delivered: Some(Bytes::new(received)),
-                received: Some(Bytes::new(received)),
+            .map(|sample| FlowSample {
+                time: sample.flow.time,
+                delivered: Some(Bytes::new(sample.received)),
+                received: Some(Bytes::new(sample.received)),
                 ..FlowSample::default()
             })
             .collect();
@@ -578,7 +596,7 @@ mod tests {
     }
 
     fn log(text: &str) -> Log {
-        read(&mut text.as_bytes()).unwrap()
+        read(&mut text.as_bytes(), Duration::from_millis(10)).unwrap()
     }
 
     fn ms(ms: u64) -> Instant {

@@ -12,6 +12,7 @@ use gargalo_trace::schema::FlowSample;
 use gargalo_units::{Bytes, Duration, Instant, Rate, SenderCounters, Seq};
 
 use super::text;
+use super::thin::{Thin, Timed};
 use super::{Kind, Log, Logged};
 use crate::MOST_FLOWS;
 
@@ -24,8 +25,6 @@ pub const KIND: Kind = Kind {
 
 /// The name of the event, as all programs print it.
 const EVENT: &str = "tcp_probe:";
-/// Samples are at least so far apart: a line stands for each segment that was received.
-const BETWEEN_SAMPLES: Duration = Duration::from_millis(10);
 /// No window is larger (RFC 7323, section 2.3): what differs by more is of another connection.
 const MOST_WINDOW: i32 = 1 << 30;
 /// What the kernel has for an infinite threshold.
@@ -46,8 +45,11 @@ fn is(start: &[u8]) -> bool {
     first.any(|line| Line::parse(line).is_some())
 }
 
-fn read(input: &mut dyn BufRead) -> io::Result<Log> {
-    let mut probe = Probe::default();
+fn read(input: &mut dyn BufRead, interval: Duration) -> io::Result<Log> {
+    let mut probe = Probe {
+        interval,
+        ..Probe::default()
+    };
     let too_long = text::whole_lines(input, &mut |line| probe.take(line))?;
     let flows = probe.connections.into_iter().map(Connection::finish);
     Ok(Log {
@@ -155,6 +157,7 @@ fn number(text: &str) -> Option<u64> {
 /// What the lines so far have told.
 #[derive(Default)]
 struct Probe {
+    interval: Duration,
     begun: Option<u64>,
     connections: Vec<Connection>,
     /// The latest connection between two ends.
@@ -182,7 +185,8 @@ impl Probe {
                 return;
             }
             None => {
-                self.connections.push(Connection::new(&line, now));
+                self.connections
+                    .push(Connection::new(&line, now, self.interval));
                 self.latest.insert(key, self.connections.len() - 1);
                 self.connections.len() - 1
             }
@@ -203,9 +207,7 @@ struct Connection {
     received: Option<u64>,
     srtt_min: Option<Duration>,
     /// With windows in segments, until the size of one is known.
-    samples: Vec<Sample>,
-    /// The latest, if it is too near to the one before to be kept.
-    latest: Option<Sample>,
+    samples: Thin<Sample>,
     divisors: Divisors,
 }
 
@@ -219,8 +221,14 @@ struct Sample {
     delivered: u64,
 }
 
+impl Timed for Sample {
+    fn time(&self) -> Instant {
+        self.time
+    }
+}
+
 impl Connection {
-    fn new(line: &Line<'_>, now: Instant) -> Self {
+    fn new(line: &Line<'_>, now: Instant, interval: Duration) -> Self {
         Self {
             local: line.local.to_owned(),
             peer: line.peer.to_owned(),
@@ -231,8 +239,7 @@ impl Connection {
             delivered: 0,
             received: None,
             srtt_min: None,
-            samples: Vec::new(),
-            latest: None,
+            samples: Thin::new(interval),
             divisors: Divisors::default(),
         }
     }
@@ -266,17 +273,11 @@ impl Connection {
         if let Some(in_flight) = sample.in_flight {
             self.divisors.count(in_flight);
         }
-        let before = self.samples.last().map(|s| s.time);
-        if before.is_some_and(|t| self.last.saturating_since(t) < BETWEEN_SAMPLES) {
-            self.latest = Some(sample);
-        } else {
-            self.samples.push(sample);
-            self.latest = None;
-        }
+        self.samples.push(sample);
     }
 
-    fn finish(mut self) -> Logged {
-        self.samples.extend(self.latest);
+    fn finish(self) -> Logged {
+        let samples = self.samples.finish();
         let segment = self.divisors.segment();
         let in_bytes = |n: Option<u64>| n?.checked_mul(u64::from(segment?)).map(Bytes::new);
         let sampled = |s: &Sample| FlowSample {
@@ -292,7 +293,7 @@ impl Connection {
             label: format!("{} > {}", self.local, self.peer),
             from: text::host(&self.local).unwrap_or_default().to_owned(),
             to: text::host(&self.peer).unwrap_or_default().to_owned(),
-            samples: self.samples.iter().map(sampled).collect(),
+            samples: samples.iter().map(sampled).collect(),
             ..Logged::default()
         };
         let row = &mut flow.row;
@@ -359,7 +360,7 @@ mod tests {
     const SEGMENT: u32 = 1448;
 
     fn log(text: &str) -> Log {
-        read(&mut text.as_bytes()).unwrap()
+        read(&mut text.as_bytes(), Duration::from_millis(10)).unwrap()
     }
 
     fn ms(ms: u64) -> Instant {
@@ -478,7 +479,7 @@ mod tests {
             .collect();
         let flow = &log(&text).flows[0];
         let times: Vec<_> = flow.samples.iter().map(|s| s.time).collect();
-        assert_eq!(times, [ms(0), ms(10), ms(14)]);
+        assert_eq!(times, [ms(0), ms(9), ms(14)]);
     }
 
     #[test]

@@ -163,6 +163,7 @@ impl Traffic {
             to: ends[1 - from],
             ecn: Ecn::NotEct,
             transport: Transport::Udp {
+                ident: 0,
                 payload: bytes.len() as u32,
                 rtp: None,
                 kept: 0..bytes.len(),
@@ -523,6 +524,7 @@ fn an_end_may_change_its_address_and_another_connection_may_follow_on_the_same()
         to: end(443, 2),
         ecn: Ecn::NotEct,
         transport: Transport::Udp {
+            ident: 0,
             payload: 0,
             rtp: None,
             kept: 0..0,

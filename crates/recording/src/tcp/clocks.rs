@@ -8,6 +8,8 @@ const MOST: usize = 2_048;
 const STRIDE: u64 = 4_096;
 /// Parts of a connection's time in each of which the offset is estimated.
 const PARTS: usize = 8;
+/// No clock of a machine drifts more, in parts per million: what does is a queue that grows or shrinks.
+const MOST_DRIFT_PPM: f64 = 1_000.0;
 /// Least positions in a part.
 const LEAST_IN_PART: usize = 8;
 
@@ -71,13 +73,14 @@ pub struct Offset {
 /// The shortest time of data from one to the other, and that of acknowledgements back, contain the offset with opposite
 /// signs; both ways are taken as equally long (as RFC 5905 does). `None` if there is nothing in common.
 pub fn offset(near: [&Passages; 2], far: [&Passages; 2]) -> Option<Offset> {
-    let there = near[0].later_at(far[0]);
+    offset_by(&near[0].later_at(far[0]), &far[1].later_at(near[1]))
+}
+
+/// The same by the times of any packets: when each passed the place where it was seen first, and how much later it was
+/// seen at the other, each by the clock of the place.
+pub fn offset_by(there: &[(f64, f64)], back: &[(f64, f64)]) -> Option<Offset> {
     // By the clock of the place near the sender, too.
-    let back: Vec<_> = far[1]
-        .later_at(near[1])
-        .into_iter()
-        .map(|(t, d)| (t + d, d))
-        .collect();
+    let back: Vec<_> = back.iter().map(|(t, d)| (t + d, *d)).collect();
     let parts = (there.len().min(back.len()) / LEAST_IN_PART).clamp(1, PARTS);
     let (begin, end) = (there.first()?.0, there.last()?.0);
     let width = ((end - begin) / parts as f64).max(f64::MIN_POSITIVE);
@@ -89,7 +92,7 @@ pub fn offset(near: [&Passages; 2], far: [&Passages; 2]) -> Option<Offset> {
     };
     let points: Vec<(f64, f64)> = (0..parts)
         .filter_map(|part| {
-            let offset = (least(&there, part)? - least(&back, part)?) / 2.0;
+            let offset = (least(there, part)? - least(&back, part)?) / 2.0;
             Some((begin + (part as f64 + 0.5) * width, offset))
         })
         .collect();
@@ -97,23 +100,37 @@ pub fn offset(near: [&Passages; 2], far: [&Passages; 2]) -> Option<Offset> {
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (t, o) = (mean(|p| p.0), mean(|p| p.1));
     let spread: f64 = points.iter().map(|p| (p.0 - t) * (p.0 - t)).sum();
+    let slope = points.iter().map(|p| (p.0 - t) * (p.1 - o)).sum::<f64>() / spread;
     match points.len() {
         0 => None,
         1 | 2 => Some(Offset {
             offset_s: o,
             drift_ppm: None,
         }),
-        _ => {
-            let slope = points.iter().map(|p| (p.0 - t) * (p.1 - o)).sum::<f64>() / spread;
+        _ if slope.abs() * 1e6 > MOST_DRIFT_PPM => {
+            let least = |times: &[(f64, f64)]| times.iter().map(|(_, d)| *d).reduce(f64::min);
             Some(Offset {
-                offset_s: o - slope * t,
-                drift_ppm: Some(slope * 1e6),
+                offset_s: (least(there)? - least(&back)?) / 2.0,
+                drift_ppm: None,
             })
         }
+        _ => Some(Offset {
+            offset_s: o - slope * t,
+            drift_ppm: Some(slope * 1e6),
+        }),
     }
 }
 
 impl Offset {
+    /// What must be taken from the times of the first clock to have those of the second.
+    pub fn inverted(&self) -> Self {
+        let faster = 1.0 + self.drift_ppm.unwrap_or(0.0) / 1e6;
+        Self {
+            offset_s: -self.offset_s / faster,
+            drift_ppm: self.drift_ppm.map(|ppm| -ppm / faster),
+        }
+    }
+
     /// The time of the first clock.
     pub fn corrected(&self, time: Instant) -> Instant {
         let seconds = time.as_secs_f64();
@@ -164,6 +181,34 @@ mod tests {
             let there = found.corrected(at(30.0 * (1.0 + ppm / 1e6) + ahead + 1.0));
             assert!((there.as_secs_f64() - 30.0).abs() < 1e-3);
         }
+    }
+
+    #[test]
+    fn an_offset_the_other_way_takes_a_time_back() {
+        let there = Offset {
+            offset_s: 3.5,
+            drift_ppm: Some(400.0),
+        };
+        let time = at(100.0);
+        let found = there.inverted().corrected(there.corrected(time));
+        assert!((found.as_secs_f64() - 100.0).abs() < 1e-8);
+    }
+
+    #[test]
+    fn a_queue_that_grows_is_no_drift() {
+        let mut marks: [[Passages; 2]; 2] = Default::default();
+        for n in 0..800u64 {
+            // Without a queue at first, and 10 ms longer each second.
+            let (sent, end) = (n as f64 / 400.0, (n + 1) * 1_448);
+            let arrived = sent + 0.02 + sent * 0.01;
+            marks[0][0].record(end, at(sent));
+            marks[1][0].record(end, at(arrived + 2.0));
+            marks[1][1].record(end, at(arrived + 2.0));
+            marks[0][1].record(end, at(arrived + 0.02));
+        }
+        let found = estimated(&marks);
+        assert!((found.offset_s - 2.0).abs() < 1e-3, "{found:?}");
+        assert_eq!(found.drift_ppm, None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Logs a link in the format of mahimahi's `mm-link`, for tools that draw it.
 //!
-//! Lines are `T + BYTES` (a packet arrives), `T - BYTES DELAY` (it has left the queue, DELAY milliseconds after it
-//! arrived) and `T # BYTES` (the bytes that could be sent since the last such line). Times are whole milliseconds.
+//! Lines are `T + BYTES` (an IP packet arrives), `T - BYTES DELAY` (it has left the queue, DELAY milliseconds after it
+//! arrived; written when it is at the other end, so that others may come before it) and `T # BYTES` (the bytes that
+//! could be sent since the last such line). Times are whole milliseconds.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -30,13 +31,13 @@ struct Direction {
 impl Log {
     /// Opens the requested files.
     pub(super) fn create(paths: &[Option<PathBuf>; 2], links: [&LinkConfig; 2]) -> Result<Self> {
-        let open = |path: &Option<PathBuf>, link: &LinkConfig| {
-            path.as_ref()
-                .map(|p| Direction::create(p, link))
+        let open = |i: usize, name: &str| {
+            let path = paths[i].as_ref();
+            path.map(|p| Direction::create(p, links[i], name))
                 .transpose()
         };
         Ok(Self {
-            directions: [open(&paths[0], links[0])?, open(&paths[1], links[1])?],
+            directions: [open(0, "Uplink")?, open(1, "Downlink")?],
         })
     }
 
@@ -53,20 +54,16 @@ impl Log {
     #[inline]
     pub(super) fn left(&mut self, direction: usize, bytes: usize, passage: Passage) {
         if let Some(d) = &mut self.directions[direction] {
-            let total = passage.due.saturating_since(passage.entered);
-            let queued = Duration::from_nanos(total.as_nanos().saturating_sub(d.base.as_nanos()));
             let at = Instant::from_nanos(passage.due.as_nanos().saturating_sub(d.base.as_nanos()));
-            d.line(format_args!(
-                "{} - {bytes} {}",
-                millis(at),
-                queued.as_millis()
-            ));
+            // As a reader sees it, who knows the packet by the time of its arrival.
+            let queued = millis(at).saturating_sub(millis(passage.entered));
+            d.line(format_args!("{} - {bytes} {queued}", millis(at)));
         }
     }
 }
 
 impl Direction {
-    fn create(path: &PathBuf, link: &LinkConfig) -> Result<Self> {
+    fn create(path: &PathBuf, link: &LinkConfig, name: &str) -> Result<Self> {
         let file = File::create(path).map_err(|reason| Error::file(path, reason))?;
         let mut made = Self {
             file: BufWriter::new(file),
@@ -77,7 +74,9 @@ impl Direction {
             rate: link.rate.clone(),
             logged_until: Instant::ZERO,
         };
-        made.line(format_args!("# gargalo shell\n# base timestamp: 0"));
+        made.line(format_args!(
+            "# gargalo shell ({name})\n# base timestamp: 0"
+        ));
         Ok(made)
     }
 

@@ -16,6 +16,9 @@ mod words;
 
 use std::io::{self, BufRead};
 
+use gargalo_units::Duration;
+
+use super::thin::Thin;
 use super::{Kind, Log};
 use trace::Trace;
 
@@ -43,13 +46,17 @@ fn is(start: &[u8]) -> bool {
             || KEYS_OF_TRACES.iter().all(|k| text.contains(k)))
 }
 
-fn read(input: &mut dyn BufRead) -> io::Result<Log> {
+fn read(input: &mut dyn BufRead, interval: Duration) -> io::Result<Log> {
     let mut found = Found::default();
     match sequence::separator(input.fill_buf()?) {
         Some(separator) => sequence::read(input, separator, &mut found)?,
         None => document::read(input, &mut found)?,
     }
-    Ok(trace::log_of(found))
+    let mut log = trace::log_of(found);
+    for flow in &mut log.flows {
+        flow.samples = Thin::of(std::mem::take(&mut flow.samples), interval);
+    }
+    Ok(log)
 }
 
 /// What a file has.

@@ -7,7 +7,7 @@ use super::*;
 use crate::logs::Logged;
 
 fn read_text(text: &str) -> Log {
-    read(&mut text.as_bytes()).unwrap()
+    read(&mut text.as_bytes(), Duration::ZERO).unwrap()
 }
 
 fn one(text: &str) -> Logged {
@@ -490,7 +490,7 @@ proptest! {
             }
         }
         let _ = is(&bytes);
-        let log = read(&mut bytes.as_slice()).unwrap();
+        let log = read(&mut bytes.as_slice(), Duration::ZERO).unwrap();
         for mut flow in log.flows {
             flow.delay(Duration::MAX);
             prop_assert!(flow.end() >= flow.row.start);

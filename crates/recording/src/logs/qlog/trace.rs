@@ -177,6 +177,10 @@ pub fn log_of(found: Found) -> Log {
             let begun = connection.begun_ns();
             let (mut flow, unused) = connection.finish(&trace.head);
             log.unused += unused;
+            if let Some(twin) = &mut flow.twin {
+                twin.names
+                    .extend([group.clone(), trace.description.clone()]);
+            }
             let titles = [
                 &trace.head.title,
                 &group,

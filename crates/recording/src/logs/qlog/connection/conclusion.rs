@@ -7,6 +7,7 @@ use super::super::head::{End, Head};
 use super::super::samples::{Metrics, Sample};
 use super::Connection;
 use crate::logs::Logged;
+use crate::logs::ends::{Side, Twin};
 
 impl Connection {
     /// What is known of it, with times since its first event, and how many of its events were too many.
@@ -47,6 +48,7 @@ impl Connection {
             (_, _, true) => Some("sender"),
             (_, _, false) => Some("receiver"),
         };
+        flow.twin = self.twin(head);
         flow.facts.reset = self.reset;
         flow.row.transport = "quic";
         flow.row.failure = self.reset.then_some("reset");
@@ -64,6 +66,23 @@ impl Connection {
         }
         flow.samples = self.samples_of(is_sender);
         (flow, self.unused)
+    }
+
+    /// By what the other end is found.
+    fn twin(&self, head: &Head) -> Option<Twin> {
+        let side = match head.end {
+            _ if head.is_between => return None,
+            End::Client => Side::Client,
+            End::Server => Side::Server,
+            End::Unknown => return None,
+        };
+        let names = [Some(&head.id), self.first_cid.as_ref()];
+        Some(Twin {
+            names: names.into_iter().flatten().cloned().collect(),
+            side,
+            first_sent: self.first_sent_ns.map(|t| self.since(t)),
+            first_received: self.first_received_ns.map(|t| self.since(t)),
+        })
     }
 
     /// Whether most data is sent by this end. Where no data is told it is the end with most bytes in packets, and else

@@ -33,6 +33,10 @@ pub struct Connection {
     last_ns: i64,
     /// A connection ID, if there is no better name.
     cid: Option<String>,
+    /// That of the server in the client's first packet, which both ends know.
+    first_cid: Option<String>,
+    first_sent_ns: Option<i64>,
+    first_received_ns: Option<i64>,
     local: Option<String>,
     remote: Option<String>,
     congestion: String,
@@ -157,6 +161,10 @@ impl Connection {
         let Some(packet) = Packet::read(data) else {
             return;
         };
+        self.first_sent_ns.get_or_insert(time);
+        if self.first_received_ns.is_none() {
+            self.first_cid = self.first_cid.take().or_else(|| packet.cid.clone());
+        }
         self.cid = self.cid.take().or(packet.cid);
         let sent = &mut self.sent;
         sent.packets += 1;
@@ -202,6 +210,10 @@ impl Connection {
         let Some(packet) = Packet::read(data) else {
             return;
         };
+        self.first_received_ns.get_or_insert(time);
+        if self.first_sent_ns.is_none() {
+            self.first_cid = self.first_cid.take().or(packet.cid);
+        }
         self.received.packets += 1;
         self.received.packet_bytes = self.received.packet_bytes.saturating_add(packet.length);
         let before = (self.sent.acked.bytes(), self.received.streams.bytes());
