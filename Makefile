@@ -24,7 +24,9 @@ export PYO3_PYTHON := $(abspath $(BIN)/python)
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
-setup: $(VENV)/.gargalo ## build and install everything; the command is then .venv/bin/gargalo
+# Cargo compiles while pip installs.
+setup: ## build and install everything; the command is then .venv/bin/gargalo
+	@$(MAKE) --no-print-directory --jobs 2 $(VENV)/.gargalo
 
 # A missing prerequisite is reported in one line with its remedy.
 define FIND_PYTHON
@@ -41,13 +43,18 @@ rust="$$(rustc --version | sed -E 's/^rustc ([0-9]+)\.([0-9]+).*/\1 \2/')"; set 
 command -v cc >/dev/null || { echo "setup: no C linker (cc); install one (apt install gcc)" >&2; exit 1; }
 endef
 
-$(VENV)/.deps: requirements.lock
+# What builds the wheel.
+$(VENV)/.maturin: requirements-build.lock
 	@$(FIND_PYTHON); $(CHECK_RUST); \
 	if ! "$(BIN)/python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
 		echo "setup: creating $(VENV) with $$("$$python" --version)"; \
 		rm -rf $(VENV); "$$python" -m venv $(VENV); \
 	fi; \
-	echo "setup: installing the locked Python packages"; \
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock
+	@touch $@
+
+$(VENV)/.deps: requirements.lock $(VENV)/.maturin
+	@echo "setup: installing the locked Python packages"; \
 	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
@@ -59,24 +66,35 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.deps
 
 dev: $(VENV)/.tested $(VENV)/.dev
 
-# Of three marks, one says what is installed: .gargalo, the wheel compiled for speed; .tested, the one of the tests' profile,
-# most of which is compiled for Rust's tests anyway; .develop, the working tree. Tests take either wheel.
-define INSTALL_WHEEL
+# Wheels: one compiled for speed, and one in the profile of the tests, most of which is compiled for Rust's tests anyway.
+define BUILD_WHEEL
 @$(CHECK_RUST); \
-rm -f $(WHEELS)/gargalo-*.whl $(VENV)/.gargalo $(VENV)/.tested $(VENV)/.develop; \
+echo "setup: building gargalo$(2) (the first time takes some minutes)"; \
+rm -rf $(WHEELS); \
 "$(BIN)/maturin" build $(1) --locked --quiet --interpreter "$(BIN)/python" --out $(WHEELS); \
+touch $@
+endef
+
+$(WHEELS)/.speed: $(VENV)/.maturin $(SOURCES)
+	$(call BUILD_WHEEL,--release,)
+
+$(WHEELS)/.tests: $(VENV)/.maturin $(SOURCES)
+	$(call BUILD_WHEEL,, in the profile of the tests)
+
+# Of three marks, one says what is installed: .gargalo, the wheel for speed; .tested, that of the tests, which take either;
+# .develop, the working tree.
+define INSTALL_WHEEL
+@rm -f $(VENV)/.gargalo $(VENV)/.tested $(VENV)/.develop; \
 "$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall $(WHEELS)/gargalo-*.whl
 endef
 
-$(VENV)/.gargalo: $(VENV)/.deps $(SOURCES)
-	@echo "setup: building gargalo (the first time takes some minutes)"
-	$(call INSTALL_WHEEL,--release)
+$(VENV)/.gargalo: $(VENV)/.deps $(WHEELS)/.speed
+	$(INSTALL_WHEEL)
 	@echo "setup: done; the command is $(BIN)/gargalo ($$("$(BIN)/gargalo" --version))"
-	@touch $(VENV)/.tested $@
+	@touch $(WHEELS)/.tests $(VENV)/.tested $@
 
-$(VENV)/.tested: $(VENV)/.deps $(SOURCES)
-	@echo "setup: building gargalo in the profile of the tests (the first time takes some minutes)"
-	$(call INSTALL_WHEEL,)
+$(VENV)/.tested: $(VENV)/.deps $(WHEELS)/.tests
+	$(INSTALL_WHEEL)
 	@touch $@
 
 MATURIN_DEVELOP := PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 VIRTUAL_ENV="$(abspath $(VENV))" "$(abspath $(BIN))/maturin" develop --locked --quiet
@@ -274,10 +292,11 @@ fmt: dev ## format the code
 
 COMPILE := uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header --quiet
 lock: ## renew the locks of Python packages (needs uv)
-	echo "maturin>=1.9.4,<2" | $(COMPILE) pyproject.toml - --extra all --upgrade -o requirements.lock
+	$(COMPILE) pyproject.toml --extra all --upgrade -o requirements.lock
+	echo "maturin>=1.9.4,<2" | $(COMPILE) - --constraints requirements.lock --upgrade -o requirements-build.lock
 	@# Without what the other lock installs; what that has for Windows alone, this one may need everywhere.
 	$(COMPILE) pyproject.toml --extra dev --constraints requirements.lock -o requirements-dev.lock \
-		$$(sed -nE '/== '(win32|nt)'/!s/^([a-z0-9-]+)==.*/--no-emit-package \1/p' requirements.lock)
+		$$(sed -nE '/== '(win32|nt)'/!s/^([a-z0-9-]+)==.*/--no-emit-package \1/p' requirements.lock requirements-build.lock)
 	sed -i '/^$$/,$$d' requirements-dev.lock # A list of what was left out.
 	echo ziglang | $(COMPILE) - --upgrade -o requirements-release.lock
 	echo cosmic-ray | $(COMPILE) - --upgrade -o requirements-mutants.lock

@@ -37,7 +37,7 @@ class Venv:
         (programs / "maturin").write_text(MATURIN.format(log=self.log))
         for program in programs.iterdir():
             program.chmod(0o755)
-        for mark in (".deps", ".dev"):
+        for mark in (".maturin", ".deps", ".dev"):
             (self.folder / mark).touch()
 
     def make(self, *words: str) -> list[str]:
@@ -76,10 +76,15 @@ def test_tests_alone_are_content_with_a_wheel_of_their_profile(venv: Venv):
 
 
 def test_setup_and_tests_put_a_wheel_in_the_place_of_the_working_tree(venv: Venv):
-    for target, wheel in [("setup", RELEASE), ("dev", TESTED)]:
-        assert venv.make(target) == [wheel]
+    assert venv.make("setup") == [RELEASE]
+    for target, mark in [("setup", ".gargalo"), ("dev", ".tested")]:
         assert venv.make("develop") == [TREE, f"{TREE} --skip-install"]
         assert venv.make("develop") == [f"{TREE} --skip-install"]
+        assert not (venv.folder / mark).exists()
+        # The wheel is still there.
+        assert venv.make(target) == []
+        assert (venv.folder / mark).exists()
+        assert not (venv.folder / ".develop").exists()
 
 
 def test_quick_tests_what_is_there(venv: Venv):
