@@ -480,7 +480,7 @@ COMMANDS = [
 def place(tmp_path_factory):
     """A directory with what the pages name: results of runs, scenarios."""
     root = tmp_path_factory.mktemp("pages")
-    for name in ("cubic", "two-flows-1", "cubic-vs-bbr-1", "race-1", "first"):
+    for name in ("cubic", "two-flows-1", "cubic-vs-bbr-1", "race-1", "first", "mine"):
         package.run(TINY, set={"duration": "1s"}, output=root / "runs" / name)
     for name in ("race.toml", "two-flows.toml"):
         (root / name).write_text(TINY)

@@ -1,6 +1,6 @@
 """Writes what is derived: from the scenario model, the results tables, the commands and the docstrings.
 
-`python -m gargalo._generate` in the repository rewrites `python/gargalo/scenario_types.py` and the
+`python -m gargalo._generate` in the repository rewrites `python/gargalo/scenario_types.py`, `row_types.py` and the
 pages in `docs/reference/`; with `--check` it only says which are out of date (exit code 1).
 """
 
@@ -389,6 +389,23 @@ def types_module(model: Model) -> str:
     return text + f"\n\n__all__ = {json.dumps(sorted(written), indent=4)}\n".replace("\n]", ",\n]")
 
 
+PYTHON_TYPES = {"u64": "int", "f64": "float", "string": "str", "bool": "bool"}
+
+
+def row_types_module() -> str:
+    """Write the type of a row of the table of flows."""
+    (flows,) = (t for t in _core.tables() if t["name"] == "flows")
+    text = (
+        '"""Rows of results tables, derived from their schema: `python -m gargalo._generate`."""\n\n'
+        'from typing import TypedDict\n\nFlowRow = TypedDict(\n    "FlowRow",\n    {\n'
+    )
+    for c in flows["columns"]:
+        kind = PYTHON_TYPES[c["type"]] + (" | None" if c["nullable"] else "")
+        text += f'        "{c["name"]}": {kind},\n'
+    about = f"A row of `flows`: {flows['doc'][0].lower()}{flows['doc'][1:]}"
+    return f'{text}    }},\n)\n"""{about}"""\n'
+
+
 def files() -> dict[str, str]:
     """Return the derived files."""
     model = Model.load()
@@ -397,6 +414,7 @@ def files() -> dict[str, str]:
     queues = '# Queueing disciplines\n\nOn every link direction: `queue = { droptail = "100 packets" }`.\n\n'
     return {
         "python/gargalo/scenario_types.py": types_module(model),
+        "python/gargalo/row_types.py": row_types_module(),
         "docs/reference/scenario.md": scenario_page(model),
         "docs/reference/tables.md": tables_page(),
         "docs/reference/commands.md": commands_page(),

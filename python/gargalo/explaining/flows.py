@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gargalo.results import Run
+    from gargalo.row_types import FlowRow
 
 AFTER_START = re.compile("congestion-avoidance|recovery|loss|drain|probe-bw")
 """Phases that only follow slow start or startup."""
@@ -46,7 +47,7 @@ UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "G
 
 def story(run: Run, flow: int, name: str) -> Iterator[Sentence]:
     """Describe a flow from its start to its end."""
-    row = run.flows.filter(pl.col("id") == flow).row(0, named=True)
+    row = cast("FlowRow", run.flows.filter(pl.col("id") == flow).row(0, named=True))
     yield from begin(row, name)
     events = _events(run, flow)
     several = not run.subflows.is_empty() and (run.subflows["flow"] == flow).any()
@@ -76,7 +77,7 @@ def _events(run: Run, flow: int) -> pl.DataFrame:
     return events.filter(pl.col("flow") == flow).sort("time_s", maintain_order=True)
 
 
-def begin(row: dict[str, Any], name: str) -> Iterator[Sentence]:
+def begin(row: FlowRow, name: str) -> Iterator[Sentence]:
     """Describe when a flow started, and how."""
     what = row["transport"]
     if row["congestion"]:
@@ -88,16 +89,17 @@ def begin(row: dict[str, Any], name: str) -> Iterator[Sentence]:
         text += "; it could send data at once, without waiting for a handshake"
     if row["first_byte_s"] is not None:
         text += f"; the first byte arrived after {span(row['first_byte_s'])}"
-    keys = ("start_s", "handshake_s", "first_byte_s")
-    yield Sentence(
-        "flow", f"{text}.", row["start_s"], flow=row["id"], figures={k: row[k] for k in keys}
-    )
+    figures = {
+        "start_s": row["start_s"], "handshake_s": row["handshake_s"], "first_byte_s": row["first_byte_s"],
+    }  # fmt: skip
+    yield Sentence("flow", f"{text}.", row["start_s"], flow=row["id"], figures=figures)
 
 
-def end(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
+def end(run: Run, row: FlowRow, name: str) -> Iterator[Sentence]:
     """Describe how a flow ended, and what it delivered."""
     until, last = row["end_s"], float(run.info.get("virtual_s", 0.0))
-    got = size(row["delivered_bytes"])
+    delivered = row["delivered_bytes"]
+    got = "what is not told" if delivered is None else size(delivered)
     if row["failure"] is not None:
         text = f"{name} failed at {instant(until)}: {row['failure']}; it had delivered {got}"
     elif row["completion_s"] is not None:
@@ -110,8 +112,10 @@ def end(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
         text = f"{name} stopped at {instant(until)}; it had delivered {got}"
     if row["goodput_bps"] is not None:
         text += f", {rate(row['goodput_bps'])}"
-    keys = ("completion_s", "delivered_bytes", "goodput_bps")
-    yield Sentence("flow", f"{text}.", until, flow=row["id"], figures={k: row[k] for k in keys})
+    figures = {
+        "completion_s": row["completion_s"], "delivered_bytes": delivered, "goodput_bps": row["goodput_bps"],
+    }  # fmt: skip
+    yield Sentence("flow", f"{text}.", until, flow=row["id"], figures=figures)
 
 
 def others(run: Run, chosen: Sequence[int]) -> Iterator[Sentence]:
@@ -222,7 +226,7 @@ def ended_by_event(left: Leaving | None, events: pl.DataFrame) -> Leaving | None
 
 
 def slow_start(
-    run: Run, row: dict[str, Any], name: str, samples: pl.DataFrame, events: pl.DataFrame
+    run: Run, row: FlowRow, name: str, samples: pl.DataFrame, events: pl.DataFrame
 ) -> Iterator[Sentence]:
     """Describe when and why slow start (or startup) was left."""
     seen, exact = phases_of(run, row["id"], samples)
@@ -244,12 +248,12 @@ def slow_start(
     if not known and not AFTER_START.match(left.next):
         return  # A control without a phase of the beginning.
     first = seen[0][0] if not known else None
-    yield _left(row, name, left, samples, first=first, events=run.setup.record.events)
+    yield _left(row["id"], name, left, samples, first=first, events=run.setup.record.events)
     yield from _again(row, name, seen, left, exact=exact)
 
 
 def _again(
-    row: dict[str, Any], name: str, seen: Sequence[tuple[float, str]], left: Leaving, *, exact: bool
+    row: FlowRow, name: str, seen: Sequence[tuple[float, str]], left: Leaving, *, exact: bool
 ) -> Iterator[Sentence]:
     """Describe when a flow was back in slow start: after a timeout, an idle time, or an event that was spurious."""
     later = [(t, phase) for t, phase in seen if t >= left.by_s]
@@ -265,12 +269,12 @@ def _again(
 
 
 def _left(
-    row: dict[str, Any], name: str, left: Leaving, samples: pl.DataFrame, *, first: float | None, events: bool
+    flow: int, name: str, left: Leaving, samples: pl.DataFrame, *, first: float | None, events: bool
 ) -> Sentence:  # fmt: skip
     """Write when the beginning was left, as exactly as it is known.
 
     Args:
-        row: The flow.
+        flow: Its number.
         name: Its name.
         left: What is known.
         samples: Of the flow.
@@ -289,7 +293,7 @@ def _left(
     )
     text = f"{name} left {phase} {when}"
     if left.event is not None:
-        return _left_by(row, text, left, samples, figures)
+        return _left_by(flow, text, left, samples, figures)
     if first is not None:
         text = f"{name} was no longer in {phase} at its first sample, at {instant(first)}"
     text += f"; the phase {'after it' if left.known else f'at {instant(left.by_s)}'} was {left.next.replace('-', ' ')}"
@@ -306,11 +310,11 @@ def _left(
         speed, t = float(at_exit["delivery_rate_bps"][0]), at_exit["time_s"][0]
         text += f"; its delivery rate was {rate(speed)} in the sample at {instant(t)}"
         figures["delivery_rate_bps"] = speed
-    return Sentence("slow-start", f"{text}.", left.after_s, left.by_s, row["id"], figures)
+    return Sentence("slow-start", f"{text}.", left.after_s, left.by_s, flow, figures)
 
 
 def _left_by(
-    row: dict[str, Any], text: str, left: Leaving, samples: pl.DataFrame, figures: dict[str, Any]
+    flow: int, text: str, left: Leaving, samples: pl.DataFrame, figures: dict[str, Any]
 ) -> Sentence:
     """Write that a congestion event ended slow start: of an interval only that it was over then."""
     event = left.event or {}
@@ -327,7 +331,7 @@ def _left_by(
             text += f" ({size(window)} in the sample at {instant(earlier['time_s'][-1])})"
             figures["window_before_bytes"] = window
     figures |= {"cause" if left.known else "event": event["kind"], "time_s": at}
-    return Sentence("slow-start", f"{text}.", left.after_s, left.by_s, row["id"], figures)
+    return Sentence("slow-start", f"{text}.", left.after_s, left.by_s, flow, figures)
 
 
 def number_of(detail: str, key: str) -> int | None:
@@ -339,9 +343,7 @@ def number_of(detail: str, key: str) -> int | None:
 # --- PROBE_RTT
 
 
-def probe_rtt(
-    run: Run, row: dict[str, Any], name: str, samples: pl.DataFrame
-) -> Iterator[Sentence]:
+def probe_rtt(run: Run, row: FlowRow, name: str, samples: pl.DataFrame) -> Iterator[Sentence]:
     """Describe when BBR was in PROBE_RTT, which empties the queue, how long, and what its window was."""
     seen, exact = phases_of(run, row["id"], samples)
     found = visits(seen)
@@ -374,7 +376,7 @@ def probe_rtt(
 # --- losses
 
 
-def losses(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sentence]:
+def losses(row: FlowRow, name: str, events: pl.DataFrame) -> Iterator[Sentence]:
     """Describe losses, recoveries and marks in groups."""
     lost = events.filter(pl.col("kind") == "loss").with_columns(amount("loss"))
     cuts = events.filter(pl.col("kind").is_in(["recovery", "ecn"]))
@@ -414,13 +416,13 @@ def losses(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sen
         yield Sentence("losses", text, undone[0], undone[-1], row["id"], {"undone": len(undone)})
 
 
-def _spurious(row: dict[str, Any]) -> str:
+def _spurious(row: FlowRow) -> str:
     """Say how many congestion events were spurious, where there were any and it is known."""
     n = row["spurious_losses"]
     return f", {counted(n, 'congestion event')} turned out to be spurious" if n else ""
 
 
-def _lost(row: dict[str, Any], name: str, lost: pl.DataFrame) -> Sentence:
+def _lost(row: FlowRow, name: str, lost: pl.DataFrame) -> Sentence:
     total = int(lost["amount"].sum())
     first, last = float(lost["time_s"][0]), float(lost["time_s"][-1])
     share = f", {percent(total / row['sent_packets'])} of those sent" if row["sent_packets"] else ""
@@ -452,7 +454,7 @@ def _when(first: float, last: float) -> str:
     return f"at {instant(first)}" if first == last else period(first, last)
 
 
-def _cuts(row: dict[str, Any], name: str, cuts: pl.DataFrame, word: str, why: str) -> Sentence:
+def _cuts(row: FlowRow, name: str, cuts: pl.DataFrame, word: str, why: str) -> Sentence:
     times = cuts["time_s"].to_numpy()
     windows = [w for d in cuts["detail"] if (w := number_of(d, "cwnd_bytes")) is not None]
     many = word.replace("recovery", "recoveries") if word == "recovery" else f"{word}s"
@@ -482,7 +484,7 @@ def _instants(times: Sequence[float]) -> str:
     )
 
 
-def timeouts(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[Sentence]:
+def timeouts(row: FlowRow, name: str, events: pl.DataFrame) -> Iterator[Sentence]:
     """Describe timeouts, and of probes of a closed receiver window."""
     for kind, what in (
         ("timeout", "probe timeout" if row["transport"] == "quic" else "retransmission timeout"),
@@ -498,7 +500,7 @@ def timeouts(row: dict[str, Any], name: str, events: pl.DataFrame) -> Iterator[S
 # --- limits
 
 
-def limits(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
+def limits(run: Run, row: FlowRow, name: str) -> Iterator[Sentence]:
     """Say in which share of the samples the congestion window was full, and when nothing was in flight."""
     opened = row["start_s"] + (row["handshake_s"] or 0.0)
     samples = run.flow_samples.filter(
@@ -540,9 +542,7 @@ def limits(run: Run, row: dict[str, Any], name: str) -> Iterator[Sentence]:
     yield from _idle(row, name, times, idle)
 
 
-def _idle(
-    row: dict[str, Any], name: str, times: np.ndarray, idle: np.ndarray
-) -> Iterator[Sentence]:
+def _idle(row: FlowRow, name: str, times: np.ndarray, idle: np.ndarray) -> Iterator[Sentence]:
     """Describe the longest parts in which all samples had nothing in flight."""
     edges = np.flatnonzero(np.diff(np.concatenate(([0], idle.astype(int), [0]))))
     spans = [
@@ -586,8 +586,7 @@ def paths(run: Run, flow: int, name: str, events: pl.DataFrame) -> Iterator[Sent
         left = ended_by_event(leaving(seen, s["opened_s"], exact=False), mine)
         if left is not None and (seen[0][1] in STARTING or AFTER_START.match(left.next)):
             first = seen[0][0] if seen[0][1] not in STARTING else None
-            row = {"id": flow}
-            yield _left(row, called, left, samples, first=first, events=run.setup.record.events)
+            yield _left(flow, called, left, samples, first=first, events=run.setup.record.events)
     shares = path_shares(run.subflows.filter(pl.col("flow") == flow))
     carried = [
         f"{path} {percent(share)}"

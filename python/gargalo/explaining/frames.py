@@ -8,12 +8,13 @@ from gargalo.explaining.model import Sentence, counted, instant, of_flow
 from gargalo.summary import span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from gargalo.results import Run
+    from gargalo.row_types import FlowRow
 
 
-def frames(run: Run, row: Mapping[str, Any], name: str) -> Iterator[Sentence]:
+def frames(run: Run, row: FlowRow, name: str) -> Iterator[Sentence]:
     """Describe the frames of a flow's encoder, of the whole run: how many arrived, how late, and the latest of all."""
     mine = of_flow(run.media_frames, row["id"])
     if mine.is_empty():

@@ -8,12 +8,13 @@ from gargalo.explaining.model import Sentence, counted, instant, of_flow
 from gargalo.summary import span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from gargalo.results import Run
+    from gargalo.row_types import FlowRow
 
 
-def pings(run: Run, row: Mapping[str, Any], name: str) -> Iterator[Sentence]:
+def pings(run: Run, row: FlowRow, name: str) -> Iterator[Sentence]:
     """Describe the round trips of a flow's echo requests, of the whole run, and the longest with its direction."""
     mine = of_flow(run.pings, row["id"])
     if mine.is_empty():

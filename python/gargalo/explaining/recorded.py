@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gargalo.results import Run
+    from gargalo.row_types import FlowRow
 
 LIMITS = {
     "network_s": "the network, by the congestion window or pacing",
@@ -44,7 +45,7 @@ def whole(run: Run) -> Iterator[Sentence]:
 
 def story(run: Run, flow: int, name: str) -> Iterator[Sentence]:
     """Describe a flow."""
-    row = run.flows.row(by_predicate=pl.col("id") == flow, named=True)
+    row = cast("FlowRow", run.flows.row(by_predicate=pl.col("id") == flow, named=True))
     told = run.info["recording"]["flows"][flow]
     yield _amount(row, told, name)
     for sentence in (
@@ -55,7 +56,7 @@ def story(run: Run, flow: int, name: str) -> Iterator[Sentence]:
     yield from _rest(row, told, name)
 
 
-def _amount(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Sentence:
+def _amount(row: FlowRow, told: Mapping[str, Any], name: str) -> Sentence:
     took = row["end_s"] - row["start_s"]
     speed = "" if row["goodput_bps"] is None else f": {rate(row['goodput_bps'])}"
     ended = "" if row["completion_s"] is None else ", all of what it had"
@@ -71,7 +72,7 @@ def _amount(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Sente
     return Sentence("flow", text, row["start_s"], row["end_s"], row["id"], figures)
 
 
-def _round_trips(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Sentence | None:
+def _round_trips(row: FlowRow, told: Mapping[str, Any], name: str) -> Sentence | None:
     if row["rtt_min_s"] is None:
         return None
     middle, late = told["queueing_delay_p50_s"], told["queueing_delay_p95_s"]
@@ -87,7 +88,7 @@ def _round_trips(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> 
     return Sentence("flow", text, flow=row["id"], figures=figures)
 
 
-def _again(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Sentence | None:
+def _again(row: FlowRow, told: Mapping[str, Any], name: str) -> Sentence | None:
     again, sent = row["retransmitted_packets"], row["sent_packets"]
     if again is None or told["fast_retransmissions"] is None or not sent:
         return None
@@ -114,10 +115,10 @@ def _again(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Senten
     return Sentence("losses", text, flow=row["id"], figures=figures)
 
 
-def _lost(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Sentence | None:
+def _lost(row: FlowRow, told: Mapping[str, Any], name: str) -> Sentence | None:
     """Describe the losses of a QUIC connection, whose packets are never sent again: only their data is."""
-    lost, sent = row["lost_packets"], row["sent_packets"]
-    if told["probe_packets"] is None or not sent:
+    lost, sent, again = row["lost_packets"], row["sent_packets"], row["retransmitted_packets"]
+    if told["probe_packets"] is None or again is None or not sent:
         return None
     figures = {"lost_packets": lost, "episodes": told["loss_episodes"], "timeouts": row["timeouts"]}
     if not lost:
@@ -125,7 +126,7 @@ def _lost(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Sentenc
         return Sentence("losses", text, flow=row["id"], figures=figures)
     text = (
         f"{name} lost {lost} of {counted(sent, 'packet')} ({percent(lost / sent)}), in "
-        f"{counted(told['loss_episodes'], 'episode')}; {counted(row['retransmitted_packets'], 'packet')} had data "
+        f"{counted(told['loss_episodes'], 'episode')}; {counted(again, 'packet')} had data "
         "that was sent before."
     )
     if told["spurious_losses"]:
@@ -150,7 +151,7 @@ def _limits(told: Mapping[str, Any], name: str) -> Sentence | None:
     return Sentence("limits", text, flow=int(told["id"]), figures=dict(limits))
 
 
-def _rest(row: Mapping[str, Any], told: Mapping[str, Any], name: str) -> Iterator[Sentence]:
+def _rest(row: FlowRow, told: Mapping[str, Any], name: str) -> Iterator[Sentence]:
     """Describe bursts, stalls, acknowledgements and marks, where there is something to say."""
     flow = row["id"]
     most, usual = told["burst_max_packets"], told["burst_p95_packets"]
