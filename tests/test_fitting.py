@@ -96,6 +96,22 @@ def test_the_path_of_a_flow_is_found(tmp_path, congestion):
             assert abs(c.difference) < 0.02, c
 
 
+def test_a_connection_of_quic_whose_keys_are_known_tells_its_path(tmp_path):
+    made = scenario({}, "cubic")
+    made["flows"][0]["transport"] = {"quic": {"congestion": "cubic"}}
+    package.run(made, output=tmp_path / "run")
+    found = fit(tmp_path / "run" / "capture.pcapng")
+    assert found.seen.transport == "quic"
+    assert math.isclose(found.path.rate_bps, RATE, rel_tol=0.01)
+    assert math.isclose(found.path.base_rtt_s, RTT, rel_tol=0.03)
+    assert math.isclose(found.path.buffer_bytes, BUFFER, rel_tol=0.1)
+    told = {c.name: c.difference for c in found.compared}
+    assert abs(told["goodput_bps"]) < 0.02
+    assert abs(told["rtt_p50_s"]) < 0.05
+    predicted = found.what_if({"congestion": "reno"})
+    assert predicted["goodput_bps"].value > 0.8 * RATE
+
+
 def test_what_was_never_reached_is_a_bound(tmp_path):
     # BBR keeps its queue at one bandwidth-delay product, and so the buffer of four never overflows.
     found = fit(captured(tmp_path, {"queue": {"droptail": "400kB"}}, "bbr"), congestion="bbr")
@@ -243,6 +259,7 @@ def test_whatever_was_seen_has_a_fit_or_a_reason(seed):
     acknowledged[0] = sent[0] + 0.01
     seen = Observed(
         label="random",
+        transport="tcp",
         sent_s=sent - sent[0],
         acknowledged_s=acknowledged - sent[0],
         size_bytes=rng.integers(60, 1501, count).astype(float),

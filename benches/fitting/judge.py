@@ -3,6 +3,9 @@
     python benches/fitting/judge.py --paths 200 --seed 1
     python benches/fitting/judge.py --paths 60 --seed 2 --world lab --most-mbps 50
 
+With `--captures DIR` captures are kept there, and those that are there are not made again; with `--record` they are
+made and nothing is fitted: in the lab on an idle machine, and the fits at any time.
+
 For each path: the error of the rate (of a policed path: the rate of the policer, if that is less than the
 link's), of the round trip without a queue, of the buffer where it overflowed, and of the goodput and the 95th
 percentile of the round trip that another congestion control, which the fit did not see, has over the path; and
@@ -19,9 +22,10 @@ import tempfile
 import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -34,21 +38,45 @@ BOUNDS = {"rate": 0.05, "base": 0.03, "buffer": 0.15, "goodput": 0.10, "rtt_p95"
 INTERVALS = {"rate": "rate_bps", "base": "base_rtt_s", "buffer": "buffer_bytes"}
 
 
-def recorded(truth: Truth, congestion: str, world: str) -> gargalo.Run:
-    """Run a flow over a path, and read its capture at the sender."""
-    place = Path(tempfile.mkdtemp(prefix="fitting-"))
-    try:
-        gargalo.run(truth.scenario(congestion, world), output=place / "run", world=world)
-        captures = sorted((place / "run").glob("*.pcapng"))
-        return gargalo.read(captures[0], packets=True)
-    finally:
-        shutil.rmtree(place)
+@dataclass(frozen=True)
+class Task:
+    """Which paths are judged."""
+
+    seed: int
+    world: Literal["sim", "lab"]
+    most_bps: float
+    captures: Path
+    """Where they are kept."""
+
+    def draw(self, number: int) -> Truth:
+        """Return one of the paths."""
+        return draw(number, self.seed, self.most_bps, self.world)
+
+    def capture(self, truth: Truth, congestion: str) -> Path:
+        """Run a flow over a path, unless that was done before, and return its capture at the sender."""
+        name = f"{self.world}-{self.seed}-{self.most_bps / 1e6:g}-{truth.number}-{congestion}"
+        made = self.captures / f"{name}.pcapng"
+        if made.exists():
+            return made
+        with tempfile.TemporaryDirectory(prefix="fitting-") as place:
+            out = Path(place) / "run"
+            gargalo.run(truth.scenario(congestion, self.world), output=out, world=self.world)
+            (captured,) = out.glob("*.pcapng")
+            shutil.move(captured, made)
+        return made
 
 
-def judged(number: int, seed: int, world: str, most_bps: float) -> dict[str, Any]:
+def record(number: int, task: Task) -> None:
+    """Make the two captures of a path."""
+    truth = task.draw(number)
+    for congestion in (truth.congestion, truth.other):
+        task.capture(truth, congestion)
+
+
+def judged(number: int, task: Task) -> dict[str, Any]:
     """Fit one path, and return its errors as shares; missing ones are not known."""
-    truth = draw(number, seed, most_bps, world)
-    found = recorded(truth, truth.congestion, world)
+    truth = task.draw(number)
+    found = gargalo.read(task.capture(truth, truth.congestion), packets=True)
     begun = time.perf_counter()
     try:
         fitted = fit(found, flow=0, congestion=truth.congestion)
@@ -63,7 +91,8 @@ def judged(number: int, seed: int, world: str, most_bps: float) -> dict[str, Any
     }
     if fitted.estimate.overflowed:
         errors["buffer"] = path.buffer_bytes / truth.buffer_bytes - 1
-    other = Observed.of(recorded(truth, truth.other, world), 0).figures()
+    other_run = gargalo.read(task.capture(truth, truth.other), packets=True)
+    other = Observed.of(other_run, 0).figures()
     told = fitted.what_if({"congestion": truth.other})
     for name, figure in (("goodput", "goodput_bps"), ("rtt_p95", "rtt_p95_s")):
         actual, predicted = getattr(other, figure), told[figure].value
@@ -97,12 +126,21 @@ def main() -> None:
     parser.add_argument("--most-mbps", type=float, default=500.0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path, help="write every path's errors here")
+    parser.add_argument("--captures", type=Path, help="keep captures here")
+    parser.add_argument("--record", action="store_true", help="make the captures only")
     asked = parser.parse_args()
-    one = partial(judged, seed=asked.seed, world=asked.world, most_bps=asked.most_mbps * 1e6)
-    # In real time flows of two runs would disturb each other.
-    jobs = 1 if asked.world == "lab" else asked.jobs
-    with ProcessPoolExecutor(jobs) as pool:
-        rows = list(pool.map(one, range(asked.paths)))
+    with tempfile.TemporaryDirectory(prefix="fitting-") as place:
+        kept: Path = asked.captures or Path(place)
+        kept.mkdir(parents=True, exist_ok=True)
+        task = Task(asked.seed, asked.world, asked.most_mbps * 1e6, kept)
+        if asked.world == "lab" or asked.record:
+            # In real time flows of two runs would disturb each other.
+            with ProcessPoolExecutor(1 if asked.world == "lab" else asked.jobs) as pool:
+                list(pool.map(partial(record, task=task), range(asked.paths)))
+        if asked.record:
+            return
+        with ProcessPoolExecutor(asked.jobs) as pool:
+            rows = list(pool.map(partial(judged, task=task), range(asked.paths)))
     if asked.json:
         asked.json.write_text(json.dumps(rows, indent=1))
     print(f"| kind | paths | {' | '.join(f'{n} within {b:.0%}' for n, b in BOUNDS.items())} |")

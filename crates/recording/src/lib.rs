@@ -61,7 +61,7 @@ pub struct Options {
     pub interval: Duration,
     /// Name hosts, ports and files by numbers.
     pub anonymise: bool,
-    /// Keep each packet with data of TCP: some 100 bytes of memory for each.
+    /// Keep each packet with data of TCP and of decrypted QUIC: some 100 bytes of memory for each.
     pub packets: bool,
 }
 
@@ -384,7 +384,6 @@ impl Reading {
             self.latest.insert(key, i);
         }
         let options = &self.options;
-        let interval = options.interval;
         match (&mut self.flows[i], &packet.transport) {
             (Known::Tcp(c), Transport::Tcp(segment)) => c.on_packet(packet, segment, options),
             (
@@ -398,11 +397,11 @@ impl Reading {
             ) => {
                 let mark = crossings::mark(*ident, *payload, kept, *rtp);
                 let marked = (mark, &mut self.selection);
-                c.on_packet(packet, (*payload, *rtp), interval, marked);
+                c.on_packet(packet, (*payload, *rtp), options.interval, marked);
                 self.keep_selection();
             }
             (Known::Quic(c), _) => {
-                c.on_packet(packet, (kept, length), &self.secrets, interval);
+                c.on_packet(packet, (kept, length), &self.secrets, options);
                 self.quic.add(i, c.fresh_ids());
             }
             // The key says which.

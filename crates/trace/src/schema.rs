@@ -418,7 +418,8 @@ tables! {
         delay: Option<Duration> => "delay_s" ["s"],
     }
 
-    /// A packet with data in a recording of TCP, as its sender sent it; only if packets are asked for.
+    /// A packet with data in a recording of TCP or decrypted QUIC, as its sender sent it; only if packets are asked
+    /// for.
     Packets("packets"): PacketRow {
         /// When it was sent.
         time: Instant => "time_s" ["s"],
@@ -426,16 +427,17 @@ tables! {
         flow: u64 => "flow" [""],
         /// Multipath TCP: number of the subflow in its flow.
         subflow: Option<u64> => "subflow" [""],
-        /// Where its payload begins: bytes of the stream (of a subflow: of its own) before it.
+        /// Where its payload begins: bytes of the stream (of a subflow: of its own) before it. QUIC: bytes of all
+        /// streams that had been sent before it, each once.
         offset: Bytes => "offset_bytes" ["byte"],
         /// Payload.
         payload: Bytes => "payload_bytes" ["byte"],
-        /// Size with the headers of IP and TCP.
+        /// Size with all headers from that of IP on.
         size: Bytes => "size_bytes" ["byte"],
-        /// Whether it, or a part of it, had been sent before.
+        /// Whether its data, or a part of it, had been sent before.
         again: bool => "again" [""],
-        /// When it was first acknowledged, in order or selectively; missing if it was not, or if its data was sent
-        /// again before that.
+        /// When it was first acknowledged, in order or selectively; missing if it was not. TCP: missing, too, if its
+        /// data was sent again before that.
         acknowledged: Option<Instant> => "acknowledged_s" ["s"],
     }
 

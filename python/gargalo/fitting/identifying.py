@@ -190,6 +190,9 @@ def identify(
     """
     found = recording if isinstance(recording, Run) else read(recording, packets=True)
     everything = Observed.of(found, flow)
+    if everything.transport != "tcp":
+        msg = f"flow {everything.label} is of QUIC: congestion controls are identified of TCP flows"
+        raise FitError(msg)
     known = known_names()
     wanted = list(known if candidates is None else candidates)
     for name in wanted:

@@ -69,12 +69,17 @@ class Fit:
     @property
     def scenario(self) -> dict[str, Any]:
         """A scenario in which such a flow fills the path, as `gargalo.run` takes it."""
-        return self.path.scenario(self.congestion, self.seen.duration_s, self.name)
+        return self.path.scenario(
+            self.congestion, self.seen.duration_s, self.name, self.seen.transport
+        )
 
     @cached_property
     def simulated(self) -> Simulated:
         """Such a flow over the path."""
-        return simulate(self.path, self.congestion, self.seen.duration_s)
+        return self._over(self.path, self.seen.duration_s)
+
+    def _over(self, path: Path, duration_s: float) -> Simulated:
+        return simulate(path, self.congestion, duration_s, transport=self.seen.transport)
 
     @cached_property
     def compared(self) -> Sequence[Compared]:
@@ -95,7 +100,9 @@ class Fit:
             ScenarioError: A setting is wrong.
 
         """
-        return predict(self.estimate, self.congestion, self.seen.duration_s, settings)
+        return predict(
+            self.estimate, self.congestion, self.seen.duration_s, settings, self.seen.transport
+        )
 
     def verify(self, other: Run | None = None) -> Sequence[Compared]:
         """Predict what was kept back: the second half, by a fit to the first, or another recording of the path.
@@ -106,11 +113,11 @@ class Fit:
         """
         if other is not None:
             seen = Observed.of(other)
-            found = simulate(self.path, self.congestion, seen.duration_s)
+            found = self._over(self.path, seen.duration_s)
             return compared(seen.figures(), found.seen.figures())
         half = self.seen.duration_s / 2
         first, _ = fitted(self.seen.until(half), self.congestion)
-        found = simulate(first.path, self.congestion, self.seen.duration_s)
+        found = self._over(first.path, self.seen.duration_s)
         return compared(self.seen.figures(half), found.seen.figures(half))
 
     def to_json(self) -> dict[str, Any]:
@@ -166,7 +173,7 @@ def fit(
     flow: int | None = None,
     congestion: str = USUAL,
 ) -> Fit:
-    """Fit a path to a TCP flow that was captured at its sender.
+    """Fit a path to a flow of TCP, or of QUIC with its keys, that was captured at its sender.
 
     Args:
         recording: Captures, or what `read` returned with `packets=True`.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class Observed:
     """A flow, by its packets in the order in which they were sent; times are since the first of them, in seconds."""
 
     label: str
+    transport: str
+    """tcp or quic."""
     sent_s: Floats
     acknowledged_s: Floats
     """NaN: not before its data was sent again, or not at all."""
@@ -64,7 +66,10 @@ class Observed:
         """
         rows = recording.packets
         if rows.is_empty():
-            msg = "no packets of a TCP flow: a path is fitted to a capture of one"
+            msg = (
+                "no packets of a TCP flow or of a QUIC connection whose keys are known: a path is fitted to a capture "
+                "of one"
+            )
             raise FitError(msg)
         if flow is None:
             counts = rows["flow"].value_counts(sort=True)
@@ -90,12 +95,14 @@ class Observed:
         all_of_it = sum(v for v in spent.values() if v) or 1.0
         return cls(
             label=str(row["label"]),
+            transport=str(row["transport"]),
             sent_s=sent[order] - sent[order[0]],
             acknowledged_s=rows["acknowledged_s"].to_numpy().astype(float)[order] - sent[order[0]],
             size_bytes=rows["size_bytes"].to_numpy().astype(float)[order],
             payload_bytes=rows["payload_bytes"].to_numpy().astype(float)[order],
             again=rows["again"].to_numpy()[order],
-            handshake_s=row["handshake_s"],
+            # That of QUIC has the time of cryptography, and ends at once if early data was sent.
+            handshake_s=row["handshake_s"] if row["transport"] == "tcp" else None,
             first_s=float(sent[order[0]]),
             application_limited=(spent.get("application_s") or 0.0) / all_of_it,
             receiver_limited=(spent.get("receiver_s") or 0.0) / all_of_it,
@@ -108,18 +115,22 @@ class Observed:
     def since(self, begin_s: float) -> Observed:
         """Return what was seen of the packets sent from an instant on, which becomes time 0."""
         part = self._part(self.sent_s >= begin_s)
-        return Observed(
-            **{
-                **_fields(part),
-                "sent_s": part.sent_s - begin_s,
-                "acknowledged_s": part.acknowledged_s - begin_s,
-                "first_s": part.first_s + begin_s,
-            }
+        return replace(
+            part,
+            sent_s=part.sent_s - begin_s,
+            acknowledged_s=part.acknowledged_s - begin_s,
+            first_s=part.first_s + begin_s,
         )
 
     def _part(self, which: Bools) -> Observed:
-        columns = ("sent_s", "acknowledged_s", "size_bytes", "payload_bytes", "again")
-        return Observed(**{**_fields(self), **{c: getattr(self, c)[which] for c in columns}})
+        return replace(
+            self,
+            sent_s=self.sent_s[which],
+            acknowledged_s=self.acknowledged_s[which],
+            size_bytes=self.size_bytes[which],
+            payload_bytes=self.payload_bytes[which],
+            again=self.again[which],
+        )
 
     @cached_property
     def duration_s(self) -> float:
@@ -213,7 +224,3 @@ def _late(times: Floats, packets: NDArray[np.int64]) -> Bools:
     pair = float(np.median(gap[packets == 2])) if (packets == 2).any() else 0.0
     late: Bools = (packets == 1) & (gap > max(LEAST_TIMER_S, 1.25 * pair))
     return late
-
-
-def _fields(of: Observed) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in of.__dataclass_fields__}

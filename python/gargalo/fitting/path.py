@@ -95,14 +95,16 @@ class Path:
             }
         return table
 
-    def scenario(self, congestion: str, duration_s: float, name: str) -> dict[str, Any]:
+    def scenario(
+        self, congestion: str, duration_s: float, name: str, transport: str = "tcp"
+    ) -> dict[str, Any]:
         """Return a scenario in which a flow with this congestion control fills the path."""
         flows: list[dict[str, Any]] = [
             {
                 "label": congestion,
                 "from": "client",
                 "to": "server",
-                "transport": {"tcp": {"congestion": congestion}},
+                "transport": {transport: {"congestion": congestion}},
                 "workload": {"bulk": {}},
             }
         ]

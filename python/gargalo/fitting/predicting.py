@@ -28,7 +28,6 @@ DRAWS = 8
 """Paths within the intervals that a prediction is made for."""
 OPEN = 4.0
 """Of an interval without an upper end, values up to so many times its lower end are tried."""
-CONGESTION = "flows.0.transport.tcp.congestion"
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,7 @@ def simulate(
     duration_s: float,
     settings: Mapping[str, Any] | None = None,
     seed: int = 1,
+    transport: str = "tcp",
 ) -> Simulated:
     """Run a flow over a path, and read its capture at the sender.
 
@@ -80,13 +80,15 @@ def simulate(
         duration_s: How long it sends.
         settings: Changes of the scenario by their dotted keys; `congestion` is that of the flow.
         seed: Of the loss and the jitter.
+        transport: Of the flow: tcp or quic.
 
     Raises:
         ScenarioError: A setting is wrong.
         FitError: The flow sent next to nothing.
 
     """
-    changes = {CONGESTION if k == "congestion" else k: v for k, v in (settings or {}).items()}
+    key = f"flows.0.transport.{transport}.congestion"
+    changes = {key if k == "congestion" else k: v for k, v in (settings or {}).items()}
     changes |= {
         "record.captures": ["link"],
         "record.capture_ends": "from",
@@ -94,7 +96,8 @@ def simulate(
     }
     with tempfile.TemporaryDirectory(prefix="gargalo-") as place:
         out = File(place) / "run"
-        run(path.scenario(congestion, duration_s, "fitted"), set=changes, seed=seed, output=out)
+        made = path.scenario(congestion, duration_s, "fitted", transport)
+        run(made, set=changes, seed=seed, output=out)
         found = read(out / "capture.pcapng", packets=True)
     return Simulated(found, Observed.of(found, 0))
 
@@ -106,12 +109,16 @@ def compared(measured: Figures, simulated: Figures) -> list[Compared]:
 
 
 def predict(
-    estimate: Estimate, congestion: str, duration_s: float, settings: Mapping[str, Any]
+    estimate: Estimate,
+    congestion: str,
+    duration_s: float,
+    settings: Mapping[str, Any],
+    transport: str = "tcp",
 ) -> dict[str, Predicted]:
     """Return the figures of a flow over a path with other settings, over all paths that the recording allows."""
     paths = [estimate.path] * REPEATS + list(_draws(estimate))
     found = [
-        asdict(simulate(path, congestion, duration_s, settings, seed=n + 1).seen.figures())
+        asdict(simulate(path, congestion, duration_s, settings, n + 1, transport).seen.figures())
         for n, path in enumerate(paths)
     ]
 

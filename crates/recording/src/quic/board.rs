@@ -16,6 +16,9 @@ const GRANULARITY: Duration = Duration::from_millis(1);
 /// Most packets that are kept, waiting and lost: a capture may lack the acknowledgements.
 const MOST: usize = 1 << 16;
 
+/// Of a packet that is not kept.
+pub const NO_ROW: usize = usize::MAX;
+
 /// A packet as it was sent.
 #[derive(Clone, Debug)]
 pub struct Sent {
@@ -27,6 +30,8 @@ pub struct Sent {
     pub eliciting: bool,
     /// Whether it only tries a larger size: its loss is none of congestion (RFC 9000, section 14.4).
     pub tries_size: bool,
+    /// Its number among the packets that are kept, or [`NO_ROW`].
+    pub row: usize,
     /// The data of streams in it.
     pub parts: Vec<Part>,
     /// What was delivered before.
@@ -170,6 +175,7 @@ mod tests {
                 size: 1_200,
                 eliciting: true,
                 tries_size: false,
+                row: NO_ROW,
                 parts: Vec::new(),
                 then: Delivered::default(),
             };

@@ -3,11 +3,14 @@
 use gargalo_units::{Count, Duration, Instant, Rate, SenderCounters};
 use gargalo_wire::quic::Ack;
 
-use super::board::{Board, Sent};
+use super::board::{Board, NO_ROW, Sent};
 use super::hello::Delays;
 use super::opener::Space;
+use crate::Options;
 use crate::streams::{Part, Streams};
-use crate::tcp::{Bursts, Delivered, Event, Limit, Limits, Passages, RoundTrips, Sample, is_stall};
+use crate::tcp::{
+    Bursts, Delivered, Event, Limit, Limits, Passages, RoundTrips, Sample, SentPacket, is_stall,
+};
 
 /// Acknowledgements by which other times than that of their arrival are told: clocks are coarse, and captures late.
 const NEARLY: f64 = 0.95;
@@ -40,6 +43,8 @@ pub struct Passing {
     pub number: u64,
     /// Its length.
     pub size: u64,
+    /// Headers of the datagram.
+    pub headers: u32,
     /// Its content.
     pub content: Content,
 }
@@ -110,11 +115,13 @@ pub struct Half {
     pub samples: Vec<Sample>,
     /// What happened, in the order of time.
     pub events: Vec<(Instant, Event)>,
+    /// Packets with data of streams, if they are wanted.
+    pub packets: Option<Vec<SentPacket>>,
 }
 
 impl Half {
     /// A direction whose first packet passes now.
-    pub fn new(now: Instant, interval: Duration) -> Self {
+    pub fn new(now: Instant, options: &Options) -> Self {
         Self {
             boards: Default::default(),
             in_flight: 0,
@@ -151,10 +158,11 @@ impl Half {
             marks: 0,
             bursts: Bursts::default(),
             stalls: 0,
-            interval,
+            interval: options.interval,
             next_sample: now,
             samples: Vec::new(),
             events: Vec::new(),
+            packets: options.packets.then(Vec::new),
         }
     }
 
@@ -179,6 +187,7 @@ impl Half {
             space,
             number,
             size,
+            headers,
             content,
         } = packet;
         let board = &self.boards[space as usize];
@@ -191,6 +200,7 @@ impl Half {
         }
         self.expire(now);
         self.sample_until(now);
+        let mut row = NO_ROW;
         let tries_size = content.eliciting && !content.is_more && size > self.full && self.full > 0;
         if !tries_size {
             self.full = self.full.max(size);
@@ -201,7 +211,21 @@ impl Half {
         }
         if content.eliciting {
             self.note_probe(now, space, delays);
-            self.count(now, size, &content.parts);
+            let start = self.sent.bytes();
+            let again = self.count(now, size, &content.parts);
+            if !content.parts.is_empty()
+                && let Some(packets) = &mut self.packets
+            {
+                row = packets.len();
+                packets.push(SentPacket {
+                    time: now,
+                    start,
+                    payload: content.parts.iter().map(|p| p.length as u32).sum(),
+                    size: headers + size as u32,
+                    again,
+                    acknowledged: None,
+                });
+            }
             if self.in_flight == 0 {
                 (self.delivered.at, self.delivered.sent) = (now, now);
             }
@@ -216,6 +240,7 @@ impl Half {
             size,
             eliciting: content.eliciting,
             tries_size,
+            row,
             parts: content.parts,
             then: self.delivered,
         };
@@ -225,8 +250,8 @@ impl Half {
         self.set_limit(now, false);
     }
 
-    /// Counts a packet that is to be acknowledged.
-    fn count(&mut self, now: Instant, size: u64, parts: &[Part]) {
+    /// Counts a packet that is to be acknowledged; whether data of it had been sent before.
+    fn count(&mut self, now: Instant, size: u64, parts: &[Part]) -> bool {
         self.counters.sent_packets += 1;
         let window = self.in_flight + size.max(self.full);
         let even = self
@@ -246,6 +271,7 @@ impl Half {
             self.first_data.get_or_insert(now);
         }
         self.counters.retransmitted_packets += u64::from(is_again);
+        is_again
     }
 
     /// Whether a packet is sent because for long nothing was acknowledged (RFC 9002, section 6.2).
@@ -302,13 +328,14 @@ impl Half {
                 latest = Some((packet.time, packet.then));
             }
         }
-        for part in acked
-            .packets
-            .iter()
-            .chain(&acked.spurious)
-            .flat_map(|p| &p.parts)
-        {
-            self.acked.add(*part);
+        for packet in acked.packets.iter().chain(&acked.spurious) {
+            packet.parts.iter().for_each(|part| {
+                self.acked.add(*part);
+            });
+            let row = self.packets.as_mut().and_then(|p| p.get_mut(packet.row));
+            if let Some(row) = row {
+                row.acknowledged = Some(now);
+            }
         }
         if !acked.spurious.is_empty() {
             let packets = acked.spurious.len() as u64;

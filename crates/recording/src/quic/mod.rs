@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use gargalo_units::{Duration, Instant};
 use gargalo_wire::quic::{Frame, Frames, Header, Kind, Packet, packets};
 
+use crate::Options;
 use crate::facts::Encrypted;
 use crate::packet;
 use crate::secrets::Secrets;
@@ -40,6 +41,23 @@ const LONGEST: usize = 1_472;
 const SHORTEST: usize = 1_000;
 /// After so many vain searches for that length there is none.
 const MOST_SEARCHES: u8 = 8;
+
+/// What is said of a datagram at a place.
+#[derive(Clone, Copy)]
+struct Here<'a> {
+    now: Instant,
+    /// Length of the headers of IP and UDP.
+    headers: u32,
+    options: &'a Options,
+}
+
+/// Length of the headers of IP and UDP.
+const fn headers(from: SocketAddr) -> u32 {
+    match from {
+        SocketAddr::V4(_) => 28,
+        SocketAddr::V6(_) => 48,
+    }
+}
 
 impl Encrypted {
     /// Counts one.
@@ -197,7 +215,7 @@ impl Connection {
         datagram: &packet::Packet,
         (kept, length): (&[u8], u32),
         secrets: &Secrets,
-        interval: Duration,
+        options: &Options,
     ) {
         self.first = self.first.min(datagram.time);
         self.last = self.last.max(datagram.time);
@@ -211,7 +229,7 @@ impl Connection {
         };
         let view = &mut self.views[i];
         view.last = datagram.time;
-        view.seen[from].take(datagram, (length, None), interval);
+        view.seen[from].take(datagram, (length, None), options.interval);
         let id = self.ids[1 - from].length.unwrap_or(0);
         for packet in packets(kept, length as usize, id) {
             if let Header::Long(header) = packet.header {
@@ -223,12 +241,16 @@ impl Connection {
                     self.ids[1 - from].length.get_or_insert(header.to.len());
                 }
             }
-            let when = (datagram.time, interval);
+            let here = Here {
+                now: datagram.time,
+                headers: headers(datagram.from),
+                options,
+            };
             view.note_handshake(datagram.time, from, &packet);
-            let Some(packet) = view.note_open(when, from, packet) else {
+            let Some(packet) = view.note_open(here, from, packet) else {
                 continue;
             };
-            self.failed |= view.on_packet(when, from, &packet, secrets, &mut self.ids);
+            self.failed |= view.on_packet(here, from, &packet, secrets, &mut self.ids);
         }
     }
 
@@ -368,14 +390,14 @@ impl View {
     /// Looks at what is not encrypted; the packet, unless it is a Retry, which has nothing else.
     fn note_open<'a>(
         &mut self,
-        (now, interval): (Instant, Duration),
+        here: Here<'_>,
         from: usize,
         packet: Packet<'a>,
     ) -> Option<Packet<'a>> {
         match packet.header {
             Header::Short(header) => {
                 let trip = self.handshake_trip();
-                self.spins[from].take(now, header.spin, trip, interval);
+                self.spins[from].take(here.now, header.spin, trip, here.options.interval);
             }
             Header::Long(header) if header.kind == Kind::Retry => {
                 // What the client has sent before is forgotten (RFC 9002, section 6.3).
@@ -390,7 +412,7 @@ impl View {
     /// Takes a packet; whether it closes the connection with an error.
     fn on_packet(
         &mut self,
-        when: (Instant, Duration),
+        here: Here<'_>,
         from: usize,
         packet: &Packet<'_>,
         secrets: &Secrets,
@@ -400,9 +422,9 @@ impl View {
         let failed = match self.opener.open(from, packet, secrets, &mut room) {
             Ok(opened) => {
                 let frames = room.get(opened.frames.clone()).unwrap_or_default();
-                self.on_frames(when, from, packet.length, &opened, frames, ids)
+                self.on_frames(here, from, packet.length, &opened, frames, ids)
             }
-            Err(why) => self.on_segments(when, from, packet, secrets, ids, (why, &mut room)),
+            Err(why) => self.on_segments(here, from, packet, secrets, ids, (why, &mut room)),
         };
         self.room = room;
         failed
@@ -412,7 +434,7 @@ impl View {
     /// has received, as one.
     fn on_segments(
         &mut self,
-        when: (Instant, Duration),
+        here: Here<'_>,
         from: usize,
         packet: &Packet<'_>,
         secrets: &Secrets,
@@ -439,7 +461,7 @@ impl View {
             match self.opener.open(from, &piece, secrets, room) {
                 Ok(opened) => {
                     let frames = room.get(opened.frames.clone()).unwrap_or_default();
-                    failed |= self.on_frames(when, from, length, &opened, frames, ids);
+                    failed |= self.on_frames(here, from, length, &opened, frames, ids);
                 }
                 Err(why) => self.encrypted[from].note(why),
             }
@@ -478,7 +500,7 @@ impl View {
     /// Takes a decrypted packet; whether it closes the connection with an error.
     fn on_frames(
         &mut self,
-        (now, interval): (Instant, Duration),
+        here: Here<'_>,
         from: usize,
         size: usize,
         opened: &Opened,
@@ -487,7 +509,7 @@ impl View {
     ) -> bool {
         self.opened[from] += 1;
         let (space, mut content, mut failed) = (opened.space, Content::default(), false);
-        let delays = self.opener.delays;
+        let (now, delays) = (here.now, self.opener.delays);
         let mut has_ack = false;
         for frame in Frames::new(frames) {
             content.eliciting |= frame.is_ack_eliciting();
@@ -538,11 +560,12 @@ impl View {
         {
             half.pure_acks += 1;
         }
-        let half = self.halves[from].get_or_insert_with(|| Half::new(now, interval));
+        let half = self.halves[from].get_or_insert_with(|| Half::new(now, here.options));
         let packet = Passing {
             space,
             number: opened.number,
             size: size as u64,
+            headers: here.headers,
             content,
         };
         half.on_sent(now, packet, delays[1 - from]);

@@ -16,7 +16,6 @@ const FIRST: [u8; 8] = [1; 8];
 const CLIENT: [u8; 4] = [0xc1, 2, 3, 4];
 const SERVER: [u8; 5] = [0x51, 2, 3, 4, 5];
 const RANDOM: [u8; 32] = [7; 32];
-const INTERVAL: Duration = Duration::from_millis(100);
 
 fn secret(n: u8, suite: Suite) -> Secret {
     Secret::new(&[n; 48][..if suite == Suite::Aes256 { 48 } else { 32 }]).unwrap()
@@ -174,7 +173,15 @@ impl Traffic {
             let first = handshake_packet(kept, bytes.len()).unwrap();
             Connection::new(&packet, &first)
         });
-        connection.on_packet(&packet, (kept, bytes.len() as u32), &self.secrets, INTERVAL);
+        connection.on_packet(
+            &packet,
+            (kept, bytes.len() as u32),
+            &self.secrets,
+            &Options {
+                packets: true,
+                ..Options::default()
+            },
+        );
     }
 
     fn send(&mut self, ms: f64, from: usize, space: Space, frames: &[u8]) {
@@ -347,6 +354,19 @@ fn what_later_packets_have_passed_is_lost_and_spurious_if_it_is_acknowledged_aft
     let kinds: Vec<_> = half.events.iter().map(|(_, e)| *e).collect();
     use crate::tcp::Event::{Loss, Recovered, Recovery, Spurious};
     assert_eq!(kinds, [Loss(2), Recovery, Spurious(1), Recovered]);
+    // Each transmission has a row, with when it was acknowledged itself.
+    let rows: Vec<_> = half.packets.iter().flatten().collect();
+    let acknowledged = |n: usize| rows[n].acknowledged.map(|t| t.as_nanos() / 1_000_000);
+    assert_eq!(rows.len(), 9);
+    assert_eq!(
+        [0, 1, 2, 8].map(acknowledged),
+        [None, Some(147), Some(145), Some(186)]
+    );
+    assert_eq!(
+        (rows[1].start, rows[1].payload, rows[1].again),
+        (1_000, 1_000, false)
+    );
+    assert!(rows[8].again && rows[8].size > 1_000 + 28);
 }
 
 #[test]

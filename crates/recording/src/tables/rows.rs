@@ -7,7 +7,7 @@ use gargalo_units::{Bytes, Duration, Instant, Rate};
 use crate::facts::Flow;
 use crate::logs::{Link, Logged};
 use crate::names::Names;
-use crate::tcp::{Event, Half};
+use crate::tcp::{Event, SentPacket};
 
 /// Whether two places have one clock.
 pub type SameClock<'a> = dyn Fn(usize, usize) -> bool + 'a;
@@ -40,10 +40,9 @@ impl Rows {
         }));
     }
 
-    /// Adds the packets of a TCP connection, if they were wanted.
-    pub fn add_packets(&mut self, flow: u64, subflow: Option<u64>, half: &Half) {
-        let packets = half.packets.iter().flatten();
-        self.packets.extend(packets.map(|p| PacketRow {
+    /// Adds packets of a connection.
+    pub fn add_packets(&mut self, flow: u64, subflow: Option<u64>, packets: &[SentPacket]) {
+        self.packets.extend(packets.iter().map(|p| PacketRow {
             time: p.time,
             flow,
             subflow,

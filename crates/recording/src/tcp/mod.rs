@@ -15,7 +15,7 @@ use gargalo_wire::tcp::Flags;
 
 pub use bursts::Bursts;
 pub use clocks::{Offset, Passages, offset, offset_by};
-pub use half::{Event, Half, Sample, is_stall};
+pub use half::{Event, Half, Sample, SentPacket, is_stall};
 pub use limits::{Limit, Limits, Spent};
 pub use membership::{DataAcks, Membership};
 pub use round_trips::RoundTrips;
