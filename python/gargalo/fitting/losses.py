@@ -85,13 +85,17 @@ def with_losses(
     may_overflow = rate.high is not None and top > 1.5 * size
     overflowed = bool(overflow.sum() >= 1 and share_near > 3 * share_below and may_overflow)
     loss = float(share_below) if overflowed else float(lost.mean())
-    full = max(float(np.median(backlog[overflow])), top) if overflowed else top + size
+    full = top + size
+    if overflowed:
+        full = room(max(float(np.median(backlog[overflow])), top), size)
     found = replace(path, buffer_bytes=full, loss=loss)
     if lost.sum() >= LEAST_POLICED:
         empty = replace(found, loss=0.0)
         tried = [float(b) for b in np.quantile(backlog[lost], TRIED) if b > LEAST_BUFFER * size]
         # A buffer of few packets is tried packet by packet.
-        tried += [n * size for n in range(int(LEAST_BUFFER) + 1, FEW + 1) if top < FEW * size]
+        tried += [
+            room(n * size, size) for n in range(int(LEAST_BUFFER), FEW + 1) if top < FEW * size
+        ]
         buffers = _told(
             seen, [empty] if overflowed else [replace(empty, buffer_bytes=b) for b in tried]
         )
@@ -131,6 +135,11 @@ def with_losses(
         intervals["buffer_bytes"] = Interval(top, None)
     overflows = seen.sent_s[overflow] if overflowed else np.zeros(0)
     return Estimate(found, intervals, unknown, overflowed=overflowed, overflows_s=overflows)
+
+
+def room(waiting_bytes: float, size_bytes: float) -> float:
+    """Return the buffer of which so much waits when it is full: packets are whole, and what is left is for none."""
+    return (round(waiting_bytes / size_bytes) + 0.5) * size_bytes
 
 
 def _told(seen: Observed, paths: Sequence[Path]) -> tuple[float, Path]:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 PACKET_BYTES = 1500
 """Size of the packets of cross traffic, IP header included."""
 UDP_HEADERS_BYTES = 28
-OTHERS = "cubic"
-"""The congestion control of other TCP flows: that of most hosts."""
 
 Steps = tuple[tuple[float, float], ...]
 """Pairs of an instant (s) and the rate from then on (bit/s); the first instant is 0."""
@@ -57,8 +55,9 @@ class Path:
     policer: Policer | None = None
     cross: Steps = ()
     """Rate of other traffic through the bottleneck over time; empty: none."""
-    elastic: tuple[float, ...] = ()
-    """Other traffic as TCP flows that take what they get, by when they start (s); they stand for `cross`."""
+    elastic: tuple[tuple[float, str], ...] = ()
+    """Other traffic as TCP flows that take what they get: when each starts (s), and its congestion control. They stand
+    for `cross`."""
 
     @property
     def rate_bps(self) -> float:
@@ -114,10 +113,10 @@ class Path:
                 "from": "client",
                 "to": "server",
                 "start": seconds(start),
-                "transport": {"tcp": {"congestion": OTHERS}},
+                "transport": {"tcp": {"congestion": other}},
                 "workload": {"bulk": {}},
             }
-            for n, start in enumerate(self.elastic, 1)
+            for n, (start, other) in enumerate(self.elastic, 1)
         )
         if self.cross and not self.elastic:
             payload = PACKET_BYTES - UDP_HEADERS_BYTES

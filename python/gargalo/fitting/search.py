@@ -9,6 +9,7 @@ import numpy as np
 
 from gargalo.fitting.carrying import carry
 from gargalo.fitting.estimate import Interval
+from gargalo.fitting.losses import FEW, room
 from gargalo.fitting.path import Bursts
 
 if TYPE_CHECKING:
@@ -77,7 +78,15 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
         empty = replace(start, loss=0.0)
         start = replace(empty, loss=unexplained(part, empty, estimate.overflows_s))
     path, found = _candidate(part, start, measured)
-    if found > CLOSE and not start.cross:
+    size = float(np.median(seen.size_bytes))
+    if estimate.overflowed and start.buffer_bytes < FEW * size and len(start.cross) <= 1:
+        for other in packet_by_packet(start, size):
+            near = _candidate(part, other, measured)
+            if estimate.noisy:
+                near = _nearest(part, replace(estimate, path=other), measured, near, fixed=True)
+            if near[1] < found:
+                path, found = near
+    elif found > CLOSE and not start.cross:
         path, found = _nearest(part, replace(estimate, path=start), measured, (path, found))
     if not estimate.overflowed:
         path = replace(path, buffer_bytes=estimate.path.buffer_bytes)
@@ -87,6 +96,16 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
     if path.loss > 0:
         path = replace(path, bursts=bursts_of(_others(part, path, estimate.overflows_s)))
     return replace(estimate, path=path, intervals=_wider(estimate, path)), found
+
+
+def packet_by_packet(path: Path, size_bytes: float) -> list[Path]:
+    """Return the path with buffers for one packet less, and for one and two more."""
+    waits = int(path.buffer_bytes / size_bytes)
+    return [
+        replace(path, buffer_bytes=room(n * size_bytes, size_bytes))
+        for n in (waits - 1, waits + 1, waits + 2)
+        if n > 0
+    ]
 
 
 def _wider(estimate: Estimate, path: Path) -> dict[str, Interval]:
@@ -159,32 +178,39 @@ def bursts_of(others: NDArray[np.int8]) -> Bursts | None:
 
 
 def _nearest(
-    part: Observed, estimate: Estimate, measured: Shape, before: tuple[Path, float]
+    part: Observed,
+    estimate: Estimate,
+    measured: Shape,
+    before: tuple[Path, float],
+    *,
+    fixed: bool = False,
 ) -> tuple[Path, float]:
-    """Search the buffer and, where delays vary, the jitter; other traffic is known as a rate only, and stays."""
+    """Search the buffer, unless it is fixed, and, where delays vary, the jitter; other traffic stays as it is."""
     from scipy.optimize import minimize
 
     start, (path, found) = estimate.path, before
     unit = measured.packet_s + 0.1 * float(np.mean(np.abs(measured.change_s)))
 
     def at(x: Floats) -> Path:
-        jitter = max(0.0, float(x[1])) * unit if estimate.noisy else 0.0
-        return replace(
-            start, jitter_s=jitter, buffer_bytes=start.buffer_bytes * float(np.exp(x[0]))
-        )
+        jitter = max(0.0, float(x[0])) * unit if estimate.noisy else 0.0
+        factor = 1.0 if fixed else float(np.exp(x[-1]))
+        return replace(start, jitter_s=jitter, buffer_bytes=start.buffer_bytes * factor)
 
     variation = float(np.quantile(np.abs(measured.change_s), 0.9)) / unit
-    simplex = np.array([[0.0, variation], [0.0, 2 * variation + 0.5], [-0.15, variation]])
-    free = 2 if estimate.noisy else 1
+    jitters, buffers = [variation, 2 * variation + 0.5], [0.0, -0.15]
+    free = ([jitters] if estimate.noisy else []) + ([] if fixed else [buffers])
+    usual = [values[0] for values in free]
+    # A simplex: in each corner but the first one of them has its other value.
+    corners = [usual, *([*usual[:n], free[n][1], *usual[n + 1 :]] for n in range(len(free)))]
     best = minimize(
         lambda x: _candidate(part, at(x), measured)[1],
-        simplex[0, :free],
+        np.array(usual),
         method="Nelder-Mead",
         options={
-            "maxfev": MOST_CANDIDATES // (3 - free),
+            "maxfev": MOST_CANDIDATES // (1 if len(free) == 2 else 4 if fixed else 2),
             "xatol": 0.01,
             "fatol": 1e-4,
-            "initial_simplex": simplex[[0, 1, 2] if free == 2 else [0, 2], :free],
+            "initial_simplex": np.array(corners),
         },
     )
     if best.fun < found:
