@@ -161,6 +161,36 @@ def test_other_traffic_is_a_rate_or_flows_that_give_way(tmp_path):
     assert len(path.elastic) in (1, 2)
 
 
+def test_other_flows_are_found_by_when_the_first_of_them_started(tmp_path):
+    later = {**OTHER, "label": "later", "start": "7s"}
+    path = fit(captured(tmp_path, {}, "cubic", OTHER, later), flow=0).path
+    starts = sorted(start for start, _ in path.elastic)
+    assert len(starts) in (2, 3)
+    assert abs(starts[0] - 2) < 1
+
+
+def test_a_buffer_of_few_packets_is_found_by_the_packet(tmp_path):
+    for n in (4, 7):
+        up = {"rate": "5Mbit/s", "queue": {"droptail": f"{n * 1500 + 200}B"}}
+        path = fit(captured(tmp_path / str(n), up)).path
+        assert n * 1500 < path.buffer_bytes < (n + 1) * 1500, n
+
+
+def test_a_policer_is_found_on_a_path_that_was_never_filled(tmp_path):
+    up = {"policer": {"rate": "3Mbit/s", "burst": "15kB"}}
+    found = fit(captured(tmp_path, up))
+    policer = found.path.policer
+    assert policer is not None
+    assert math.isclose(policer.rate_bps, 3e6, rel_tol=0.05)
+    assert math.isclose(policer.burst_bytes, 15_000, rel_tol=0.15)
+    # The rate of the link is told by packets that were sent at once; as a bound only.
+    assert math.isclose(found.path.rate_bps, RATE, rel_tol=0.05)
+    assert found.intervals["rate_bps"].high is None
+    told = found.what_if({"congestion": "bbr"})
+    actual = Observed.of(package.read(captured(tmp_path / "bbr", up, "bbr"), packets=True))
+    assert math.isclose(told["rtt_p95_s"].value, actual.figures().rtt_p95_s, rel_tol=0.1)
+
+
 def test_what_would_have_been_is_what_is_if_it_is_tried(tmp_path):
     found = fit(captured(tmp_path / "a", {"queue": {"droptail": "300kB"}}))
     told = found.what_if({"congestion": "vegas"})

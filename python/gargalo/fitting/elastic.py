@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gargalo.fitting.losses import FEW
+from gargalo.fitting.observed import FitError
 from gargalo.fitting.predicting import compared, simulate
 from gargalo.fitting.search import packet_by_packet
 
@@ -47,7 +49,11 @@ def with_flows(path: Path, congestion: str, seen: Observed) -> Path:
     measured, spans = seen.figures(), _goodputs(seen)
 
     def distance(candidate: Path) -> float:
-        found = simulate(candidate, congestion, seen.duration_s, transport=seen.transport).seen
+        try:
+            found = simulate(candidate, congestion, seen.duration_s, transport=seen.transport).seen
+        except FitError:
+            # It sent next to nothing beside these.
+            return math.inf
         told = {c.name: c.difference for c in compared(measured, found.figures())}
         delivered = float(np.mean(np.abs(_goodputs(found) - spans)) / np.mean(spans))
         return delivered + sum(abs(told[name] or 0.0) for name in ROUND_TRIPS)

@@ -14,7 +14,15 @@ from gargalo.fitting.estimate import Estimate, Interval
 from gargalo.fitting.losses import with_losses
 from gargalo.fitting.observed import CLOCK_S, CONTROL_BYTES
 from gargalo.fitting.path import Path, mean
-from gargalo.fitting.rates import TRAIN, fastest, rates_of, trains_of, waits
+from gargalo.fitting.rates import (
+    TRAIN,
+    fastest,
+    link_rate,
+    rates_of,
+    span_of,
+    trains_of,
+    waits,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,8 +47,11 @@ def estimate(seen: Observed) -> Estimate:
     filled = trains.bytes.sum() >= LEAST_TRAINS * TRAIN * np.median(seen.size_bytes)
     if not filled:
         unknown.append("never filled the path: the rate is a lower bound")
-        # How long a packet takes to be transmitted is not known either; that of the handshake takes next to no time.
-        least = Path(((0.0, first),), _base(seen, np.inf), 0.0)
+        # Packets that followed each other may tell the rate of the link, or nothing does how long a packet takes to be
+        # transmitted; that of the handshake takes next to no time.
+        link, *_ = link_rate(acks, seen, np.ones(len(acks.time_s), dtype=bool), span_of(seen))
+        known = link if link is not None and link > first else None
+        least = Path(((0.0, known or first),), _base(seen, known or np.inf), 0.0)
         return replace(
             with_losses(seen, queue, least, Interval(first, None), unknown), filled=False
         )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gargalo.fitting.carrying import carry
+from gargalo.fitting.carrying import Carried, carry
 from gargalo.fitting.estimate import Estimate, Interval
 from gargalo.fitting.observed import CLOCK_S
 from gargalo.fitting.path import Path, Policer, Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FULL = 0.8
 """A queue above this share of the largest one may overflow."""
+LEAST_OVERFLOWS = 3
 POLICED_S = 0.5
 """Time between losses whose rate is looked at."""
 LEAST_POLICED = 5
@@ -41,6 +42,19 @@ BELOW = 0.95
 """Share of the link's rate that a policer has at most."""
 POLICED = 0.5
 """A token bucket that tells the losses better than this is there."""
+ROOMY = 100.0
+"""So many times a buffer that may have overflowed none does."""
+LINK = 0.95
+"""Quantile of the rates of a path behind a policer that is the link's: in between the link rests."""
+HIGHEST = 8.0
+"""So many times what has passed a policer may let pass at most."""
+RATE_STEP = 0.02
+NEAREST = 4
+LEAST_TOLD = 0.3
+"""A token bucket that tells less is not searched further."""
+SEARCHES = 60
+MOST_PACKETS = 60_000
+"""Packets by which policers are searched."""
 NEAR = 3
 """Packets by which a loss may be told wrongly."""
 
@@ -83,7 +97,9 @@ def with_losses(
     share_below = (lost & ~near).sum() / max(1, (~near).sum())
     # A path whose rate is a lower bound was never filled, and its buffer neither.
     may_overflow = rate.high is not None and top > 1.5 * size
-    overflowed = bool(overflow.sum() >= 1 and share_near > 3 * share_below and may_overflow)
+    # One that was lost while most waited may be one of many others.
+    several = overflow.sum() >= max(1, min(LEAST_OVERFLOWS, 0.5 * lost.sum()))
+    overflowed = bool(several and share_near > 3 * share_below and may_overflow)
     loss = float(share_below) if overflowed else float(lost.mean())
     full = top + size
     if overflowed:
@@ -101,10 +117,14 @@ def with_losses(
         )
         low = lost & ~near if (lost & ~near).sum() >= LEAST_POLICED else lost
         # A bucket of the link's own rate drops what its buffer does.
-        most = np.inf if rate.high is None else BELOW * path.rate_bps
-        policers = [replace(empty, policer=p) for p in _policers(seen, low) if p.rate_bps < most]
-        roomy = _told(seen, [replace(p, buffer_bytes=2 * full) for p in policers])
-        tight = _told(seen, policers) if overflowed else (0.0, empty)
+        known = rate.high is not None or path.rate_bps > (rate.low or 0.0)
+        most = BELOW * path.rate_bps if known else np.inf
+        alone = replace(empty, cross=())
+        policers = _policers(seen, low, replace(alone, buffer_bytes=ROOMY * full), most)
+        roomy = _told(seen, [replace(alone, policer=p, buffer_bytes=2 * full) for p in policers])
+        tight = (0.0, empty)
+        if overflowed:
+            tight = _told(seen, [replace(alone, policer=p) for p in policers])
         full_then = (lost & (backlog >= 0.5 * top)).sum() > FULL * lost.sum()
         told, nearest = max(roomy, tight, key=lambda found: found[0])
         least = max(POLICED, buffers[0] if may_overflow else 0.0)
@@ -114,7 +134,12 @@ def with_losses(
             overflowed = overflowed and tight[0] > roomy[0]
             found = replace(nearest, buffer_bytes=full)
             policed = nearest.policer.rate_bps
-            intervals["policer_rate_bps"] = Interval(0.97 * policed, 1.03 * policed)
+            if told > CERTAINLY:
+                # What the flow has not of the link the policer has dropped.
+                steps = [r for _, r in path.rate]
+                link = max(policed / BELOW, float(np.quantile(steps, LINK)))
+                found = replace(found, rate=((0.0, link),))
+            intervals["policer_rate_bps"] = Interval(0.95 * policed, 1.05 * policed)
         elif not overflowed and may_overflow and buffers[0] > OVERFLOWS:
             full = buffers[1].buffer_bytes
             overflowed, overflow = True, lost & (backlog >= FULL * full)
@@ -144,15 +169,20 @@ def room(waiting_bytes: float, size_bytes: float) -> float:
 
 def _told(seen: Observed, paths: Sequence[Path]) -> tuple[float, Path]:
     """Return how well the losses are told by the path that tells them best, and that path."""
-    told = [(agreement(seen.lost, carry(path, seen).lost), path) for path in paths]
+    told = [(_agreement(seen, carry(path, seen)), path) for path in paths]
     return max(told, key=lambda found: found[0], default=(0.0, Path(((0.0, 1.0),), 0.0, 0.0)))
 
 
-def _policers(seen: Observed, policed: Bools) -> list[Policer]:
-    """Return token buckets that may explain these losses: between two of them each gave what passed.
+def _policers(seen: Observed, policed: Bools, path: Path, most_bps: float) -> list[Policer]:
+    """Return the token bucket below a rate that explains these losses best, found on a path with much room.
 
-    Flach et al., "An Internet-wide analysis of traffic policing", SIGCOMM 2016, section 3.
+    Between two losses each gave what passed (Flach et al., "An Internet-wide analysis of traffic policing", SIGCOMM
+    2016, section 3), but for what it could not keep while it was full. So all rates are tried, and the nearest one is
+    searched further.
     """
+    part = (
+        seen if len(seen.sent_s) <= MOST_PACKETS else seen.until(float(seen.sent_s[MOST_PACKETS]))
+    )
     passed = np.cumsum(np.where(seen.lost, 0.0, seen.size_bytes))
     lost = np.flatnonzero(policed)
     times, bits = seen.sent_s[lost], passed[lost] * 8
@@ -161,14 +191,72 @@ def _policers(seen: Observed, policed: Bools) -> list[Policer]:
     if len(pairs) < 2:
         pairs, apart = np.array([0]), np.full(len(times), len(times) - 1)
     took = np.maximum(times[apart[pairs]] - times[pairs], CLOCK_S)
-    rates = np.quantile((bits[apart[pairs]] - bits[pairs]) / took, BETWEEN)
-    found = []
-    # While the bucket is full it gives nothing more, so that the rates differ.
-    for rate in np.unique(np.maximum(rates, 1.0)):
-        above = passed - rate / 8 * seen.sent_s
-        burst = float(np.max(above - np.minimum.accumulate(above)))
-        found.append(Policer(float(rate), burst + float(np.median(seen.size_bytes))))
-    return found
+    between = np.quantile((bits[apart[pairs]] - bits[pairs]) / took, BETWEEN)
+    least = 0.9 * passed[-1] * 8 / max(seen.duration_s, CLOCK_S)
+    highest = min(most_bps, HIGHEST * least)
+    steps = max(2, int(np.log(max(highest / least, 1.0)) / RATE_STEP))
+    rates = np.unique(np.concatenate([between, np.geomspace(least, max(highest, least), steps)]))
+
+    lost_of_part = int(part.lost.sum())
+
+    def told(policer: Policer) -> float:
+        if policer.rate_bps >= most_bps:
+            return 0.0
+        lost = carry(replace(path, policer=policer), part).lost
+        # Where many are lost each has another near, so that how many there are counts, too.
+        alike = min(lost.sum(), lost_of_part) / max(1, lost.sum(), lost_of_part)
+        return agreement(part.lost, lost) * float(alike)
+
+    tried = [
+        (told(p), p)
+        for r in rates
+        if 1.0 < r < most_bps
+        for p in [Policer(float(r), burst(seen, r))]
+    ]
+    tried.sort(key=lambda found: -found[0])
+    if not tried or tried[0][0] < LEAST_TOLD:
+        return [p for _, p in tried[:1]]
+    return [max((_searched(p, told) for _, p in tried[:NEAREST]), key=told)]
+
+
+def burst(seen: Observed, rate_bps: float) -> float:
+    """Return the bytes that a token bucket of a rate keeps at least, if all that arrived has passed it."""
+    passed = np.cumsum(np.where(seen.lost, 0.0, seen.size_bytes))
+    # While the bucket is full it gets nothing more.
+    above = passed - rate_bps / 8 * seen.sent_s
+    most = float(np.max(above - np.minimum.accumulate(above)))
+    return most + float(np.median(seen.size_bytes)) / 2
+
+
+def _searched(policer: Policer, told: Callable[[Policer], float]) -> Policer:
+    """Return the token bucket near another one that tells the losses best."""
+    from scipy.optimize import minimize
+
+    def at(x: Floats) -> Policer:
+        return Policer(
+            policer.rate_bps * float(np.exp(x[0])), policer.burst_bytes * float(np.exp(x[1]))
+        )
+
+    best = minimize(
+        lambda x: -told(at(x)),
+        np.zeros(2),
+        method="Nelder-Mead",
+        options={
+            "maxfev": SEARCHES,
+            "xatol": 1e-4,
+            "fatol": 1e-4,
+            "initial_simplex": np.array([[0.0, 0.0], [RATE_STEP / 2, 0.0], [0.0, -0.1]]),
+        },
+    )
+    return at(best.x)
+
+
+def _agreement(seen: Observed, carried: Carried) -> float:
+    """Return how well losses are told by what a path does to the packets, if round trips are about as long over it."""
+    usual = float(np.nanmedian(seen.acks.rtt_s))
+    over = carried.rtt_s[~carried.lost]
+    there = float(np.median(over)) if len(over) else np.inf
+    return agreement(seen.lost, carried.lost) * (min(usual, there) / max(usual, there)) ** 2
 
 
 def agreement(lost: Bools, predicted: Bools) -> float:

@@ -34,7 +34,8 @@ VARIES = 4.0
 """So many times what round trips change by from one to the next is a queue."""
 CONSTANT = 0.3
 """Other traffic whose rate differs by less than this share is of one rate."""
-PEAK_WIDTH = 0.02
+PEAK_WIDTHS = (0.02, 0.1)
+"""Of a link's rate among those at which packets follow each other: of exact clocks, and in real time."""
 LEAST_PEAK = 20
 """Packets that follow each other at a rate, at least, if it is that of the link."""
 PEAK_SHARE = 0.04
@@ -47,6 +48,8 @@ BINS_S = (0.1, 0.2, 0.5, 1.0)
 """Lengths of steps of a rate that changes."""
 BIN_PACKETS = 10
 """Packets that a step has at least, in the mean."""
+SURE = 0.01
+"""Links of machines keep their rate no better than this."""
 LEAST_PAIRS = 30
 """Fewer packets that were sent at once tell no rate of a link."""
 
@@ -127,10 +130,9 @@ def rates_of(
 ) -> tuple[Steps, Steps, Interval, bool]:
     """Return the rate of the bottleneck, that of other traffic, the interval of the rate, and whether delays vary."""
     total = float(trains.bytes.sum() * 8 / np.sum(trains.end_s - trains.begin_s))
-    span = _span(seen)
+    span = span_of(seen)
     rates, told = _spans(seen, acks, waiting, span)
-    link, local = _link_rate(acks, seen, waiting, span)
-    noisy = link is None
+    link, local, noisy = link_rate(acks, seen, waiting, span)
     steady = _steady(rates, total)
     if noisy and not steady:
         # What varies on the way has a mean over longer times.
@@ -209,11 +211,11 @@ def _certain(rates: Floats, total: float, trains: Trains) -> Interval:
     known = rates[np.isfinite(rates)]
     spread = float(np.std(known) / np.sqrt(len(known))) if len(known) > 1 else 0.02 * total
     step = 1500 * 8 / float(np.sum(trains.end_s - trains.begin_s))
-    wide = max(2.5 * spread, 2 * step, 0.003 * total)
+    wide = max(2.5 * spread, 2 * step, SURE * total)
     return Interval(total - wide, total + wide)
 
 
-def _span(seen: Observed) -> float:
+def span_of(seen: Observed) -> float:
     """Return the length of a step in which enough packets are delivered."""
     per_second = len(seen.sent_s) / max(seen.duration_s, CLOCK_S)
     return next((s for s in BINS_S if per_second * s >= BIN_PACKETS), BINS_S[-1])
@@ -228,38 +230,47 @@ def _filled(values: Floats, span_s: float, usual: float) -> Steps:
     return merged([n * span_s for n in range(len(filled))], [float(v) for v in filled])
 
 
-def _link_rate(
+def link_rate(
     acks: Acks, seen: Observed, waiting: Bools, span: float
-) -> tuple[float | None, Floats | None]:
+) -> tuple[float | None, Floats | None, bool]:
     """Return the rate at which packets follow each other that were sent at once, and that within each span.
 
-    Between these nothing else is sent, but for what came between them on the way.
+    Between these nothing else is sent, but for what came between them on the way. The third is whether delays vary, so
+    that no rate stands out, or one that is not exact.
     """
     gap = np.diff(acks.time_s)
     apart = seen.sent_s[acks.newest[1:]] - seen.sent_s[acks.newest[:-1]]
     good = waiting[1:] & (gap > CLOCK_S / 2) & (apart < 0.5 * gap) & (apart >= 0)
     if good.sum() < LEAST_PAIRS:
-        return None, None
+        return None, None, True
     carried = acks.delivered_bytes[1:][good]
     pairs = np.log(carried * 8 / gap[good])
-    edges = np.arange(pairs.min(), pairs.max() + 2 * PEAK_WIDTH, PEAK_WIDTH / 2)
+    packet = float(np.median(seen.size_bytes))
+    exact, other = (_peak(pairs, carried, packet, width) for width in PEAK_WIDTHS)
+    link = other if exact is None else exact
+    if link is None:
+        return None, None, True
+    where = (acks.time_s[1:][good] / span).astype(np.int64)
+    local = np.full(int(where.max()) + 1, np.nan)
+    for n in np.flatnonzero(np.bincount(where) >= 5):
+        local[n] = np.exp(np.quantile(pairs[where == n], 0.9))
+    return link, local, exact is None
+
+
+def _peak(pairs: Floats, carried: Floats, packet: float, width: float) -> float | None:
+    """Return the highest rate at which many packets follow each other, of logarithms of rates."""
+    edges = np.arange(pairs.min(), pairs.max() + 2 * width, width / 2)
     counts, _ = np.histogram(pairs, edges, weights=carried)
     two = counts[:-1] + counts[1:]
-    packet = float(np.median(seen.size_bytes))
     peaks = np.flatnonzero(two >= max(PEAK_SHARE * carried.sum(), LEAST_PEAK * packet))
     if not len(peaks):
-        return None, None
+        return None
     at = peaks[-1]
     # The top of the last hill.
     while at > 0 and two[at - 1] > two[at]:
         at -= 1
     around = two[max(0, at - HILL) : at + HILL + 1]
     if two[at] < SHARP * np.median(around):
-        return None, None
+        return None
     within = (pairs >= edges[at]) & (pairs <= edges[at + 2])
-    link = float(np.exp(np.average(pairs[within], weights=carried[within])))
-    where = (acks.time_s[1:][good] / span).astype(np.int64)
-    local = np.full(int(where.max()) + 1, np.nan)
-    for n in np.flatnonzero(np.bincount(where) >= 5):
-        local[n] = np.exp(np.quantile(pairs[where == n], 0.9))
-    return link, local
+    return float(np.exp(np.average(pairs[within], weights=carried[within])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -20,12 +20,18 @@ if TYPE_CHECKING:
     from gargalo.fitting.path import Path
 
     Floats = NDArray[np.float64]
+    Result: TypeAlias = tuple[Path, float]
 
 MOST_PACKETS = 150_000
 """Packets that a candidate carries; more would make a fit slow and tell little more."""
 MOST_CANDIDATES = 80
 CLOSE = 0.01
 """A path that is as close as this is not searched further."""
+RATES = 0.04
+"""Share by which a rate is searched."""
+MOST_RATES = 24
+NEARER = 0.8
+"""A rate of the search is taken if the distance is below this share of the one before."""
 QUANTILES = np.linspace(0.005, 0.995, 100)
 MARGIN = 0.02
 VARIED = 0.2
@@ -64,30 +70,19 @@ class Shape:
 
 
 def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
-    """Return the estimate with the buffer and the jitter that come nearest, and the distance that is left.
+    """Return the estimate with the rate, the buffer and the jitter that come nearest, and the distance that is left.
 
-    The rate is not searched: trains of packets tell it better than round trips do. The propagation follows from the
-    jitter: the shortest round trips are those that were seen.
+    The propagation follows from the jitter: the shortest round trips are those that were seen.
     """
     part = (
         seen if len(seen.sent_s) <= MOST_PACKETS else seen.until(float(seen.sent_s[MOST_PACKETS]))
     )
-    measured = _measured(part, estimate.path)
     start = estimate.path
     if estimate.overflowed:
         empty = replace(start, loss=0.0)
         start = replace(empty, loss=unexplained(part, empty, estimate.overflows_s))
-    path, found = _candidate(part, start, measured)
-    size = float(np.median(seen.size_bytes))
-    if estimate.overflowed and start.buffer_bytes < FEW * size and len(start.cross) <= 1:
-        for other in packet_by_packet(start, size):
-            near = _candidate(part, other, measured)
-            if estimate.noisy:
-                near = _nearest(part, replace(estimate, path=other), measured, near, fixed=True)
-            if near[1] < found:
-                path, found = near
-    elif found > CLOSE and not start.cross:
-        path, found = _nearest(part, replace(estimate, path=start), measured, (path, found))
+    search = Search(part, replace(estimate, path=start), _measured(part, start))
+    path, found = search.nearest()
     if not estimate.overflowed:
         path = replace(path, buffer_bytes=estimate.path.buffer_bytes)
     elif not path.policer:
@@ -96,6 +91,77 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
     if path.loss > 0:
         path = replace(path, bursts=bursts_of(_others(part, path, estimate.overflows_s)))
     return replace(estimate, path=path, intervals=_wider(estimate, path)), found
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search from an estimate; a result is a path and its distance."""
+
+    part: Observed
+    """The packets that are carried."""
+    estimate: Estimate
+    measured: Shape
+
+    def nearest(self) -> Result:
+        """Return the nearest path."""
+        start = self.estimate.path
+        found = _candidate(self.part, start, self.measured)
+        if found[1] <= CLOSE or (start.cross and len(start.cross) > 1):
+            return found
+        # Either may be the reason of what differs.
+        ways = [
+            found,
+            self.with_buffer(self.with_rate(found)),
+            self.with_rate(self.with_buffer(found)),
+        ]
+        return min(ways, key=_distance)
+
+    def with_rate(self, before: Result) -> Result:
+        """Search the rate, if it is constant and known.
+
+        Trains of packets tell a rate to a percent or so where the link or the clock is not exact; a flow that fills the
+        link for long has other losses and round trips if the rate is that much off.
+        """
+        from scipy.optimize import minimize_scalar
+
+        start = before[0]
+        if not self.estimate.filled or start.cross or len(start.rate) > 1:
+            return before
+
+        def at(x: float) -> Result:
+            return _candidate(self.part, start.with_rate(float(np.exp(x))), self.measured)
+
+        best = minimize_scalar(
+            lambda x: at(x)[1],
+            bounds=(-RATES, RATES),
+            method="bounded",
+            options={"maxiter": MOST_RATES, "xatol": 1e-4},
+        )
+        return at(best.x) if best.fun < NEARER * before[1] else before
+
+    def with_buffer(self, before: Result) -> Result:
+        """Search the buffer and, where delays vary, the jitter: a buffer of few packets by the packet."""
+        start, noisy = before[0], self.estimate.noisy
+        size = float(np.median(self.part.size_bytes))
+        if self.estimate.overflowed and start.buffer_bytes < FEW * size:
+            others = [
+                _candidate(self.part, p, self.measured) for p in packet_by_packet(start, size)
+            ]
+            if noisy:
+                others = [
+                    _nearest(self.part, self._from(r), self.measured, r, fixed=True) for r in others
+                ]
+            return min([before, *others], key=_distance)
+        if start.cross or not (noisy or len(start.rate) > 1):
+            return before
+        return _nearest(self.part, self._from(before), self.measured, before)
+
+    def _from(self, result: Result) -> Estimate:
+        return replace(self.estimate, path=result[0])
+
+
+def _distance(result: Result) -> float:
+    return result[1]
 
 
 def packet_by_packet(path: Path, size_bytes: float) -> list[Path]:
@@ -111,7 +177,10 @@ def packet_by_packet(path: Path, size_bytes: float) -> list[Path]:
 def _wider(estimate: Estimate, path: Path) -> dict[str, Interval]:
     """Return the intervals, wider by what cannot be told where delays or rates vary."""
     found = dict(estimate.intervals)
-    base, buffer = found["base_rtt_s"], found["buffer_bytes"]
+    base, buffer, rate = found["base_rtt_s"], found["buffer_bytes"], found["rate_bps"]
+    if rate.low is not None and rate.high is not None:
+        factor = path.rate_bps / estimate.path.rate_bps
+        found["rate_bps"] = Interval(rate.low * factor, rate.high * factor)
     if path.jitter_s > 0:
         margin = MARGIN * path.base_rtt_s + path.jitter_s / 2
         found["base_rtt_s"] = Interval(max(0.0, path.base_rtt_s - margin), path.base_rtt_s + margin)
