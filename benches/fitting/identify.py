@@ -4,6 +4,9 @@
     python benches/fitting/identify.py --world lab                 # the kernel's own, in real time
     python benches/fitting/identify.py --only strangers            # two that are in no list: the answer is "unknown"
 
+With `--captures DIR` captures are kept there, and those that are there are not made again; with `--record` they are
+made, one at a time, and nothing is judged.
+
 Paths are plain: a rate of 2 to 50 Mbit/s, a round trip of 10 to 150 ms and a buffer of 0.5 to 4 bandwidth-delay
 products (at least 4 packets), each uniform in its logarithm; a flow lasts 20 to 30 s. The distributions, the groups
 of numbers and their floors were settled with seeds below 100; figures are told of others.
@@ -18,6 +21,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import shutil
 import tempfile
 import time
 from collections import Counter
@@ -75,34 +79,51 @@ def draw(number: int, seed: int) -> tuple[Path, float]:
     return Path(((0.0, rate),), base, buffer), rng.uniform(20, 30)
 
 
-def record(number: int, seed: int, congestion: str, world: World, out: File) -> File:
-    """Let a flow send over a path, and return its capture."""
-    path, duration = draw(number, seed)
-    changes: dict[str, Any] = {"record.captures": ["link"], "record.capture_ends": "from"}
-    if world == "lab":
-        changes |= {"hosts.client.stack": "kernel", "hosts.server.stack": "kernel"}
-    gargalo.run(
-        path.scenario(congestion, duration, "drawn"),
-        set=changes,
-        world=world,
-        seed=number + 1000,
-        output=out,
-    )
-    return out / "capture.pcapng"
+@dataclass(frozen=True)
+class Task:
+    """A flow that is judged."""
+
+    number: int
+    seed: int
+    congestion: str
+    world: World
+    captures: File
+    """Where they are kept."""
 
 
-def judge(task: tuple[int, int, str, World]) -> Outcome:
-    """Record one flow and identify it."""
-    number, seed, congestion, world = task
-    candidates = [n for n in known_names() if n not in STRANGERS]
-    if congestion in STRANGERS:
+def record(task: Task) -> File:
+    """Let a flow send over a path, unless that was done before, and return its capture."""
+    made = task.captures / f"{task.world}-{task.seed}-{task.number}-{task.congestion}.pcapng"
+    if made.exists():
+        return made
+    if task.congestion in STRANGERS:
         import strangers  # noqa: F401 (registers them)
+    path, duration = draw(task.number, task.seed)
+    changes: dict[str, Any] = {"record.captures": ["link"], "record.capture_ends": "from"}
+    if task.world == "lab":
+        changes |= {"hosts.client.stack": "kernel", "hosts.server.stack": "kernel"}
     with tempfile.TemporaryDirectory() as place:
-        capture = record(number, seed, congestion, world, File(place) / "run")
-        begins = time.process_time()
-        found = identify(capture, candidates=candidates)
-        took = time.process_time() - begins
-    right = SAME.get(congestion, {congestion}) if world == "lab" else {congestion}
+        out = File(place) / "run"
+        gargalo.run(
+            path.scenario(task.congestion, duration, "drawn"),
+            set=changes,
+            world=task.world,
+            seed=task.number + 1000,
+            output=out,
+        )
+        shutil.move(out / "capture.pcapng", made)
+    return made
+
+
+def judge(task: Task) -> Outcome:
+    """Record one flow and identify it."""
+    candidates = [n for n in known_names() if n not in STRANGERS]
+    capture = record(task)
+    begins = time.process_time()
+    found = identify(capture, candidates=candidates)
+    took = time.process_time() - begins
+    congestion = task.congestion
+    right = SAME.get(congestion, {congestion}) if task.world == "lab" else {congestion}
     answer = found.answer
     if not answer:
         verdict = "unknown"
@@ -113,7 +134,7 @@ def judge(task: tuple[int, int, str, World]) -> Outcome:
     others = [r.distance for r in found.ranking if not r.tied and r.congestion not in right]
     first = found.ranking[0]
     return Outcome(
-        number,
+        task.number,
         congestion,
         verdict,
         answer,
@@ -136,21 +157,30 @@ def main() -> None:
     parser.add_argument("--only", help="names, with commas between, or strangers")
     parser.add_argument("--world", choices=("sim", "lab"), default="sim")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--captures", type=File, help="keep captures here")
+    parser.add_argument("--record", action="store_true", help="make the captures only")
     args = parser.parse_args()
     built_in = KERNEL if args.world == "lab" else tuple(known_names())
     names = built_in if args.only is None else tuple(args.only.split(","))
     if args.only == "strangers":
         names = STRANGERS
-    tasks = [
-        (n, args.seed, name, args.world)
-        for n in range(args.first, args.first + args.paths)
-        for name in names
-    ]
-    outcomes = []
-    with ProcessPoolExecutor(args.workers, mp_context=get_context("spawn")) as pool:
-        for outcome in pool.map(judge, tasks):
-            outcomes.append(outcome)
-            print(outcome, flush=True)
+    with tempfile.TemporaryDirectory() as place:
+        kept = args.captures or File(place)
+        kept.mkdir(parents=True, exist_ok=True)
+        tasks = [
+            Task(n, args.seed, name, args.world, kept)
+            for n in range(args.first, args.first + args.paths)
+            for name in names
+        ]
+        if args.record:
+            for task in tasks:
+                record(task)
+            return
+        outcomes = []
+        with ProcessPoolExecutor(args.workers, mp_context=get_context("spawn")) as pool:
+            for outcome in pool.map(judge, tasks):
+                outcomes.append(outcome)
+                print(outcome, flush=True)
     verdicts = ("right", "tie", "wrong", "unknown")
     print(f"\n{'':12s}" + "".join(f"{v:>9s}" for v in verdicts) + "  taken for, or tied with")
     for name in names:
