@@ -24,7 +24,7 @@ export PYO3_PYTHON := $(abspath $(BIN)/python)
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
-# Cargo compiles while pip installs.
+# Cargo compiles while pip installs; Python compiles what it imports when it does.
 setup: ## build and install everything; the command is then .venv/bin/gargalo
 	@$(MAKE) --no-print-directory --jobs 2 $(VENV)/.gargalo
 
@@ -55,7 +55,7 @@ $(VENV)/.maturin: requirements-build.lock
 
 $(VENV)/.deps: requirements.lock $(VENV)/.maturin
 	@echo "setup: installing the locked Python packages"; \
-	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile -r requirements.lock
 	@touch $@
 
 # What tests, lint and documentation need, and the command does not.

@@ -77,9 +77,11 @@ def judged(number: int, task: Task) -> dict[str, Any]:
     """Fit one path, and return its errors as shares; missing ones are not known."""
     truth = task.draw(number)
     found = gargalo.read(task.capture(truth, truth.congestion), packets=True)
+    other_run = gargalo.read(task.capture(truth, truth.other), packets=True)
     begun = time.perf_counter()
     try:
         fitted = fit(found, flow=0, congestion=truth.congestion)
+        other = Observed.of(other_run, 0).figures()
     except FitError as e:
         return {"number": number, "kind": truth.kind, "unfit": str(e), "errors": {}, "held": {}}
     took = time.perf_counter() - begun
@@ -91,8 +93,6 @@ def judged(number: int, task: Task) -> dict[str, Any]:
     }
     if fitted.estimate.overflowed:
         errors["buffer"] = path.buffer_bytes / truth.buffer_bytes - 1
-    other_run = gargalo.read(task.capture(truth, truth.other), packets=True)
-    other = Observed.of(other_run, 0).figures()
     told = fitted.what_if({"congestion": truth.other})
     for name, figure in (("goodput", "goodput_bps"), ("rtt_p95", "rtt_p95_s")):
         actual, predicted = getattr(other, figure), told[figure].value
