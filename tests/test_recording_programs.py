@@ -163,8 +163,10 @@ def test_captures_of_the_lab_have_the_figures_of_its_flows(tmp_path):
     assert len(read) == len(own) == 2, found
     for one, other in zip(own, read, strict=True):
         assert one["delivered_bytes"] == other["delivered_bytes"]
-        for figure, within in (("sent_packets", 0.01), ("goodput_bps", 0.05), ("rtt_min_s", 0.1)):
+        for figure, within in (("sent_packets", 0.01), ("goodput_bps", 0.05)):
             close = math.isclose(one[figure], other[figure], rel_tol=within)
             assert close, (one["label"], figure, one[figure], other[figure])
+        # A stack sees an acknowledgement after the capture does: on a busy machine, long after.
+        assert 0.02 <= other["rtt_min_s"] <= 1.1 * one["rtt_min_s"]
     # What programs do there is in the capture, too: the page that curl has fetched.
     assert any(re.search(r":80( >|$)", label) for label in found), found
