@@ -236,6 +236,7 @@ pub(crate) fn results_hash(
         tables.datagrams.schema().name,
         tables.pings.schema().name,
         tables.media_frames.schema().name,
+        tables.packets.schema().name,
     ];
     let counts = |t: &&gargalo_trace::Columns| !t.is_empty() || !later.contains(&t.schema().name);
     for table in tables.all().into_iter().filter(counts) {
