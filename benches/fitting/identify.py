@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import math
 import random
-import shutil
 import tempfile
 import time
 from collections import Counter
@@ -31,7 +30,7 @@ from multiprocessing import get_context
 from pathlib import Path as File
 from typing import Any, Literal, TypeAlias
 
-import gargalo
+from captures import captured
 from gargalo.fitting import Path, identify
 from gargalo.fitting.identifying import known_names
 
@@ -94,25 +93,14 @@ class Task:
 def record(task: Task) -> File:
     """Let a flow send over a path, unless that was done before, and return its capture."""
     made = task.captures / f"{task.world}-{task.seed}-{task.number}-{task.congestion}.pcapng"
-    if made.exists():
-        return made
     if task.congestion in STRANGERS:
         import strangers  # noqa: F401 (registers them)
     path, duration = draw(task.number, task.seed)
     changes: dict[str, Any] = {"record.captures": ["link"], "record.capture_ends": "from"}
     if task.world == "lab":
         changes |= {"hosts.client.stack": "kernel", "hosts.server.stack": "kernel"}
-    with tempfile.TemporaryDirectory() as place:
-        out = File(place) / "run"
-        gargalo.run(
-            path.scenario(task.congestion, duration, "drawn"),
-            set=changes,
-            world=task.world,
-            seed=task.number + 1000,
-            output=out,
-        )
-        shutil.move(out / "capture.pcapng", made)
-    return made
+    scenario = path.scenario(task.congestion, duration, "drawn")
+    return captured(made, scenario, set=changes, world=task.world, seed=task.number + 1000)
 
 
 def judge(task: Task) -> Outcome:

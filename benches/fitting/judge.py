@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
 import time
@@ -30,6 +29,7 @@ from typing import Any, Literal
 sys.path.insert(0, str(Path(__file__).parent))
 
 import gargalo
+from captures import captured
 from gargalo.fitting import FitError, fit
 from gargalo.fitting.observed import Observed
 from paths import KINDS, Truth, draw
@@ -56,14 +56,7 @@ class Task:
         """Run a flow over a path, unless that was done before, and return its capture at the sender."""
         name = f"{self.world}-{self.seed}-{self.most_bps / 1e6:g}-{truth.number}-{congestion}"
         made = self.captures / f"{name}.pcapng"
-        if made.exists():
-            return made
-        with tempfile.TemporaryDirectory(prefix="fitting-") as place:
-            out = Path(place) / "run"
-            gargalo.run(truth.scenario(congestion, self.world), output=out, world=self.world)
-            (captured,) = out.glob("*.pcapng")
-            shutil.move(captured, made)
-        return made
+        return captured(made, truth.scenario(congestion, self.world), world=self.world)
 
 
 def record(number: int, task: Task) -> None:

@@ -180,9 +180,7 @@ def _policers(seen: Observed, policed: Bools, path: Path, most_bps: float) -> li
     2016, section 3), but for what it could not keep while it was full. So all rates are tried, and the nearest one is
     searched further.
     """
-    part = (
-        seen if len(seen.sent_s) <= MOST_PACKETS else seen.until(float(seen.sent_s[MOST_PACKETS]))
-    )
+    part = seen.first(MOST_PACKETS)
     passed = np.cumsum(np.where(seen.lost, 0.0, seen.size_bytes))
     lost = np.flatnonzero(policed)
     times, bits = seen.sent_s[lost], passed[lost] * 8
@@ -207,21 +205,16 @@ def _policers(seen: Observed, policed: Bools, path: Path, most_bps: float) -> li
         alike = min(lost.sum(), lost_of_part) / max(1, lost.sum(), lost_of_part)
         return agreement(part.lost, lost) * float(alike)
 
-    tried = [
-        (told(p), p)
-        for r in rates
-        if 1.0 < r < most_bps
-        for p in [Policer(float(r), burst(seen, r))]
-    ]
+    buckets = (Policer(r, _burst(seen, passed, r)) for r in map(float, rates) if 1 < r < most_bps)
+    tried = [(told(p), p) for p in buckets]
     tried.sort(key=lambda found: -found[0])
     if not tried or tried[0][0] < LEAST_TOLD:
         return [p for _, p in tried[:1]]
     return [max((_searched(p, told) for _, p in tried[:NEAREST]), key=told)]
 
 
-def burst(seen: Observed, rate_bps: float) -> float:
+def _burst(seen: Observed, passed: Floats, rate_bps: float) -> float:
     """Return the bytes that a token bucket of a rate keeps at least, if all that arrived has passed it."""
-    passed = np.cumsum(np.where(seen.lost, 0.0, seen.size_bytes))
     # While the bucket is full it gets nothing more.
     above = passed - rate_bps / 8 * seen.sent_s
     most = float(np.max(above - np.minimum.accumulate(above)))

@@ -112,6 +112,10 @@ class Observed:
         """Return what was seen of the packets sent before an instant."""
         return self._part(self.sent_s < end_s)
 
+    def first(self, packets: int) -> Observed:
+        """Return what was seen of the first packets, at most so many."""
+        return self if len(self.sent_s) <= packets else self.until(float(self.sent_s[packets]))
+
     def since(self, begin_s: float) -> Observed:
         """Return what was seen of the packets sent from an instant on, which becomes time 0."""
         part = self._part(self.sent_s >= begin_s)

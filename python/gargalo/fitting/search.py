@@ -74,9 +74,7 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
 
     The propagation follows from the jitter: the shortest round trips are those that were seen.
     """
-    part = (
-        seen if len(seen.sent_s) <= MOST_PACKETS else seen.until(float(seen.sent_s[MOST_PACKETS]))
-    )
+    part = seen.first(MOST_PACKETS)
     start = estimate.path
     if estimate.overflowed:
         empty = replace(start, loss=0.0)
@@ -106,14 +104,13 @@ class Search:
         """Return the nearest path."""
         start = self.estimate.path
         found = _candidate(self.part, start, self.measured)
-        if found[1] <= CLOSE or (start.cross and len(start.cross) > 1):
+        if found[1] <= CLOSE or len(start.cross) > 1:
             return found
         # Either may be the reason of what differs.
-        ways = [
-            found,
-            self.with_buffer(self.with_rate(found)),
-            self.with_rate(self.with_buffer(found)),
-        ]
+        rate, buffer = self.with_rate(found), self.with_buffer(found)
+        ways = [found, self.with_rate(buffer)]
+        if rate is not found:
+            ways.insert(1, self.with_buffer(rate))
         return min(ways, key=_distance)
 
     def with_rate(self, before: Result) -> Result:

@@ -16,9 +16,6 @@ const GRANULARITY: Duration = Duration::from_millis(1);
 /// Most packets that are kept, waiting and lost: a capture may lack the acknowledgements.
 const MOST: usize = 1 << 16;
 
-/// Of a packet that is not kept.
-pub const NO_ROW: usize = usize::MAX;
-
 /// A packet as it was sent.
 #[derive(Clone, Debug)]
 pub struct Sent {
@@ -30,8 +27,8 @@ pub struct Sent {
     pub eliciting: bool,
     /// Whether it only tries a larger size: its loss is none of congestion (RFC 9000, section 14.4).
     pub tries_size: bool,
-    /// Its number among the packets that are kept, or [`NO_ROW`].
-    pub row: usize,
+    /// Its number among the packets that are kept, if it is.
+    pub row: Option<usize>,
     /// The data of streams in it.
     pub parts: Vec<Part>,
     /// What was delivered before.
@@ -175,7 +172,7 @@ mod tests {
                 size: 1_200,
                 eliciting: true,
                 tries_size: false,
-                row: NO_ROW,
+                row: None,
                 parts: Vec::new(),
                 then: Delivered::default(),
             };

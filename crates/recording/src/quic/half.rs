@@ -3,7 +3,7 @@
 use gargalo_units::{Count, Duration, Instant, Rate, SenderCounters};
 use gargalo_wire::quic::Ack;
 
-use super::board::{Board, NO_ROW, Sent};
+use super::board::{Board, Sent};
 use super::hello::Delays;
 use super::opener::Space;
 use crate::Options;
@@ -200,7 +200,7 @@ impl Half {
         }
         self.expire(now);
         self.sample_until(now);
-        let mut row = NO_ROW;
+        let mut row = None;
         let tries_size = content.eliciting && !content.is_more && size > self.full && self.full > 0;
         if !tries_size {
             self.full = self.full.max(size);
@@ -216,7 +216,7 @@ impl Half {
             if !content.parts.is_empty()
                 && let Some(packets) = &mut self.packets
             {
-                row = packets.len();
+                row = Some(packets.len());
                 packets.push(SentPacket {
                     time: now,
                     start,
@@ -332,7 +332,7 @@ impl Half {
             packet.parts.iter().for_each(|part| {
                 self.acked.add(*part);
             });
-            let row = self.packets.as_mut().and_then(|p| p.get_mut(packet.row));
+            let row = packet.row.and_then(|n| self.packets.as_mut()?.get_mut(n));
             if let Some(row) = row {
                 row.acknowledged = Some(now);
             }

@@ -34,7 +34,7 @@ pub fn add(
         return;
     };
     rows.add_events(id, &half.events);
-    rows.add_packets(id, None, half.packets.as_deref().unwrap_or_default());
+    rows.add_packets(id, None, half.packets.as_deref());
     rows.samples.extend(half.samples.iter().map(|s| s.row(id)));
 }
 

@@ -36,11 +36,7 @@ pub fn add(
         if let Some(half) = measured(connection, own) {
             rtt.merge(&half.rtt.all);
             rows.add_events(id, &half.events);
-            rows.add_packets(
-                id,
-                Some(number),
-                half.packets.as_deref().unwrap_or_default(),
-            );
+            rows.add_packets(id, Some(number), half.packets.as_deref());
             let own: Vec<_> = samples_of((id, number), half).collect();
             let named = own.iter().map(|s| (*s, path.label.clone()));
             rows.subflow_samples.extend(named);

@@ -56,7 +56,7 @@ pub fn add(
                     &at_sender,
                 );
                 rows.add_events(id, &sent.events);
-                rows.add_packets(id, None, sent.packets.as_deref().unwrap_or_default());
+                rows.add_packets(id, None, sent.packets.as_deref());
                 rows.samples.extend(sent.samples.iter().map(|s| s.row(id)));
             }
             _ => {

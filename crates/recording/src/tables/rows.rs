@@ -40,18 +40,19 @@ impl Rows {
         }));
     }
 
-    /// Adds packets of a connection.
-    pub fn add_packets(&mut self, flow: u64, subflow: Option<u64>, packets: &[SentPacket]) {
-        self.packets.extend(packets.iter().map(|p| PacketRow {
-            time: p.time,
-            flow,
-            subflow,
-            offset: Bytes::new(p.start),
-            payload: Bytes::new(p.payload.into()),
-            size: Bytes::new(p.size.into()),
-            again: p.again,
-            acknowledged: p.acknowledged,
-        }));
+    /// Adds the packets of a connection, if they were wanted.
+    pub fn add_packets(&mut self, flow: u64, subflow: Option<u64>, packets: Option<&[SentPacket]>) {
+        self.packets
+            .extend(packets.into_iter().flatten().map(|p| PacketRow {
+                time: p.time,
+                flow,
+                subflow,
+                offset: Bytes::new(p.start),
+                payload: Bytes::new(p.payload.into()),
+                size: Bytes::new(p.size.into()),
+                again: p.again,
+                acknowledged: p.acknowledged,
+            }));
     }
 
     /// Adds a flow of a log.
