@@ -87,7 +87,7 @@ def test_flows_are_made_with_progress_that_can_stop_it():
     assert run.interrupted
     assert run.info["virtual_s"] == 0
     assert [p.phase for p in seen][:1] == ["building"]
-    assert 0 < seen[0].fraction < 1
+    assert 0 <= seen[0].fraction < 1, "the first report may come before the first flow is made"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

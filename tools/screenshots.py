@@ -230,9 +230,11 @@ def browser() -> Chrome:
 
 
 def resize(driver: Chrome, width: int, height: int) -> None:
-    """Change the size of the screen, in pixels."""
+    """Change the size of the screen, in pixels; returns when the page has had a frame to follow in."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    # What a page does when its parts change size happens at the next frame, not at the next script.
+    driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
 
 def show(driver: Chrome, page: Path, width: int, height: int, *, drawn: bool) -> None:
