@@ -59,7 +59,7 @@ NEAR = 3
 """Packets by which a loss may be told wrongly."""
 
 
-def _backlog(seen: Observed, queue: Floats, rate: Steps) -> Floats:
+def backlog(seen: Observed, queue: Floats, rate: Steps) -> Floats:
     """Return for each packet the bytes that waited when it was sent, by the packet before it that tells."""
     acks = seen.acks
     waited = np.full(len(seen.sent_s), np.nan)
@@ -85,11 +85,11 @@ def with_losses(
     seen: Observed, queue: Floats, path: Path, rate: Interval, unknown: list[str]
 ) -> Estimate:
     """Tell overflow, a policer and other losses apart, and estimate the buffer and the rest."""
-    backlog = _backlog(seen, queue, path.rate)
+    waiting = backlog(seen, queue, path.rate)
     size = float(np.median(seen.size_bytes))
-    top = float(np.quantile(backlog, 0.999))
+    top = float(np.quantile(waiting, 0.999))
     lost = seen.lost
-    near = backlog >= FULL * top
+    near = waiting >= FULL * top
     base = Interval(path.base_rtt_s * 0.98 - CLOCK_S, path.base_rtt_s * 1.02 + CLOCK_S)
     intervals = {"rate_bps": rate, "base_rtt_s": base}
     overflow = lost & near
@@ -103,11 +103,11 @@ def with_losses(
     loss = float(share_below) if overflowed else float(lost.mean())
     full = top + size
     if overflowed:
-        full = room(max(float(np.median(backlog[overflow])), top), size)
+        full = room(max(float(np.median(waiting[overflow])), top), size)
     found = replace(path, buffer_bytes=full, loss=loss)
     if lost.sum() >= LEAST_POLICED:
         empty = replace(found, loss=0.0)
-        tried = [float(b) for b in np.quantile(backlog[lost], TRIED) if b > LEAST_BUFFER * size]
+        tried = [float(b) for b in np.quantile(waiting[lost], TRIED) if b > LEAST_BUFFER * size]
         # A buffer of few packets is tried packet by packet.
         tried += [
             room(n * size, size) for n in range(int(LEAST_BUFFER), FEW + 1) if top < FEW * size
@@ -125,7 +125,7 @@ def with_losses(
         tight = (0.0, empty)
         if overflowed:
             tight = _told(seen, [replace(alone, policer=p) for p in policers])
-        full_then = (lost & (backlog >= 0.5 * top)).sum() > FULL * lost.sum()
+        full_then = (lost & (waiting >= 0.5 * top)).sum() > FULL * lost.sum()
         told, nearest = max(roomy, tight, key=lambda found: found[0])
         least = max(POLICED, buffers[0] if may_overflow else 0.0)
         if full_then and may_overflow:
@@ -142,12 +142,12 @@ def with_losses(
             intervals["policer_rate_bps"] = Interval(0.95 * policed, 1.05 * policed)
         elif not overflowed and may_overflow and buffers[0] > OVERFLOWS:
             full = buffers[1].buffer_bytes
-            overflowed, overflow = True, lost & (backlog >= FULL * full)
+            overflowed, overflow = True, lost & (waiting >= FULL * full)
             overflow = overflow if overflow.any() else lost
             found = replace(found, buffer_bytes=full)
     if overflowed:
         intervals["buffer_bytes"] = Interval(
-            min(float(np.quantile(backlog[overflow], 0.25)), full - size), full + 2 * size
+            min(float(np.quantile(waiting[overflow], 0.25)), full - size), full + 2 * size
         )
     else:
         # A path is seldom without the buffer of a bandwidth-delay product (RFC 3439, section 3.2.1).

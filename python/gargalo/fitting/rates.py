@@ -30,6 +30,8 @@ STEADY = 0.05
 """Trains whose rates differ by less than this are of one rate."""
 WANDERS = 0.2
 """Where delays vary, rates of seconds that differ by less than this are of one rate."""
+RESTS = 0.2
+"""Where delays vary, in this share of the seconds the link may have rested although something seemed to wait."""
 VARIES = 4.0
 """So many times what round trips change by from one to the next is a queue."""
 CONSTANT = 0.3
@@ -137,7 +139,8 @@ def rates_of(
     if noisy and not steady:
         # What varies on the way has a mean over longer times.
         long, _ = _spans(seen, acks, waiting, LONG_S)
-        steady = _steady(long, float(np.nanmedian(long)), WANDERS)
+        middle = float(np.nanmedian(long))
+        steady = _steady(long, middle, WANDERS) or _steady(long, middle, below=RESTS)
         total = _sustained(acks) if steady else total
     if (
         link is not None
@@ -183,8 +186,8 @@ def _spans(seen: Observed, acks: Acks, waiting: Bools, span: float) -> tuple[Flo
     return np.where(told, carried * 8 / np.maximum(busy, CLOCK_S), np.nan), told
 
 
-def _steady(rates: Floats, total: float, within: float = STEADY) -> bool:
-    low, high = np.nanquantile(rates, [0.1, 0.9])
+def _steady(rates: Floats, total: float, within: float = STEADY, below: float = 0.1) -> bool:
+    low, high = np.nanquantile(rates, [below, 0.9])
     return bool(high - low < within * total)
 
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from gargalo.fitting.carrying import carry
 from gargalo.fitting.estimate import Interval
-from gargalo.fitting.losses import FEW, room
+from gargalo.fitting.losses import FEW, backlog, room
+from gargalo.fitting.observed import CLOCK_S
 from gargalo.fitting.path import Bursts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gargalo.fitting.carrying import Carried
     from gargalo.fitting.estimate import Estimate
     from gargalo.fitting.observed import Observed
     from gargalo.fitting.path import Path
 
     Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
     Result: TypeAlias = tuple[Path, float]
 
 MOST_PACKETS = 150_000
@@ -36,13 +40,20 @@ QUANTILES = np.linspace(0.005, 0.995, 100)
 MARGIN = 0.02
 VARIED = 0.2
 SEARCHED = 0.95
+LEAST_EMPTY = 30
+"""So many packets tell a delay that varies."""
 FAR = 1e3
 """Distance of a path over which too little arrives to compare."""
 APART = 2.0
 """Round trips from an overflow at which a loss is another one."""
+HALF = 0.5
+"""Of a buffer: where less waits no packet is lost because it is full."""
 LEAST_LOST = 3
+"""Losses at so many times are no overflows that were not seen."""
 LEAST_BURSTS = 10
 """Fewer losses do not tell whether they come together."""
+TOGETHER_PACKETS = 0.25
+"""Packets that arrive within this share of the time that one takes at the bottleneck were held up together."""
 TOGETHER = 5.0
 """So many times the usual probability of a loss behind another one is no chance."""
 LEAST_APART = 0.05
@@ -79,7 +90,7 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
     if estimate.overflowed:
         empty = replace(start, loss=0.0)
         start = replace(empty, loss=unexplained(part, empty, estimate.overflows_s))
-    search = Search(part, replace(estimate, path=start), _measured(part, start))
+    search = Search(part, replace(estimate, path=start))
     path, found = search.nearest()
     if not estimate.overflowed:
         path = replace(path, buffer_bytes=estimate.path.buffer_bytes)
@@ -98,13 +109,11 @@ class Search:
     part: Observed
     """The packets that are carried."""
     estimate: Estimate
-    measured: Shape
 
     def nearest(self) -> Result:
         """Return the nearest path."""
-        start = self.estimate.path
-        found = _candidate(self.part, start, self.measured)
-        if found[1] <= CLOSE or len(start.cross) > 1:
+        found = self.candidate(self.estimate.path)
+        if found[1] <= CLOSE or len(found[0].cross) > 1:
             return found
         # Either may be the reason of what differs.
         rate, buffer = self.with_rate(found), self.with_buffer(found)
@@ -126,7 +135,7 @@ class Search:
             return before
 
         def at(x: float) -> Result:
-            return _candidate(self.part, start.with_rate(float(np.exp(x))), self.measured)
+            return self.candidate(start.with_rate(float(np.exp(x))))
 
         best = minimize_scalar(
             lambda x: at(x)[1],
@@ -141,20 +150,114 @@ class Search:
         start, noisy = before[0], self.estimate.noisy
         size = float(np.median(self.part.size_bytes))
         if self.estimate.overflowed and start.buffer_bytes < FEW * size:
-            others = [
-                _candidate(self.part, p, self.measured) for p in packet_by_packet(start, size)
-            ]
+            tried = [before, *(self.candidate(p) for p in packet_by_packet(start, size))]
             if noisy:
-                others = [
-                    _nearest(self.part, self._from(r), self.measured, r, fixed=True) for r in others
-                ]
-            return min([before, *others], key=_distance)
+                tried = [self.with_variation(r, buffers=False) for r in tried]
+            return min(tried, key=_distance)
         if start.cross or not (noisy or len(start.rate) > 1):
             return before
-        return _nearest(self.part, self._from(before), self.measured, before)
+        return self.with_variation(before, buffers=True)
 
-    def _from(self, result: Result) -> Estimate:
-        return replace(self.estimate, path=result[0])
+    def with_variation(self, before: Result, *, buffers: bool) -> Result:
+        """Search the jitter, where delays vary, and with `buffers` the buffer; other traffic stays as it is."""
+        from scipy.optimize import minimize
+
+        start, noisy, measured = before[0], self.estimate.noisy, self.measured
+        unit = measured.packet_s + 0.1 * float(np.mean(np.abs(measured.change_s)))
+
+        def at(x: Floats) -> Path:
+            jitter = max(0.0, float(x[0])) * unit if noisy else 0.0
+            factor = float(np.exp(x[-1])) if buffers else 1.0
+            return replace(start, jitter_s=jitter, buffer_bytes=start.buffer_bytes * factor)
+
+        variation = float(np.quantile(np.abs(measured.change_s), 0.9)) / unit
+        jitter, buffer = [variation, 2 * variation + 0.5], [0.0, -0.15]
+        free = ([jitter] if noisy else []) + ([buffer] if buffers else [])
+        usual = [values[0] for values in free]
+        # A simplex: in each corner but the first one of them has its other value.
+        corners = [usual, *([*usual[:n], free[n][1], *usual[n + 1 :]] for n in range(len(free)))]
+        best = minimize(
+            lambda x: self.candidate(at(x))[1],
+            np.array(usual),
+            method="Nelder-Mead",
+            options={
+                "maxfev": MOST_CANDIDATES // (1 if len(free) == 2 else 2 if buffers else 4),
+                "xatol": 0.01,
+                "fatol": 1e-4,
+                "initial_simplex": np.array(corners),
+            },
+        )
+        return self.candidate(at(best.x)) if best.fun < before[1] else before
+
+    def candidate(self, path: Path) -> Result:
+        """Return a path and its distance; where delays vary, with the base delay that the emptiest packets tell."""
+        seen = self.part
+        carried = carry(path, seen)
+        answered = np.isfinite(carried.rtt_s)
+        if self.estimate.noisy:
+            # Packets that a late one holds up arrive with it, and the last of them is acknowledged.
+            times = (seen.sent_s + carried.rtt_s)[answered]
+            last = _last(times, self.together_s)
+            held = np.append([True], last[:-1])
+            answered[answered] = last & (~held | self.acknowledged[answered])
+        else:
+            answered &= self.acknowledged
+        rtt = carried.rtt_s[answered]
+        if len(rtt) < len(QUANTILES):
+            return path, FAR
+        shape = _shape(rtt, int(carried.lost.sum()), self.packet_s)
+        if path.jitter_s > 0:
+            # How far the shortest is from the mean depends on how many there are, and on how close packets follow.
+            here, there = (which & self.emptiest for which in (self.acknowledged, answered))
+            off = 0.0
+            if here.any() and there.any():
+                off = float(np.mean(self.rtt_s[here]) - np.mean(carried.rtt_s[there]))
+            # The smallest round trip is one of those that were shortened, by no more than that.
+            smallest = self.estimate.path.base_rtt_s
+            base = np.clip(path.base_rtt_s + off, smallest, smallest + path.jitter_s)
+            off = max(float(base), 2 * path.jitter_s) - path.base_rtt_s
+            path = replace(path, base_rtt_s=path.base_rtt_s + off)
+            shape = replace(shape, rtt_s=shape.rtt_s + off)
+        return path, self.measured.distance(shape)
+
+    @cached_property
+    def packet_s(self) -> float:
+        """Time that a packet takes at the bottleneck."""
+        return float(np.median(self.part.size_bytes)) * 8 / self.estimate.path.rate_bps
+
+    @cached_property
+    def measured(self) -> Shape:
+        """Of the recording."""
+        rtt = self.rtt_s[self.acknowledged]
+        return _shape(rtt, int(self.part.lost.sum()), self.packet_s)
+
+    @cached_property
+    def together_s(self) -> float:
+        """Packets that arrive within this time have waited for the same one."""
+        return max(CLOCK_S, TOGETHER_PACKETS * self.packet_s)
+
+    @cached_property
+    def rtt_s(self) -> Floats:
+        """Round trip of each packet whose acknowledgement tells it; NaN of others."""
+        found = np.full(len(self.part.sent_s), np.nan)
+        acks = self.part.acks
+        which = _told(self.part, self.together_s if self.estimate.noisy else 0.0)
+        found[acks.newest[which]] = acks.rtt_s[which]
+        return found
+
+    @cached_property
+    def acknowledged(self) -> Bools:
+        """Packets whose round trip is known."""
+        return np.isfinite(self.rtt_s)
+
+    @cached_property
+    def emptiest(self) -> Bools:
+        """Packets that waited least at a queue, if delays did not vary."""
+        rtt = carry(replace(self.estimate.path, jitter_s=0.0), self.part).rtt_s
+        known = np.sort(rtt[np.isfinite(rtt) & self.acknowledged])
+        least = known[min(len(known), LEAST_EMPTY) - 1]
+        found: Bools = rtt <= max(least, known[0] + self.packet_s)
+        return found
 
 
 def _distance(result: Result) -> float:
@@ -202,23 +305,36 @@ def _wider(estimate: Estimate, path: Path) -> dict[str, Interval]:
 def unexplained(seen: Observed, path: Path, overflows_s: Floats) -> float:
     """Return the probability of losses that no overflow explains."""
     others = _others(seen, path, overflows_s)
-    lost, all_of_them = int(np.sum(others == 1)), int(np.sum(others >= 0))
-    if lost < LEAST_LOST or all_of_them < LEAST_APART * len(others):
+    lost, all_of_them = np.flatnonzero(others == 1), int(np.sum(others >= 0))
+    # Losses within a round trip may be one overflow, where a rate is not known exactly.
+    episodes = int(np.sum(np.diff(seen.sent_s[lost], prepend=-np.inf) > path.base_rtt_s))
+    if episodes < LEAST_LOST or all_of_them < LEAST_APART * len(others):
         return 0.0
-    return lost / all_of_them
+    return len(lost) / all_of_them
 
 
 def _others(seen: Observed, path: Path, overflows_s: Floats) -> NDArray[np.int8]:
     """Return for each packet a round trip and more from any overflow whether it was lost, 1 or 0; of others -1."""
     path = replace(path, loss=0.0)
-    overflows = np.sort(np.concatenate([seen.sent_s[carry(path, seen).lost], overflows_s]))
+    carried = carry(path, seen)
+    overflows = np.sort(np.concatenate([seen.sent_s[carried.lost], overflows_s]))
     after = np.searchsorted(overflows, seen.sent_s)
     near = np.full(len(seen.sent_s), np.inf)
     for index in (after - 1, after):
         there = (index >= 0) & (index < len(overflows))
         near[there] = np.minimum(near[there], np.abs(seen.sent_s[there] - overflows[index[there]]))
     apart = near > APART * path.base_rtt_s
+    # A rate that is not known exactly tells not when a buffer is full, but when it is far from that.
+    roomy = apart & (_waiting(path, seen, carried) < HALF * path.buffer_bytes)
+    if roomy.sum() >= LEAST_APART * len(roomy):
+        apart = roomy
     return np.where(apart, seen.lost.astype(np.int8), np.int8(-1)).astype(np.int8)
+
+
+def _waiting(path: Path, seen: Observed, carried: Carried) -> Floats:
+    """Return for each packet the bytes that waited when it was sent over a path."""
+    queue = carried.rtt_s[seen.acks.newest] - path.base_rtt_s
+    return backlog(seen, queue - seen.size_bytes[seen.acks.newest] * 8 / path.rate_bps, path.rate)
 
 
 def bursts_of(others: NDArray[np.int8]) -> Bursts | None:
@@ -243,68 +359,15 @@ def bursts_of(others: NDArray[np.int8]) -> Bursts | None:
     return Bursts(begin=min(1.0, end * bad / (1 - bad)), end=end, arrive=1 - fails)
 
 
-def _nearest(
-    part: Observed,
-    estimate: Estimate,
-    measured: Shape,
-    before: tuple[Path, float],
-    *,
-    fixed: bool = False,
-) -> tuple[Path, float]:
-    """Search the buffer, unless it is fixed, and, where delays vary, the jitter; other traffic stays as it is."""
-    from scipy.optimize import minimize
-
-    start, (path, found) = estimate.path, before
-    unit = measured.packet_s + 0.1 * float(np.mean(np.abs(measured.change_s)))
-
-    def at(x: Floats) -> Path:
-        jitter = max(0.0, float(x[0])) * unit if estimate.noisy else 0.0
-        factor = 1.0 if fixed else float(np.exp(x[-1]))
-        return replace(start, jitter_s=jitter, buffer_bytes=start.buffer_bytes * factor)
-
-    variation = float(np.quantile(np.abs(measured.change_s), 0.9)) / unit
-    jitters, buffers = [variation, 2 * variation + 0.5], [0.0, -0.15]
-    free = ([jitters] if estimate.noisy else []) + ([] if fixed else [buffers])
-    usual = [values[0] for values in free]
-    # A simplex: in each corner but the first one of them has its other value.
-    corners = [usual, *([*usual[:n], free[n][1], *usual[n + 1 :]] for n in range(len(free)))]
-    best = minimize(
-        lambda x: _candidate(part, at(x), measured)[1],
-        np.array(usual),
-        method="Nelder-Mead",
-        options={
-            "maxfev": MOST_CANDIDATES // (1 if len(free) == 2 else 4 if fixed else 2),
-            "xatol": 0.01,
-            "fatol": 1e-4,
-            "initial_simplex": np.array(corners),
-        },
-    )
-    if best.fun < found:
-        path, found = _candidate(part, at(best.x), measured)
-    return path, found
+def _told(seen: Observed, together_s: float) -> Bools:
+    """Return the acknowledgements that tell a round trip; of those that come together the last one."""
+    acks = seen.acks
+    return np.isfinite(acks.rtt_s) & _last(acks.time_s, together_s)
 
 
-def _candidate(seen: Observed, path: Path, measured: Shape) -> tuple[Path, float]:
-    """Return a path whose shortest round trips are those that were measured, and its distance."""
-    carried = carry(path, seen)
-    rtt = carried.rtt_s[seen.acks.newest]
-    good = np.isfinite(rtt) & np.isfinite(seen.acks.rtt_s)
-    if good.sum() < len(QUANTILES):
-        return path, FAR
-    shape = _shape(rtt[good], int(carried.lost.sum()), measured.packet_s)
-    if path.jitter_s > 0:
-        # How far the shortest is from the mean depends on how many there are, and on how close packets follow.
-        off = float(np.min(seen.acks.rtt_s[good]) - np.min(rtt[good]))
-        off = max(off, 2 * path.jitter_s - path.base_rtt_s)
-        path = replace(path, base_rtt_s=path.base_rtt_s + off)
-        shape = replace(shape, rtt_s=shape.rtt_s + off)
-    return path, measured.distance(shape)
-
-
-def _measured(seen: Observed, path: Path) -> Shape:
-    rtt = seen.acks.rtt_s[np.isfinite(seen.acks.rtt_s)]
-    packet = float(np.median(seen.size_bytes)) * 8 / path.rate_bps
-    return _shape(rtt, int(seen.lost.sum()), packet)
+def _last(times_s: Floats, together_s: float) -> Bools:
+    """Tell of instants in order which are followed by none within a time."""
+    return np.append(np.diff(times_s) > together_s, [True])[: len(times_s)]
 
 
 def _shape(rtt: Floats, lost: int, packet_s: float) -> Shape:
