@@ -52,14 +52,20 @@ UNKNOWN_NOISY = 1.5
 """The same where they do: what hosts and links do to times, the simulated ones do not do in the same way."""
 SLACK = 0.03
 """Costs that differ by less are the same."""
+MISMATCH = 0.15
+"""Nor if they differ by less than this share of what the nearest is off by."""
 SHARE = 0.3
 """Nor are two told apart whose costs differ by less than this share of what they do if one of them is right."""
 BUFFERS, FINE = 40, 20
 """Buffers that are tried, and those near the best of them."""
+DELAYS = 2.0
+"""Weight of how much longer or shorter packets take, in the mean."""
 LEAST_AGREED = 0.5
 """A buffer that drops other packets than were lost (of 2) is not known."""
 FACTORS = (1.0, 1.015, 1.03, 1.045)
 """Of the rate that was sustained: what the link may have more."""
+STEPS, AROUND = (5e-4, 1e-4, 2e-5, 4e-6, 1e-6), 5
+"""Of a rate that tells which packets were lost, as shares, and how many of each."""
 SIMPLER = 0.2
 """A path without a policer, of one rate, is preferred if it tells the losses nearly as well."""
 NOISE = 0.02
@@ -230,6 +236,8 @@ def path_of(seen: Observed) -> Path:
     if path.cross or not seen.lost.any():
         return path
     plain = [replace(path, policer=None)]
+    if path.policer:
+        plain.append(replace(plain[0], rate=((0.0, path.policer.rate_bps),)))
     if len(path.rate) > 1:
         usual = _sustained(seen)
         plain += [replace(plain[0], rate=((0.0, usual * f),)) for f in FACTORS]
@@ -237,14 +245,46 @@ def path_of(seen: Observed) -> Path:
     told, best = max(tried, key=lambda t: t[0] + (SIMPLER if len(t[1].rate) == 1 else 0.0))
     if told < max(LEAST_AGREED, _told(seen, path) - SIMPLER if path.policer else 0.0):
         return path
+    best = max((_exactly(seen, p) for p in (best, replace(path, loss=0.0))), key=lambda t: t[0])[1]
     return replace(best, loss=unexplained(seen, best, seen.sent_s[carry(best, seen).lost]))
 
 
+def _exactly(seen: Observed, path: Path) -> tuple[float, Path]:
+    """Return how well losses are told by the path near one of a constant rate that tells them best, and that path.
+
+    Which packets a full buffer drops depends on all that came before since it was empty: by many losses a rate is told
+    to a millionth, and the buffer to the packet.
+    """
+    best = (_told(seen, path), path)
+    if len(path.rate) > 1:
+        return best
+    size = float(np.median(seen.size_bytes))
+    for step in STEPS:
+        start = best[1]
+        tried = (
+            replace(start.with_rate(1 + n * step), buffer_bytes=start.buffer_bytes + more * size)
+            for n in range(-AROUND, AROUND + 1)
+            for more in (-1, 0, 1)
+        )
+        found = [(_told(seen, p), p) for p in tried if p.buffer_bytes >= size]
+        best = max([best, *found], key=lambda t: t[0])
+    return best
+
+
 def _told(seen: Observed, path: Path) -> float:
-    """Return how well a path tells which packets were lost: 0 for not at all, 2 for all of them and no others."""
-    lost = carry(path, seen).lost
-    both = 2 * int((lost & seen.lost).sum()) / max(1, int(lost.sum()) + int(seen.lost.sum()))
-    return both + agreement(seen.lost, lost)
+    """Return how well a path tells which packets were lost: 0 for not at all, 2 for all of them and no others.
+
+    Less where packets take another time over it: by as much as that differs.
+    """
+    carried = carry(path, seen)
+    both = (
+        2
+        * int((carried.lost & seen.lost).sum())
+        / max(1, int(carried.lost.sum() + seen.lost.sum()))
+    )
+    rtt = seen.acks.rtt_s
+    off = float(np.nanmean(np.abs(carried.rtt_s[seen.acks.newest] - rtt)) / np.nanmean(rtt))
+    return both + agreement(seen.lost, carried.lost) - DELAYS * off
 
 
 def _with_buffer(seen: Observed, path: Path) -> tuple[float, Path]:
@@ -364,6 +404,8 @@ class Contest:
         likeness = {c: self._likeness(found[c]) for c in near}
         order = sorted(near, key=lambda c: (round(likeness[c].cost, 2), _is_coupled(c.congestion)))
         ranked = []
+        # What none of them explains does not tell them apart.
+        slack = max(SLACK, MISMATCH * likeness[order[0]].distance)
         for candidate in order:
             more = likeness[candidate].cost - likeness[order[0]].cost
             ranked.append(
@@ -373,7 +415,7 @@ class Contest:
                     self._slow_starts(found, candidate),
                     likeness[candidate].apart,
                     tied=candidate == order[0]
-                    or more <= max(SLACK, SHARE * _separation(found[order[0]], found[candidate])),
+                    or more <= max(slack, SHARE * _separation(found[order[0]], found[candidate])),
                 )
             )
         done = {candidate.congestion for candidate in near}

@@ -35,6 +35,8 @@ LEAST_BUFFER = 2.0
 """Packets that a buffer has, at least."""
 BETWEEN = (0.5, 0.75, 0.9)
 """Shares of the times between losses in which less passed than at the rates of policers that are tried."""
+SAME = 0.95
+"""Of how well a policer tells the losses: a queue that tells them as well is what drops them."""
 OVERFLOWS = 0.5
 """A buffer that tells the losses better than this is the reason of them."""
 CERTAINLY = 0.8
@@ -130,15 +132,20 @@ def with_losses(
         least = max(POLICED, buffers[0] if may_overflow else 0.0)
         if full_then and may_overflow:
             least = CERTAINLY + (1 - CERTAINLY) * buffers[0]
-        if told > least and nearest.policer:
+        link = _link_instead(seen, nearest, size)
+        if told > least and link[0] >= SAME * told:
+            overflowed, overflow, found = True, lost, link[1]
+            full, rate_bps = found.buffer_bytes, found.rate_bps
+            intervals["rate_bps"] = Interval(0.98 * rate_bps, 1.02 * rate_bps)
+        elif told > least and nearest.policer:
             overflowed = overflowed and tight[0] > roomy[0]
             found = replace(nearest, buffer_bytes=full)
             policed = nearest.policer.rate_bps
             if told > CERTAINLY:
                 # What the flow has not of the link the policer has dropped.
                 steps = [r for _, r in path.rate]
-                link = max(policed / BELOW, float(np.quantile(steps, LINK)))
-                found = replace(found, rate=((0.0, link),))
+                highest = max(policed / BELOW, float(np.quantile(steps, LINK)))
+                found = replace(found, rate=((0.0, highest),))
             intervals["policer_rate_bps"] = Interval(0.95 * policed, 1.05 * policed)
         elif not overflowed and may_overflow and buffers[0] > OVERFLOWS:
             full = buffers[1].buffer_bytes
@@ -171,6 +178,19 @@ def _told(seen: Observed, paths: Sequence[Path]) -> tuple[float, Path]:
     """Return how well the losses are told by the path that tells them best, and that path."""
     told = [(_agreement(seen, carry(path, seen)), path) for path in paths]
     return max(told, key=lambda found: found[0], default=(0.0, Path(((0.0, 1.0),), 0.0, 0.0)))
+
+
+def _link_instead(seen: Observed, policed: Path, size_bytes: float) -> tuple[float, Path]:
+    """Return how well a link of a policer's rate tells the losses, with a queue for what its bucket keeps, and the path.
+
+    The packets that are lost are nearly the same; but those that a queue delays are not those that a bucket lets pass.
+    """
+    if not policed.policer:
+        return 0.0, policed
+    rate, keeps = policed.policer.rate_bps, round(policed.policer.burst_bytes / size_bytes)
+    queues = [room(n * size_bytes, size_bytes) for n in range(max(1, keeps - 2), keeps + 2)]
+    link = replace(policed, policer=None, rate=((0.0, rate),))
+    return _told(seen, [replace(link, buffer_bytes=b) for b in queues])
 
 
 def _policers(seen: Observed, policed: Bools, path: Path, most_bps: float) -> list[Policer]:
