@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gargalo_wire::quic::MOST_ID;
+use gargalo_wire::quic::{LONG, MOST_ID};
 
 /// Most identifiers of all connections.
 const MOST: usize = 1 << 18;
@@ -30,7 +30,7 @@ impl Identifiers {
 
     /// The connection of a packet with a short header, and the end that it is to.
     pub fn find(&self, packet: &[u8]) -> Option<(usize, usize)> {
-        if self.all.is_empty() || packet.first()? & 0xc0 != 0x40 {
+        if self.all.is_empty() || packet.first()? & LONG != 0 {
             return None;
         }
         let lengths = (LEAST_LENGTH..=MOST_ID).filter(|n| self.lengths & 1 << n != 0);
@@ -57,6 +57,7 @@ mod tests {
             &[0x40, 1, 2, 3, 5],
             &[0x40, 7, 7, 7, 7],
             &[0x40, 1],
+            &[0x80, 1, 2, 3, 4, 5],
         ] {
             assert_eq!(all.find(other), None);
         }

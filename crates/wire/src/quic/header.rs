@@ -5,9 +5,9 @@ use super::varint::Reader;
 /// Longest connection identifier of versions 1 and 2.
 pub const MOST_ID: usize = 20;
 /// The bit that makes a header a long one.
-const LONG: u8 = 0x80;
+pub const LONG: u8 = 0x80;
 /// The bit that is set in all packets, so that they are told from those of other protocols (RFC 9000 §17.2).
-const FIXED: u8 = 0x40;
+pub const FIXED: u8 = 0x40;
 /// The spin bit of a short header (RFC 9000 §17.4).
 const SPIN: u8 = 0x20;
 
@@ -99,9 +99,15 @@ impl Packet<'_> {
 
 /// The packets of a datagram of `length` bytes of which these were kept. Identifiers in short headers have `id` bytes,
 /// which only their receiver and those know that have seen the handshake. It ends at what is no packet of a known
-/// version.
+/// version, or of another connection than the first (RFC 9000, section 12.2). The second bit of a packet tells nothing of
+/// it once its ends have agreed on that (RFC 9287).
 pub const fn packets(kept: &[u8], length: usize, id: usize) -> Packets<'_> {
-    Packets { kept, length, id }
+    Packets {
+        kept,
+        length,
+        id,
+        first: None,
+    }
 }
 
 /// An iterator over the packets of a datagram.
@@ -110,6 +116,8 @@ pub struct Packets<'a> {
     kept: &'a [u8],
     length: usize,
     id: usize,
+    /// The identifier of the receiver in the first packet.
+    first: Option<&'a [u8]>,
 }
 
 impl<'a> Iterator for Packets<'a> {
@@ -117,16 +125,23 @@ impl<'a> Iterator for Packets<'a> {
 
     fn next(&mut self) -> Option<Packet<'a>> {
         let first = *self.kept.first()?;
-        if first & FIXED == 0 {
-            return None;
-        }
-        let (header, length) = match first & LONG {
-            0 => (Header::Short(short(self.kept, self.id)?), self.length),
+        let id = self.first.map_or(self.id, <[u8]>::len);
+        let (header, to, length) = match first & LONG {
+            0 => {
+                let short = short(self.kept, id)?;
+                (Header::Short(short), short.to, self.length)
+            }
             _ => {
                 let (long, length) = long(self.kept)?;
-                (Header::Long(long), length.unwrap_or(self.length))
+                (Header::Long(long), long.to, length.unwrap_or(self.length))
             }
         };
+        // What is behind the packets may be padding: without an identifier it is told by that bit.
+        let is_padding = to.is_empty() && first & FIXED == 0;
+        if self.first.is_some_and(|known| known != to || is_padding) {
+            return None;
+        }
+        self.first = Some(to);
         let length = length.min(self.length);
         let bytes = self.kept.get(..length).unwrap_or(self.kept);
         self.kept = &self.kept[bytes.len()..];
@@ -219,6 +234,17 @@ mod tests {
             panic!("{found:?}");
         };
         assert_eq!((last.to, last.spin, last.number_at), (&[7, 8][..], true, 3));
+        // Without the second bit, which tells nothing once the ends have agreed on that (RFC 9287), they are the same.
+        let mut greased = datagram.clone();
+        for at in [0, initial.len(), initial.len() + handshake.len()] {
+            greased[at] &= !FIXED;
+        }
+        assert_eq!(packets(&greased, greased.len(), 0).count(), 3);
+        // What follows is padding, or of another connection.
+        for rest in [&[0; 9][..], &[0x60, 7, 9, 0, 1, 2]] {
+            let more = [&initial[..], &handshake, rest].concat();
+            assert_eq!(packets(&more, more.len(), 2).count(), 2);
+        }
         // What was not kept is missing, and the lengths stay.
         let cut: Vec<_> = packets(&datagram[..33], datagram.len(), 2).collect();
         assert_eq!(cut.len(), 2);

@@ -338,6 +338,43 @@ fn each_group_of_a_trace_is_a_flow() {
     );
 }
 
+/// quinn: groups are named by the peer's connection ID, which becomes known with its first packet.
+#[test]
+fn a_group_that_does_not_begin_as_a_connection_does_is_of_the_one_before() {
+    let flow = one(&sequence(
+        r#"{"qlog_version":"0.3","trace":{}}
+        {"time":0,"name":"transport:packet_sent","data":{"header":{"packet_type":"initial","packet_number":0}},"group_id":"a"}
+        {"time":40,"name":"transport:packet_received","data":{"header":{"packet_type":"initial","packet_number":0}},"group_id":"a"}
+        {"time":40,"name":"transport:packet_received","data":{"header":{"packet_type":"handshake","packet_number":0}},"group_id":"b"}
+        {"time":41,"name":"transport:packet_sent","data":{"header":{"packet_type":"initial","packet_number":1}},"group_id":"b"}"#,
+    ));
+    assert_eq!(flow.label, "a");
+    assert_eq!(flow.row.counters.sent_packets.get(), Some(2));
+}
+
+/// quiche tells of its windows, and not of losses.
+#[test]
+fn losses_that_are_not_told_are_missing_where_data_is_sent_again() {
+    let data = |time, number, offset| {
+        format!(
+            r#"{{"time":{time},"name":"packet_sent","data":{{"header":{{"packet_type":"1RTT","packet_number":{number}}},
+            "frames":[{{"frame_type":"stream","stream_id":0,"offset":{offset},"length":9}}]}}}}"#
+        )
+        .replace('\n', " ")
+    };
+    let lost = |events: &[String]| {
+        let head = r#"{"qlog_version":"0.3","trace":{}}"#;
+        let metrics = r#"{"time":9,"name":"recovery_metrics_updated","data":{"latest_rtt":7}}"#;
+        let flow = one(&sequence(&format!(
+            "{head}\n{}\n{metrics}",
+            events.join("\n")
+        )));
+        flow.row.counters.lost_packets.get()
+    };
+    assert_eq!(lost(&[data(0, 0, 0), data(1, 1, 9)]), Some(0));
+    assert_eq!(lost(&[data(0, 0, 0), data(1, 1, 0)]), None);
+}
+
 /// As in the traces of both ends that qvis shows: an empty row after the last comma, packets of an unknown type.
 #[test]
 fn both_ends_of_a_connection_are_told_apart() {

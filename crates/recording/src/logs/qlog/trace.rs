@@ -10,6 +10,8 @@ use super::clock::Clock;
 use super::connection::Connection;
 use super::event::{self, Event};
 use super::head::{End, Head};
+use super::packet::Packet;
+use super::words::Space;
 use crate::logs::Log;
 
 /// Most events that are kept until a trace has told how they are to be read.
@@ -35,6 +37,8 @@ pub struct Trace {
     /// Of the events before that, those that could not be used.
     unused: u64,
     connections: Vec<Connection>,
+    /// The groups of each connection, from the first.
+    groups: Vec<Vec<String>>,
     by_group: HashMap<String, usize>,
 }
 
@@ -134,15 +138,32 @@ impl Trace {
         let group = event.group.and_then(event::text).unwrap_or_default();
         let i = match self.by_group.get(&group) {
             Some(i) => *i,
-            None if self.connections.len() >= MOST_CONNECTIONS => return false,
+            None if self.by_group.len() >= MOST_CONNECTIONS => return false,
             None => {
-                self.connections.push(Connection::new(time));
-                self.by_group.insert(group, self.connections.len() - 1);
-                self.connections.len() - 1
+                let i = self.continued(&event).unwrap_or_else(|| {
+                    self.connections.push(Connection::new(time));
+                    self.groups.push(Vec::new());
+                    self.connections.len() - 1
+                });
+                self.groups[i].push(group.clone());
+                self.by_group.insert(group, i);
+                i
             }
         };
         self.connections[i].on_event(time, &event, &self.clock);
         true
+    }
+}
+
+impl Trace {
+    /// The connection of the first event of a group, if there is only one and none begins with such a packet: quinn names
+    /// groups by the peer's connection ID, which becomes known with its first packet.
+    fn continued(&self, event: &Event<'_>) -> Option<usize> {
+        let is_packet = matches!(&event.name[..], "packet_sent" | "packet_received");
+        let packet = Packet::read(event.data).filter(|_| is_packet)?;
+        let is_later = packet.space == Space::Handshake
+            || (packet.space == Space::Initial && packet.number? > 0);
+        (is_later && self.connections.len() == 1).then_some(0)
     }
 }
 
@@ -167,10 +188,7 @@ pub fn log_of(found: Found) -> Log {
             log.unused += 1;
             continue;
         }
-        let groups = trace.by_group.into_iter().map(|(group, i)| (i, group));
-        let mut groups: Vec<(usize, String)> = groups.collect();
-        groups.sort_unstable();
-        for (connection, (_, group)) in trace.connections.into_iter().zip(groups) {
+        for (connection, groups) in trace.connections.into_iter().zip(trace.groups) {
             if connection.is_empty() {
                 continue;
             }
@@ -178,12 +196,13 @@ pub fn log_of(found: Found) -> Log {
             let (mut flow, unused) = connection.finish(&trace.head);
             log.unused += unused;
             if let Some(twin) = &mut flow.twin {
-                twin.names
-                    .extend([group.clone(), trace.description.clone()]);
+                twin.names.extend(groups.iter().cloned());
+                twin.names.push(trace.description.clone());
             }
+            let group = &groups[0];
             let titles = [
                 &trace.head.title,
-                &group,
+                group,
                 &trace.head.id,
                 &trace.file_title,
                 &found.title,
@@ -193,7 +212,7 @@ pub fn log_of(found: Found) -> Log {
                 .find(|t| !t.is_empty())
                 .unwrap_or(&flow.label);
             let mut names = vec![title.as_str()];
-            for more in [&trace.description, &group] {
+            for more in [&trace.description, group] {
                 if !more.is_empty() && !names.contains(&more.as_str()) {
                     names.push(more);
                 }

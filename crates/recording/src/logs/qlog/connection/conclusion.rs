@@ -111,7 +111,9 @@ impl Connection {
             row.counters.sent_bytes = Count::new(sent.stream_bytes);
             row.counters.retransmitted_packets = Count::new(sent.repeating);
         }
-        if self.told.recovery {
+        // Some tell of recovery, but not of losses: then what was sent again was lost before.
+        let are_losses_told = self.lost_packets > 0 || sent.repeating == 0 || self.timeouts > 0;
+        if self.told.recovery && are_losses_told {
             row.counters.lost_packets = Count::new(self.lost_packets);
         }
         if self.told.timers || self.told.pto_count.is_some() {
