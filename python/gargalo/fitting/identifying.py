@@ -52,7 +52,7 @@ UNKNOWN_NOISY = 1.5
 """The same where they do: what hosts and links do to times, the simulated ones do not do in the same way."""
 SLACK = 0.03
 """Costs that differ by less are the same."""
-MISMATCH = 0.15
+MISMATCH = 0.2
 """Nor if they differ by less than this share of what the nearest is off by."""
 SHARE = 0.3
 """Nor are two told apart whose costs differ by less than this share of what they do if one of them is right."""
