@@ -134,7 +134,7 @@ test-python: dev test-tools
 # Programs that tests use if they are there or can be installed, each with its package: captures are read back, reports
 # are opened in a browser, real programs run in the lab. Tests without theirs are skipped with the reason.
 BROWSER := chromium:chromium chromedriver:chromium-driver
-TEST_TOOLS := tshark:tshark $(BROWSER) firefox-esr:firefox-esr iperf3:iperf3 curl:curl nginx:nginx-light ip:iproute2
+TEST_TOOLS := tshark:tshark $(BROWSER) firefox-esr:firefox-esr iperf3:iperf3 curl:curl nginx:nginx-light ip:iproute2 tcpdump:tcpdump
 test-tools:
 	@missing=""; for t in $(TEST_TOOLS); do command -v "$${t%:*}" >/dev/null || missing="$$missing $${t#*:}"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

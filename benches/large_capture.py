@@ -1,9 +1,11 @@
 """How fast a large capture is read, and in how much memory: writes one, reads it, and removes it.
 
     .venv/bin/python benches/large_capture.py --size 5GB
+    .venv/bin/python benches/large_capture.py --size 300MB --quic
 
 Of each packet the headers are kept, as `tcpdump -s 96` does: that is most packets for the size. There are transfers
-over TCP of which each thousandth packet is lost and sent again, and a stream over UDP.
+over TCP of which each thousandth packet is lost and sent again, and a stream over UDP. With `--quic` it is the capture
+of a simulated transfer over QUIC, with all that its packets carry and the keys that decrypt it.
 """
 
 from __future__ import annotations
@@ -110,6 +112,27 @@ def write(file: Path, size: int) -> None:
             first += ROUNDS_AT_ONCE
 
 
+QUIC = """\
+name = "quic"
+record = { captures = ["link"], capture_ends = "from", capture_payload = true }
+topology.simple.link = { rate = "300Mbit/s", delay = "10ms", loss = { independent = 0.001 } }
+[[flows]]
+from = "client"
+to = "server"
+transport.quic = { congestion = "bbr" }
+workload.bulk = { bytes = "SIZE" }
+"""
+
+
+def simulated(folder: Path, size: int) -> Path:
+    """Let a transfer of this size run, and return its capture."""
+    import gargalo
+
+    scenario = QUIC.replace("SIZE", f"{size}B")
+    gargalo.run(scenario, set={"duration": "1h"}, output=folder / "run")
+    return folder / "run" / "capture.pcapng"
+
+
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(
@@ -119,11 +142,16 @@ def main() -> None:
     parser.add_argument(
         "--directory", type=Path, help="where it is written (default: that of temporary files)"
     )
+    parser.add_argument("--quic", action="store_true", help="packets of QUIC, to be decrypted")
     told = parser.parse_args()
     unit = {"GB": 10**9, "MB": 10**6}[told.size[-2:]]
     with tempfile.TemporaryDirectory(dir=told.directory) as folder:
-        file = Path(folder) / "large.pcap"
-        write(file, int(float(told.size[:-2]) * unit))
+        size = int(float(told.size[:-2]) * unit)
+        if told.quic:
+            file = simulated(Path(folder), size)
+        else:
+            file = Path(folder) / "large.pcap"
+            write(file, size)
         begun = time.perf_counter()
         command = [sys.executable, "-m", "gargalo", "read", file, "--json"]
         reading = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -132,7 +160,7 @@ def main() -> None:
         _, status, used = os.wait4(reading.pid, 0)
         took = time.perf_counter() - begun
         assert status == 0
-        frames = (file.stat().st_size - 24) // RECORD.itemsize
+        frames = facts["run"]["packets"]
         print(
             f"{file.stat().st_size / 1e9:.2f} GB, {frames / 1e6:.1f} million packets, {len(facts['flows'])} flows"
         )
