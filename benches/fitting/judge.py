@@ -7,7 +7,7 @@ With `--captures DIR` captures are kept there, and those that are there are not 
 made and nothing is fitted: in the lab on an idle machine, and the fits at any time.
 
 For each path: the error of the rate (of a policed path: the rate of the policer, if that is less than the
-link's), of the round trip without a queue, of the buffer where it overflowed, and of the goodput and the 95th
+link's), of the round trip without a queue (in the lab with what the links were late, in the median), of the buffer where it overflowed, and of the goodput and the 95th
 percentile of the round trip that another congestion control, which the fit did not see, has over the path; and
 whether intervals hold the truth. The bounds are those of the columns: 5%, 3%, 15%, 10%, 15%.
 """
@@ -29,7 +29,7 @@ from typing import Any, Literal
 sys.path.insert(0, str(Path(__file__).parent))
 
 import gargalo
-from captures import captured
+from captures import captured, late_s
 from gargalo.fitting import FitError, fit
 from gargalo.fitting.observed import Observed
 from paths import KINDS, Truth, draw
@@ -69,7 +69,9 @@ def record(number: int, task: Task) -> None:
 def judged(number: int, task: Task) -> dict[str, Any]:
     """Fit one path, and return its errors as shares; missing ones are not known."""
     truth = task.draw(number)
-    found = gargalo.read(task.capture(truth, truth.congestion), packets=True)
+    capture = task.capture(truth, truth.congestion)
+    base = truth.base_rtt_s + 2 * late_s(capture)
+    found = gargalo.read(capture, packets=True)
     other_run = gargalo.read(task.capture(truth, truth.other), packets=True)
     begun = time.perf_counter()
     try:
@@ -82,7 +84,7 @@ def judged(number: int, task: Task) -> dict[str, Any]:
     rate = path.mean_rate_bps(fitted.seen.duration_s)
     errors = {
         "rate": min(rate, path.policer.rate_bps if path.policer else rate) / truth.path_bps - 1,
-        "base": path.base_rtt_s / truth.base_rtt_s - 1,
+        "base": path.base_rtt_s / base - 1,
     }
     if fitted.estimate.overflowed:
         errors["buffer"] = path.buffer_bytes / truth.buffer_bytes - 1
@@ -91,7 +93,7 @@ def judged(number: int, task: Task) -> dict[str, Any]:
         actual, predicted = getattr(other, figure), told[figure].value
         if actual and predicted:
             errors[name] = predicted / actual - 1
-    truths = {"rate": truth.rate_bps, "base": truth.base_rtt_s, "buffer": truth.buffer_bytes}
+    truths = {"rate": truth.rate_bps, "base": base, "buffer": truth.buffer_bytes}
     held = {}
     for name, key in INTERVALS.items():
         interval = fitted.intervals[key]

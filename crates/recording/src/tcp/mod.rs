@@ -7,6 +7,7 @@ mod limits;
 mod membership;
 mod round_trips;
 mod scoreboard;
+mod turnaround;
 
 use std::net::SocketAddr;
 
@@ -20,6 +21,7 @@ pub use limits::{Limit, Limits, Spent};
 pub use membership::{DataAcks, Membership};
 pub use round_trips::RoundTrips;
 pub use scoreboard::Delivered;
+use turnaround::Turnaround;
 
 use crate::Options;
 use crate::packet::{Packet, Segment};
@@ -60,6 +62,7 @@ pub struct View {
     /// The data of each end, and its acknowledgements.
     pub halves: [Option<Half>; 2],
     opening: [Option<Opening>; 2],
+    turnarounds: [Turnaround; 2],
 }
 
 /// When the packets of a handshake passed.
@@ -73,6 +76,8 @@ pub struct Handshake {
     pub syn_ack: Option<Instant>,
     /// The third packet.
     pub ack: Option<Instant>,
+    /// The soonest that each end has answered what had passed, if later packets tell.
+    pub soonest: [Option<Duration>; 2],
 }
 
 impl Handshake {
@@ -117,11 +122,16 @@ impl Handshake {
         })
     }
 
-    /// The share of the handshake's round trip that was between the sender of data and this place.
+    /// The share of the handshake's round trip that was between the sender of data and this place. An end may be late in
+    /// a handshake; that any of its answers was sooner tells that it is nearer.
     pub fn share_before(&self, sender: usize) -> Option<f64> {
         let (syn, syn_ack, ack) = (self.syn?, self.syn_ack?, self.ack?);
-        let toward_server = syn_ack.saturating_since(syn).as_nanos();
-        let toward_client = ack.saturating_since(syn_ack).as_nanos();
+        let least = |took: Duration, end: usize| {
+            let soonest = self.soonest[end].unwrap_or(took);
+            took.min(soonest).as_nanos()
+        };
+        let toward_server = least(syn_ack.saturating_since(syn), 1);
+        let toward_client = least(ack.saturating_since(syn_ack), 0);
         let before = if sender == 0 {
             toward_client
         } else {
@@ -301,6 +311,7 @@ impl View {
             handshake: Handshake::default(),
             halves: [None, None],
             opening: [None, None],
+            turnarounds: Default::default(),
         }
     }
 
@@ -317,6 +328,11 @@ impl View {
         }
         if flags.contains(Flags::RST) {
             return;
+        }
+        if let Some(stamps) = segment.options.timestamps {
+            self.turnarounds[1 - from].on_packet(now, stamps);
+            self.turnarounds[from].on_answer(now, stamps);
+            self.handshake.soonest[from] = self.turnarounds[from].least;
         }
         // Data in a SYN (RFC 7413) follows it.
         let first = segment.seq + u32::from(syn);
