@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import gargalo as package
@@ -15,7 +16,7 @@ from gargalo.fitting.estimating import estimate
 from gargalo.fitting.losses import agreement
 from gargalo.fitting.observed import Observed
 from gargalo.fitting.path import mean, merged
-from gargalo.fitting.search import bursts_of, refine
+from gargalo.fitting.search import bursts_of, refine, unexplained
 from gargalo.fitting.toml import toml
 
 np = pytest.importorskip("numpy")
@@ -139,8 +140,41 @@ def test_a_policer_is_found_with_its_rate(tmp_path):
 def test_jitter_is_found_with_the_delay_that_it_varies(tmp_path):
     path = fit(captured(tmp_path, {"jitter": "3ms"})).path
     assert math.isclose(path.jitter_s, 0.003, rel_tol=0.4)
-    assert math.isclose(path.base_rtt_s, RTT, rel_tol=0.05)
+    assert math.isclose(path.base_rtt_s, RTT, rel_tol=0.03)
     assert math.isclose(path.rate_bps, RATE, rel_tol=0.03)
+
+
+def test_a_delay_that_varies_is_found_where_the_queue_is_seldom_empty(tmp_path):
+    up = {"jitter": "3ms", "queue": {"droptail": "600kB"}}
+    path = fit(captured(tmp_path, up)).path
+    assert math.isclose(path.jitter_s, 0.003, rel_tol=0.2)
+    # The shortest of few round trips would be 3 ms less.
+    assert math.isclose(path.base_rtt_s, RTT, rel_tol=0.03)
+    assert math.isclose(path.buffer_bytes, 600_000, rel_tol=0.05)
+
+
+def test_losses_at_few_times_are_no_random_ones():
+    sent = np.arange(0, 20, 0.01)
+    lost = np.zeros(len(sent), dtype=bool)
+    lost[[300, 301, 302, 303, 900, 901]] = True
+    seen = Observed(
+        label="few",
+        transport="tcp",
+        sent_s=sent,
+        acknowledged_s=np.where(lost, np.nan, sent + RTT + 0.0006),
+        size_bytes=np.full(len(sent), 1500.0),
+        payload_bytes=np.full(len(sent), 1448.0),
+        again=np.zeros(len(sent), dtype=bool),
+        handshake_s=RTT,
+        first_s=0.0,
+        application_limited=0.0,
+        receiver_limited=0.0,
+    )
+    path = Path(((0.0, RATE),), RTT, BUFFER)
+    assert unexplained(seen, path, np.zeros(0)) == 0.0
+    lost[[500, 1400]] = True
+    more = replace(seen, acknowledged_s=np.where(lost, np.nan, seen.sent_s + RTT + 0.0006))
+    assert unexplained(more, path, np.zeros(0)) == pytest.approx(8 / len(sent), rel=0.01)
 
 
 def test_a_rate_that_changes_is_one_of_steps(tmp_path):

@@ -77,6 +77,15 @@ def test_a_buffer_of_few_packets_is_fitted_to_the_packet():
         assert path_of(seen).buffer_bytes // 1500 == 11_000 // 1500
 
 
+def test_a_path_is_found_exactly_by_the_packets_that_it_dropped():
+    # As much as a bandwidth-delay product of 45 packets lets pass of it: a token bucket would drop the same.
+    route = Route(((0.0, 24.367e6),), 0.0224, 36_500)
+    found = path_of(simulate(route, "reno", 20.0).seen)
+    assert found.policer is None
+    assert found.rate_bps == pytest.approx(route.rate_bps, rel=1e-4)
+    assert found.buffer_bytes // 1500 == 36_500 // 1500
+
+
 def test_the_flight_is_what_was_sent_and_not_acknowledged():
     seen = simulate(ROUTE, "reno", 5.0).seen
     flight = flight_of(seen, ROUTE.base_rtt_s)
