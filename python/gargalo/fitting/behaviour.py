@@ -31,6 +31,8 @@ RHYTHM = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 SLICES = 16
 PARTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Of the time between two losses."""
+ROUNDED = 0.5
+"""Packets: the half that a window is rounded by."""
 LEAST_ROUNDS = 6
 """Round trips between two losses whose growth has a shape."""
 
@@ -132,9 +134,14 @@ def _group(values: list[float] | Floats, floor: float) -> Group:
     return Group(found, np.full(len(found), floor))
 
 
+def _share(floor: float, packets: float) -> float:
+    """Return the floor of a share of so many packets: it is no more exact than a part of one."""
+    return float(np.hypot(floor, ROUNDED / max(packets, 1.0)))
+
+
 def _flight(steady: Floats) -> Group:
     """How much is on its way: delay-based algorithms keep it at the path's product, the others fill the buffer."""
-    return _group(_log(np.quantile(steady, QUANTILES)), 0.04)
+    return _group(_log(np.quantile(steady, QUANTILES)), _share(0.04, float(np.median(steady))))
 
 
 def _delay(seen: Observed, path: Path, begins: float) -> Group:
@@ -154,7 +161,7 @@ def _growth(steady: Floats) -> Group:
         step = lag * PER_ROUND
         change = steady[step:] - steady[:-step] if len(steady) > 2 * step else np.array([])
         found += list(np.quantile(change, WIDE) / usual) if len(change) else [np.nan] * len(WIDE)
-    return _group(found, 0.04)
+    return _group(found, _share(0.04, usual))
 
 
 def _rhythm(steady: Floats) -> Group:
@@ -182,22 +189,25 @@ def _decrease(flight: Flight, seen: Observed, begins: float) -> Group:
     """What is left of the flight after a loss: 0.5 of Reno, 0.7 of CUBIC, 0.875 of Scalable, all of BBR."""
     acks = seen.acks
     known = np.isfinite(acks.rtt_s)
-    ratios = []
+    ratios: list[float] = []
+    most: list[float] = []
     for t in flight.noticed_s[flight.noticed_s > begins]:
         rtt = float(np.interp(t, acks.time_s[known], acks.rtt_s[known]))
         before = _between(flight, t - rtt, t)
         after = _between(flight, t + rtt, t + 2 * rtt)
         if len(before) and len(after):
-            ratios.append(float(np.median(after)) / max(float(before.max()), 1.0))
+            most.append(max(float(before.max()), 1.0))
+            ratios.append(float(np.median(after)) / most[-1])
     if not ratios:
         return _group([np.nan] * 3, 0.04)
-    return _group(np.quantile(ratios, [0.25, 0.5, 0.75]), 0.04)
+    return _group(np.quantile(ratios, [0.25, 0.5, 0.75]), _share(0.04, float(np.median(most))))
 
 
 def _shape(flight: Flight, begins: float, duration_s: float) -> Group:
     """The flight between two losses, in parts of the time between: straight, concave, convex, a plateau."""
     times = np.append(flight.noticed_s[flight.noticed_s > 0.5 * begins], duration_s)
     curves: list[Floats] = []
+    most: list[float] = []
     for t, end in pairwise(times):
         begin = t + 2 * flight.round_s
         if end - begin < LEAST_ROUNDS * flight.round_s or (end == duration_s and curves):
@@ -207,10 +217,11 @@ def _shape(flight: Flight, begins: float, duration_s: float) -> Group:
         smooth = _between(flight, begin, end)
         if len(smooth) < LEAST_ROUNDS:
             continue
-        curves.append(np.interp(parts, at, flight.packets) / max(float(smooth.max()), 1.0))
+        most.append(max(float(smooth.max()), 1.0))
+        curves.append(np.interp(parts, at, flight.packets) / most[-1])
     if not curves:
         return _group(np.full(len(PARTS), np.nan), 0.04)
-    return _group(np.median(curves, axis=0), 0.04)
+    return _group(np.median(curves, axis=0), _share(0.04, float(np.median(most))))
 
 
 def _between(flight: Flight, begin: float, end: float) -> Floats:

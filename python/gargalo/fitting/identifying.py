@@ -38,7 +38,10 @@ RUNS = 5
 """Of a candidate that is near, to know by how much its own runs differ."""
 NEARER, WITHIN = 2.0, 0.5
 """Candidates within so many times the distance of the nearest, and a bit, are run again."""
-LEAST_NEAR, MOST_NEAR = 3, 16
+LEAST_NEAR, MOST_NEAR = 3, 12
+"""At so many distances."""
+EQUAL = 1e-6
+"""Distances that differ by less are the same."""
 TOLD = 2
 """Candidates whose slow starts are told."""
 RATE, PROPAGATION, BUFFER = 0.004, 0.004, 0.02
@@ -48,7 +51,7 @@ MOST_S = 60.0
 MOST_PACKETS = 120_000
 UNKNOWN = 1.0
 """Distance from which on nothing is near, over a path whose delays do not vary."""
-UNKNOWN_NOISY = 1.6
+UNKNOWN_NOISY = 2.0
 """The same where they do: what hosts and links do to times, the simulated ones do not do in the same way."""
 SLACK = 0.03
 """Costs that differ by less are the same."""
@@ -392,11 +395,15 @@ class Contest:
         order = self._best(found, *without)
         distance = [self._likeness(found[c][:1]).without(*without) for c in order]
         most = NEARER * distance[0] + WITHIN
-        return [
-            c
-            for n, (c, d) in enumerate(zip(order, distance, strict=True))
-            if n < LEAST_NEAR or (n < MOST_NEAR and d <= most)
-        ]
+        near: list[Candidate] = []
+        places = 0
+        for candidate, own, before in zip(order, distance, [-1.0, *distance], strict=False):
+            # Those that do the same are at one place: none of them is left out alone.
+            places += own > before + EQUAL
+            if places > MOST_NEAR or (places > LEAST_NEAR and own > most):
+                break
+            near.append(candidate)
+        return near
 
     def _ranked(
         self, found: Mapping[Candidate, list[Behaviour]], near: Sequence[Candidate]

@@ -2,6 +2,7 @@
 //!
 //! The doc comments here are the user's documentation of each key.
 
+mod expect;
 mod flow;
 mod lab;
 mod link;
@@ -17,6 +18,7 @@ use gargalo_settings::{Error, Files, Json, Schemas, Setting, kinds, settings};
 use gargalo_units::Duration;
 use serde_json::json;
 
+pub use expect::Expectation;
 pub use flow::{Arrivals, Flow, RecordName};
 pub use lab::{Command, Host, Lab, StackName};
 pub use link::{GraphLink, Link};
@@ -59,6 +61,8 @@ settings! {
         start_jitter: StartJitter = StartJitter::Time(Duration::ZERO);
         /// The part of the run that figures are of.
         measure: Measure = Measure::default();
+        /// What a run has to show: `gargalo check` says whether it does. Runs are the same without it.
+        expect: Vec<Expectation> = Vec::new();
     }
 }
 

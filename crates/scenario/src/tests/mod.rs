@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod document;
+mod expect;
 mod grammar;
 #[cfg(target_os = "linux")]
 mod kernel;

@@ -1,0 +1,16 @@
+"""Scenarios that are tests: what their results have to show, and whether they do."""
+
+from gargalo.checking.checks import Checked, check
+from gargalo.checking.expectations import Expectation, ExpectationError, Outcome, judge
+from gargalo.checking.faults import Fault, faults
+
+__all__ = [
+    "Checked",
+    "Expectation",
+    "ExpectationError",
+    "Fault",
+    "Outcome",
+    "check",
+    "faults",
+    "judge",
+]
