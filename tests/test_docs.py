@@ -42,6 +42,7 @@ RUN = (
     "plugins",
     "your-network",
     "your-stack",
+    "check",
     *TUTORIALS,
 )
 """Pages of which every command is run, in their order, in one directory."""

@@ -43,6 +43,10 @@ SECTIONS = {
         "gargalo.fitting",
         "fit identify Fit Identified Ranked Path Bursts Policer Interval Predicted Compared FitError",
     ),
+    "Scenarios that are tests": (
+        "gargalo.checking",
+        "check judge faults Options Checked Expectation Outcome Fault ExpectationError",
+    ),
     "Pictures": ("gargalo.plots", "Plots Picture"),
     "Errors": ("gargalo", "ScenarioError RunError PluginError Diagnostic"),
     "Sweeps": (

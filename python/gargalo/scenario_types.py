@@ -21,6 +21,8 @@ class Scenario:
     """What the scenario shows, in a sentence."""
     duration: str
     """Length of the run."""
+    expect: Sequence[Expectation | Mapping[str, Any]] | None = None
+    """What a run has to show: `gargalo check` says whether it does. Runs are the same without it."""
     flows: Sequence[Flow | Mapping[str, Any]] | None = None
     """What happens on the network, in the order of identifiers."""
     hosts: Mapping[str, Host | Mapping[str, Any]] | None = None
@@ -271,6 +273,24 @@ class Dumbbell:
     """The link between the two routers."""
     pairs: int | None = None
     """Hosts on each side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """A figure of the results and what it has to be, for `gargalo check`."""
+
+    at_least: float | str | bool | None = None
+    """It is not less."""
+    at_most: float | str | bool | None = None
+    """It is not more."""
+    equals: float | str | bool | None = None
+    """It is this."""
+    metric: str
+    """The figure by its place in the results: `flows.LABEL.COLUMN`, `links.NAME.FIGURE`, `summary.FIGURE`. `*` at the end of a name stands for any text, and each has to be as expected."""
+    of: str | None = None
+    """Another figure, of which the bounds are multiples; or the directory of results, whose figure of the same place it is then."""
+    why: str | None = None
+    """Why it has to be so, in a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1385,6 +1405,7 @@ __all__ = [
     "Direction",
     "DualPi2",
     "Dumbbell",
+    "Expectation",
     "Flow",
     "FqCoDel",
     "Ftp",

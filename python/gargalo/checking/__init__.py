@@ -1,6 +1,6 @@
 """Scenarios that are tests: what their results have to show, and whether they do."""
 
-from gargalo.checking.checks import Checked, check
+from gargalo.checking.checks import Checked, Options, check
 from gargalo.checking.expectations import Expectation, ExpectationError, Outcome, judge
 from gargalo.checking.faults import Fault, faults
 
@@ -9,6 +9,7 @@ __all__ = [
     "Expectation",
     "ExpectationError",
     "Fault",
+    "Options",
     "Outcome",
     "check",
     "faults",

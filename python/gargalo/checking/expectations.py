@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Bound: TypeAlias = "float | str | bool"
 Figure: TypeAlias = "float | str | bool | None"
 
-PLACES = ("flows", "groups", "links", "summary")
+PLACES = ("flows", "links", "summary")
 BOUNDS = {
     "at_least": (operator.ge, "at least"),
     "at_most": (operator.le, "at most"),
@@ -121,7 +121,7 @@ def _others(run: Run, expected: Expectation, names: list[str]) -> list[Figure]:
     place = Path(str(run.source.get("path") or ".")).parent / expected.of
     try:
         before = dict(figures(load(place), expected.metric))
-    except _core.RunError as e:
+    except (_core.RunError, OSError) as e:
         msg = f"of = {expected.of!r}: {e}"
         raise ExpectationError(msg) from None
     return [before.get(name) for name in names]
@@ -136,30 +136,37 @@ def figures(run: Run, place: str) -> list[tuple[str, Figure]]:
     """
     kind, _, rest = place.partition(".")
     if kind == "summary":
-        return [(place, _figure(run.summary, rest, place))]
+        within: Mapping[str, Any] = run.summary
+        *tables, rest = rest.split(".")
+        for table in tables:
+            inner = within.get(table)
+            within = inner if isinstance(inner, dict) else {}
+        return [(place, _figure(within, rest, place))]
     pattern, _, figure = rest.rpartition(".")
     if kind == "flows":
         rows = [(str(row["label"]), row) for row in run.flows.to_dicts()]
-    elif kind == "groups":
-        rows = list(run.summary.get("groups", {}).items())
     elif kind == "links":
         # Without a direction it is the first: from a link's first end to its second.
         rows = [
-            (link["name"] if link["direction"] == "up" and not pattern.endswith(" up") else full, link)
+            (
+                link["name"] if link["direction"] == "up" and not pattern.endswith(" up") else full,
+                link,
+            )
             for link in run.links
             for full in (f"{link['name']} {link['direction']}",)
         ]
     else:
         msg = f"{place!r} is no place of a figure"
         raise ExpectationError(msg)
-    chosen = [(name, row) for name, row in rows if _fits(pattern, name)]
+    chosen = [(name, row) for name, row in rows if fits(pattern, name)]
     if not chosen:
         msg = f"{place!r}: none of the {kind} of the results is named {pattern!r}"
         raise ExpectationError(msg)
     return [(f"{kind}.{name}.{figure}", _figure(row, figure, place)) for name, row in chosen]
 
 
-def _fits(pattern: str, name: str) -> bool:
+def fits(pattern: str, name: str) -> bool:
+    """Tell whether a name is meant: `*` at the end of a pattern stands for any text."""
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
@@ -202,8 +209,10 @@ def _limit(place: str, bound: Bound, other: Figure) -> Figure:
 def _holds(key: str, value: Figure, wanted: Figure) -> bool:
     if key == "equals" and (isinstance(wanted, (str, bool)) or wanted is None):
         return (value or "") == wanted if isinstance(wanted, str) else value == wanted
-    numbers = [v for v in (value, wanted) if isinstance(v, (int, float)) and not isinstance(v, bool)]
-    if len(numbers) < 2:  # noqa: PLR2004 (both)
+    numbers = [
+        v for v in (value, wanted) if isinstance(v, (int, float)) and not isinstance(v, bool)
+    ]
+    if len(numbers) != len((value, wanted)):
         return False
     a, b = numbers
     same = abs(a - b) <= NEAR * max(abs(a), abs(b))

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 SECTIONS = {
     "A scenario": {
         "run": "run:run",
+        "check": "check:check",
         "explain": "explain:explain",
         "explore": "explore:explore",
         "new": "new:new",
@@ -74,7 +75,6 @@ COMMANDS = {name: place for section in SECTIONS.values() for name, place in sect
 ALIASES = {"init": "new"}
 """Other names of commands."""
 INSTEAD = {
-    "check": "gargalo resolve FILE",
     "validate": "gargalo resolve FILE",
     "simulate": "gargalo run FILE",
     "examples": "gargalo example",

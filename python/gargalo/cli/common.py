@@ -60,6 +60,18 @@ def json_option(help: str) -> Callable[[Command], Command]:  # noqa: A002 (the w
     )
 
 
+def fail_on_option(default: str | None) -> Callable[[Command], Command]:
+    """Return the option `--fail-on` of a command."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(("corrupt", "failure", "warning")),
+        default=default,
+        help="What no run may have, whatever it is expected to show: data that differ from what was sent; besides, "
+        "connections that failed or were never established; besides, any warning."
+        + (f" Default: {default}." if default else ""),
+    )
+
+
 STDIN = Path("-")
 """The file that stands for standard input."""
 

@@ -22,6 +22,7 @@ from gargalo.cli.common import (
     change,
     check_target,
     fail,
+    fail_on_option,
     given,
     json_option,
     load_plugin,
@@ -46,6 +47,7 @@ from gargalo.terminal.text import say
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from gargalo.checking.faults import Kind
     from gargalo.results import Run
     from gargalo.running import Text
     from gargalo.scenarios.setup import Setup
@@ -99,6 +101,7 @@ Ends: TypeAlias = Literal["from", "to", "both"]
     type=click.Choice(get_args(Stack)),
     help="The stack of hosts that name none, in the lab. Default: gargalo.",
 )
+@fail_on_option(None)
 @click.option(
     "--watch",
     is_flag=True,
@@ -120,6 +123,7 @@ def run(
     plugin: tuple[Path, ...],
     world: World,
     stack: Stack | None,
+    fail_on: Kind | None,
     watch: bool,
     memory_limit: str | None,
 ) -> None:
@@ -157,6 +161,8 @@ def run(
     )
     report(done, as_json=as_json, quiet=quiet, plots=not (no_plots or as_json))
     end_with(done, interrupted=interrupted)
+    if fail_on is not None:
+        end_if_faulty(done, fail_on)
 
 
 def carry_out(
@@ -222,6 +228,17 @@ def end_with(done: Run, *, interrupted: bool) -> None:
         )
         raise Exit(FAILED)
     if done.ended_early is not None:
+        raise Exit(FAILED)
+
+
+def end_if_faulty(done: Run, least: Kind) -> None:
+    """End the command with the exit code of a failure if something like this, or worse, is wrong with the run."""
+    from gargalo.checking.faults import counted, faults
+
+    found = [fault for fault in faults(done) if fault.kind in counted(least)]
+    for fault in found:
+        say(f"{fault.kind}: {fault.text}")
+    if found:
         raise Exit(FAILED)
 
 

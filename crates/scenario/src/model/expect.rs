@@ -6,8 +6,8 @@ use serde_json::json;
 settings! {
     /// A figure of the results and what it has to be, for `gargalo check`.
     pub struct Expectation as "Expectation" {
-        /// The figure by its place in the results: `flows.LABEL.COLUMN`, `groups.LABEL.FIGURE`, `links.NAME.FIGURE`,
-        /// `summary.FIGURE`. In names `*` stands for any text, and each that there is has to be as expected.
+        /// The figure by its place in the results: `flows.LABEL.COLUMN`, `links.NAME.FIGURE`,
+        /// `summary.FIGURE`. `*` at the end of a name stands for any text, and each has to be as expected.
         metric: String;
         /// It is not less.
         at_least: Option<Bound> = None;

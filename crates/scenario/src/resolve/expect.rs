@@ -7,7 +7,7 @@ use crate::model::{self, Expectation};
 use crate::resolved::{Flow, Group, Link};
 
 /// Where figures are, and of what.
-const PLACES: [&str; 4] = ["flows", "groups", "links", "summary"];
+const PLACES: [&str; 3] = ["flows", "links", "summary"];
 
 /// Checks all of them.
 pub(super) fn check(
@@ -54,12 +54,12 @@ fn is_place(text: &str) -> bool {
 fn of(metric: &str, labels: &[&str], links: &[&str]) -> Result<(), (&'static str, String, String)> {
     let unknown = || {
         let message = format!("\"{metric}\" is no place of a figure");
-        let help = "write `flows.LABEL.COLUMN`, `groups.LABEL.FIGURE`, `links.NAME.FIGURE` or `summary.FIGURE`";
+        let help = "write `flows.LABEL.COLUMN`, `links.NAME.FIGURE` or `summary.FIGURE`";
         ("not a place", message, help.to_owned())
     };
     let (place, rest) = metric.split_once('.').ok_or_else(unknown)?;
     let names = match place {
-        "flows" | "groups" => labels,
+        "flows" => labels,
         "links" => links,
         "summary" if !rest.is_empty() => return Ok(()),
         _ => return Err(unknown()),

@@ -15,7 +15,7 @@ fn expectations_are_of_figures_that_there_are_and_change_no_run() {
     for wanted in [
         "metric = \"flows.bbr.goodput_bps\"\nat_least = \"1Mbit/s\"\nat_most = 5e6",
         "metric = \"flows.*.verified\"\nequals = true",
-        "metric = \"groups.cu*.goodput_bps\"\nat_least = 0.9\nof = \"groups.bbr.goodput_bps\"",
+        "metric = \"flows.cu*.goodput_bps\"\nat_least = 0.9\nof = \"flows.bbr.goodput_bps\"",
         "metric = \"links.bottleneck.utilization\"\nat_least = \"90%\"",
         "metric = \"links.left0-routerL down.utilization\"\nat_most = 1\nof = \"results/before\"",
         "metric = \"summary.jain_index\"\nat_least = 0.8\nwhy = \"nobody starves\"",

@@ -1,0 +1,175 @@
+"""`gargalo check`: scenarios as tests."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+from click.exceptions import Exit
+
+from gargalo.cli.common import (
+    BAD_INPUT,
+    FAILED,
+    INTERRUPTED,
+    PATH,
+    World,
+    change,
+    fail,
+    fail_on_option,
+    json_option,
+    load_plugin,
+    plugin_option,
+    quiet_option,
+    refuse_another,
+    set_option,
+    to_json,
+    world_option,
+)
+from gargalo.cli.help import command
+from gargalo.terminal.text import printable, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gargalo.checking import Checked
+    from gargalo.checking.faults import Kind
+
+KEPT = "checks"
+
+
+@command(
+    examples=[
+        ("gargalo check video.toml", "Does it show what its tables [[expect]] say?"),
+        ("gargalo check scenarios --junit results.xml", "All of a directory, for a CI server."),
+        ("gargalo check scenarios --github", "With annotations at the lines of the files."),
+        ("gargalo check video.toml --fail-on warning", "Nor may there be a warning."),
+    ]
+)
+@click.argument(
+    "files",
+    type=PATH,
+    nargs=-1,
+    required=True,
+    metavar="FILE...",
+    help="Scenarios, or directories of them.",
+)
+@set_option
+@fail_on_option("failure")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1, max=256),
+    metavar="N",
+    help="Runs at a time. Default: one for each processor.",
+)
+@click.option(
+    "--keep",
+    type=PATH,
+    default=KEPT,
+    metavar="DIR",
+    help=f"Results of what is not as expected: tables, picture, story, scenario. Default: {KEPT}.",
+)
+@click.option("--junit", type=PATH, metavar="FILE", help="Write the results as JUnit's XML.")
+@click.option("--github", is_flag=True, help="Print annotations for a workflow of GitHub.")
+@plugin_option
+@world_option
+@json_option("Print one JSON object.")
+@quiet_option
+def check(
+    files: tuple[Path, ...],
+    changes: tuple[str, ...],
+    fail_on: Kind,
+    jobs: int | None,
+    keep: Path,
+    junit: Path | None,
+    plugin: tuple[Path, ...],
+    world: World,
+    *,
+    github: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Run scenarios and say whether their results are as their tables [[expect]] say.
+
+    A connection that failed or was never established, and data that differ from what was sent, are never as expected.
+
+    Exit codes: 0 all is as expected; 1 something is not; 2 a scenario or an expectation is wrong.
+    """
+    from gargalo.checking.checks import Options
+    from gargalo.checking.checks import check as carry_out
+    from gargalo.checking.reports import annotated, write_junit
+
+    for path in plugin:
+        load_plugin(path)
+    paths = scenarios(files)
+    options = Options(keep, fail_on, dict(change(c) for c in changes), world, plugin)
+
+    def show(checked: Checked) -> None:
+        if as_json or (quiet and checked.passed):
+            return
+        print(printable("\n".join(lines(checked))), flush=True)
+        if github:
+            for line in annotated(checked):
+                print(printable(line), flush=True)
+
+    # In real time flows of two runs would disturb each other.
+    usual = 1 if world == "lab" else os.cpu_count() or 1
+    try:
+        found = carry_out(paths, options, jobs or usual, show)
+    except KeyboardInterrupt:
+        say("interrupted")
+        raise Exit(INTERRUPTED) from None
+    if junit is not None:
+        try:
+            write_junit(found, junit)
+        except OSError as e:
+            fail(f"{junit} cannot be written: {e.strerror}")
+    if as_json:
+        print(
+            to_json(
+                {"passed": all(c.passed for c in found), "scenarios": [c.to_json() for c in found]}
+            )
+        )
+    elif len(found) > 1 and not quiet:
+        say(f"{sum(c.passed for c in found)} of {len(found)} scenarios are as expected")
+    if any(c.wrong is not None for c in found):
+        raise Exit(BAD_INPUT)
+    if not all(c.passed for c in found):
+        raise Exit(FAILED)
+
+
+def scenarios(places: tuple[Path, ...]) -> list[Path]:
+    """Return the scenarios that are named, and those of directories, in the order of their names."""
+    from gargalo.cli.kinds import SCENARIO, of_file
+
+    found: list[Path] = []
+    for place in places:
+        if place.is_dir():
+            files = sorted(place.rglob("*.toml"))
+            kinds = [of_file(file) for file in files]
+            own = [f for f, k in zip(files, kinds, strict=True) if k and k.kind is SCENARIO]
+            if not own:
+                fail(f"{place}: no file *.toml in it is a scenario")
+            found += own
+            continue
+        refuse_another(place, "scenario")
+        found.append(place)
+    return list(dict.fromkeys(found))
+
+
+def lines(checked: Checked) -> list[str]:
+    """Return what is said of a scenario: a line, and more where it is not as expected."""
+    if checked.passed:
+        met = (
+            f"{len(checked.outcomes)} of {len(checked.outcomes)}" if checked.outcomes else "nothing"
+        )
+        return [f"ok    {checked.file}: {met} expected ({checked.wall_s:.2g} s)"]
+    told = [f"wrong {checked.file}: {checked.wrong}"] if checked.wrong is not None else []
+    told += [f"FAIL  {checked.file}: {fault.kind}: {fault.text}" for fault in checked.faults]
+    told += [f"FAIL  {checked.file}: {outcome}" for outcome in checked.missed]
+    if checked.kept is not None:
+        told.append(
+            f"      {checked.kept}.txt tells what happened; tables and pictures are in {checked.kept}; "
+            f"gargalo run {checked.kept}/scenario.toml does it again"
+        )
+    return told
