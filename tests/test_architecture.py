@@ -204,4 +204,4 @@ def test_no_line_of_code_is_longer_than_120_columns():
         elif name.endswith(".rs"):
             over -= raw_texts_of(source)
         long += [f"{name}:{i}" for i in sorted(over)]
-    assert long == []
+    assert long == [], "\n".join(long)

@@ -7,9 +7,10 @@ With `--captures DIR` captures are kept there, and those that are there are not 
 made and nothing is fitted: in the lab on an idle machine, and the fits at any time.
 
 For each path: the error of the rate (of a policed path: the rate of the policer, if that is less than the
-link's), of the round trip without a queue (in the lab with what the links were late, in the median), of the buffer where it overflowed, and of the goodput and the 95th
-percentile of the round trip that another congestion control, which the fit did not see, has over the path; and
-whether intervals hold the truth. The bounds are those of the columns: 5%, 3%, 15%, 10%, 15%.
+link's), of the round trip without a queue (in the lab with what the links were late, in the median), of the buffer
+where it overflowed, and of the goodput and the 95th percentile of the round trip that another congestion control has
+over the path, which the fit did not see; and whether intervals hold the truth. The bounds are those of the columns: 5%,
+3%, 15%, 10%, 15%.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def _told(seen: Observed, paths: Sequence[Path]) -> tuple[float, Path]:
 
 
 def _link_instead(seen: Observed, policed: Path, size_bytes: float) -> tuple[float, Path]:
-    """Return how well a link of a policer's rate tells the losses, with a queue for what its bucket keeps, and the path.
+    """Return how well a link of a policer's rate tells losses, with a queue for what its bucket keeps, and this path.
 
     The packets that are lost are nearly the same; but those that a queue delays are not those that a bucket lets pass.
     """

@@ -136,8 +136,8 @@ pub struct View {
     room: Vec<u8>,
 }
 
-/// The first packet of a datagram that can be one of QUIC's handshakes, and the first of its sender: only later ones may
-/// lack the second bit (RFC 9287).
+/// The first packet of a datagram that can be one of QUIC's handshakes, and the first of its sender: only later ones
+/// may lack the second bit (RFC 9287).
 pub fn handshake_packet(kept: &[u8], length: usize) -> Option<Packet<'_>> {
     let packet = packets(kept, length, 0).next()?;
     let is_handshake = matches!(packet.header, Header::Long(_)) && packet.bytes[0] & FIXED != 0;

@@ -122,8 +122,8 @@ impl Handshake {
         })
     }
 
-    /// The share of the handshake's round trip that was between the sender of data and this place. An end may be late in
-    /// a handshake; that any of its answers was sooner tells that it is nearer.
+    /// The share of the handshake's round trip that was between the sender of data and this place. An end may be late
+    /// in a handshake; that any of its answers was sooner tells that it is nearer.
     pub fn share_before(&self, sender: usize) -> Option<f64> {
         let (syn, syn_ack, ack) = (self.syn?, self.syn_ack?, self.ack?);
         let least = |took: Duration, end: usize| {

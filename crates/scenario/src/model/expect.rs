@@ -15,8 +15,8 @@ settings! {
         at_most: Option<Bound> = None;
         /// It is this.
         equals: Option<Bound> = None;
-        /// Another figure, of which the bounds are multiples; or the directory of results, whose figure of the same place
-        /// it is then.
+        /// Another figure, of which the bounds are multiples; or the directory of results, whose figure of the same
+        /// place it is then.
         of: Option<String> = None;
         /// Why it has to be so, in a sentence.
         why: String = String::new();

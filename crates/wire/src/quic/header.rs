@@ -99,8 +99,8 @@ impl Packet<'_> {
 
 /// The packets of a datagram of `length` bytes of which these were kept. Identifiers in short headers have `id` bytes,
 /// which only their receiver and those know that have seen the handshake. It ends at what is no packet of a known
-/// version, or of another connection than the first (RFC 9000, section 12.2). The second bit of a packet tells nothing of
-/// it once its ends have agreed on that (RFC 9287).
+/// version, or of another connection than the first (RFC 9000, section 12.2). The second bit of a packet tells nothing
+/// of it once its ends have agreed on that (RFC 9287).
 pub const fn packets(kept: &[u8], length: usize, id: usize) -> Packets<'_> {
     Packets {
         kept,

@@ -341,12 +341,22 @@ fn each_group_of_a_trace_is_a_flow() {
 /// quinn: groups are named by the peer's connection ID, which becomes known with its first packet.
 #[test]
 fn a_group_that_does_not_begin_as_a_connection_does_is_of_the_one_before() {
+    let event = |time: u32, name: &str, kind: &str, number: u32, group: &str| {
+        format!(
+            r#"{{"time":{time},"name":"transport:{name}","group_id":"{group}",
+            "data":{{"header":{{"packet_type":"{kind}","packet_number":{number}}}}}}}"#
+        )
+        .replace('\n', " ")
+    };
     let flow = one(&sequence(
-        r#"{"qlog_version":"0.3","trace":{}}
-        {"time":0,"name":"transport:packet_sent","data":{"header":{"packet_type":"initial","packet_number":0}},"group_id":"a"}
-        {"time":40,"name":"transport:packet_received","data":{"header":{"packet_type":"initial","packet_number":0}},"group_id":"a"}
-        {"time":40,"name":"transport:packet_received","data":{"header":{"packet_type":"handshake","packet_number":0}},"group_id":"b"}
-        {"time":41,"name":"transport:packet_sent","data":{"header":{"packet_type":"initial","packet_number":1}},"group_id":"b"}"#,
+        &[
+            r#"{"qlog_version":"0.3","trace":{}}"#.to_owned(),
+            event(0, "packet_sent", "initial", 0, "a"),
+            event(40, "packet_received", "initial", 0, "a"),
+            event(40, "packet_received", "handshake", 0, "b"),
+            event(41, "packet_sent", "initial", 1, "b"),
+        ]
+        .join("\n"),
     ));
     assert_eq!(flow.label, "a");
     assert_eq!(flow.row.counters.sent_packets.get(), Some(2));
