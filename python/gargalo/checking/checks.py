@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gargalo import _core
-from gargalo.checking.expectations import ExpectationError, Outcome, expectations, judge
-from gargalo.checking.faults import Fault, Kind, counted, faults
+from gargalo.checking.expectations import (
+    ExpectationError,
+    Figures,
+    Outcome,
+    expectations,
+    outcomes,
+)
+from gargalo.checking.faults import Fault, faults
+from gargalo.severity import Kind, counted
 from gargalo.sweeps.plugins import Plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gargalo.results import Run
 
 World: TypeAlias = Literal["sim", "lab"]
 EXPECT = "[[expect]]"
+STORY = "explain.txt"
+MARK = "check.json"
+"""In a directory that was kept: what came of the scenario. Only directories that have it are replaced."""
+RESULTS = "results"
 
 
 @dataclass(frozen=True)
@@ -28,7 +42,7 @@ class Options:
     """How scenarios are run."""
 
     keep: Path
-    """Where the results are kept of what is not as expected."""
+    """Where it is kept what is not as expected."""
     fail_on: Kind = "failure"
     """What is wrong with a run, whatever it expects: this and what is worse."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -36,6 +50,8 @@ class Options:
     world: World = "sim"
     plugins: tuple[Path, ...] = ()
     """Files that processes load which run scenarios."""
+    memory_limit: int | None = None
+    """Of each run, in bytes; None: half of what is available, over the runs at a time."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +59,17 @@ class Checked:
     """What came of a scenario."""
 
     file: str
-    name: str
     outcomes: tuple[Outcome, ...] = ()
     """Of each figure of each expectation."""
     faults: tuple[Fault, ...] = ()
     """What is wrong with the run, as far as it counts."""
-    wrong: str | None = None
-    """Why it cannot be judged: the scenario or an expectation is wrong."""
+    wrong: tuple[str, ...] = ()
+    """Why it cannot be judged: the scenario, or expectations, are wrong."""
     kept: str | None = None
-    """Where its results are, with the scenario that repeats them; only of what is not as expected."""
+    """Where its results, pictures and story are; only of what is not as expected."""
     wall_s: float = 0.0
     lines: tuple[int, ...] = ()
-    """Line in the file of each expectation."""
+    """Line in the file of each expectation; empty: not known."""
 
     @property
     def missed(self) -> list[Outcome]:
@@ -64,15 +79,19 @@ class Checked:
     @property
     def passed(self) -> bool:
         """All is as expected."""
-        return self.wrong is None and not self.faults and not self.missed
+        return not (self.wrong or self.faults or self.missed)
+
+    @property
+    def again(self) -> Path | None:
+        """The scenario that does the same run."""
+        return None if self.kept is None else Path(self.kept) / RESULTS / "scenario.toml"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as data."""
         return {
             "file": self.file,
-            "name": self.name,
             "passed": self.passed,
-            "wrong": self.wrong,
+            "wrong": list(self.wrong),
             "faults": [{"kind": f.kind, "text": f.text} for f in self.faults],
             "expectations": [
                 {
@@ -85,7 +104,7 @@ class Checked:
                 }
                 for o in self.outcomes
             ],
-            "results": self.kept,
+            "kept": self.kept,
             "wall_s": self.wall_s,
         }
 
@@ -110,96 +129,123 @@ def check(
 
     """
     found = []
-    tasks = list(zip(files, names(files), strict=True))
-    if jobs == 1 or len(files) == 1:
-        for file, name in tasks:
-            found.append(check_one(file, name, options))
-            if progress:
-                progress(found[-1])
-        return found
-    with ProcessPoolExecutor(
-        min(jobs, len(files)), get_context("spawn"), Plugins.load, (options.plugins,)
-    ) as pool:
-        running = [pool.submit(check_one, file, name, options) for file, name in tasks]
-        for task in running:
-            found.append(task.result())
-            if progress:
-                progress(found[-1])
+    jobs = min(jobs, len(files))
+    if options.memory_limit is None and jobs > 1 and (all_of_it := _core.memory_limit()):
+        options = replace(options, memory_limit=all_of_it // jobs)
+    for checked in _each(files, options, jobs):
+        found.append(checked)
+        if progress:
+            progress(checked)
     return found
 
 
-def names(files: Sequence[Path]) -> list[str]:
-    """Return a name for the results of each file that no other has."""
-    found: list[str] = []
-    for file in files:
-        name = file.stem if file.stem not in found else f"{file.parent.name}-{file.stem}"
-        n = 2
-        while name in found:
-            name, n = f"{file.stem}-{n}", n + 1
-        found.append(name)
-    return found
+def _each(files: Sequence[Path], options: Options, jobs: int) -> Iterator[Checked]:
+    if jobs <= 1:
+        for file in files:
+            yield check_one(file, options)
+        return
+    arguments = (jobs, get_context("spawn"), Plugins.load, (options.plugins,))
+    pool = ProcessPoolExecutor(*arguments)
+    try:
+        running = [(file, pool.submit(check_one, file, options)) for file in files]
+        for file, task in running:
+            try:
+                yield task.result()
+            except BrokenProcessPool:
+                told = "the process of this run, or of one beside it, has ended: out of memory, or a plug-in"
+                yield Checked(str(file), faults=(Fault("failure", told),))
+    finally:
+        # What has not begun does not begin any more.
+        pool.shutdown(cancel_futures=True)
 
 
-def check_one(file: Path, name: str, options: Options) -> Checked:
-    """Run one scenario; its results stay if it is not as expected."""
+def place_of(file: Path, keep: Path) -> Path:
+    """Return where it is kept what came of a file: of each another place, whatever else is checked."""
+    file = file.absolute()
+    try:
+        below = file.relative_to(Path.cwd())
+    except ValueError:
+        below = file.relative_to(file.anchor)
+    return keep / below
+
+
+def check_one(file: Path, options: Options) -> Checked:
+    """Run one scenario; its results are kept if it is not as expected."""
     from gargalo.running import run
 
-    place = options.keep / name
-    try:
-        done = run(
-            file,
-            set=dict(options.settings),
-            output=place,
-            existing="replace",
-            world=options.world,
-        )
-    except _core.ScenarioError as e:
-        return Checked(str(file), name, wrong=str(e))
-    except _core.RunError as e:
-        return Checked(str(file), name, faults=(Fault("failure", str(e)),))
-    found = judged(done, file, name, options)
-    if found.passed:
-        shutil.rmtree(place, ignore_errors=True)
-        story(place).unlink(missing_ok=True)
-        return replace(found, kept=None)
-    tell(done, place)
+    place = place_of(file, options.keep)
+    with tempfile.TemporaryDirectory(prefix="gargalo-check-") as temporary:
+        made = Path(temporary) / file.name
+        try:
+            done = run(
+                file,
+                set=dict(options.settings),
+                output=made / RESULTS,
+                world=options.world,
+                memory_limit=options.memory_limit,
+            )
+            found = judged(done, file, options)
+            if not found.passed:
+                tell(done, made)
+        except _core.ScenarioError as e:
+            found = Checked(str(file), wrong=(str(e),))
+        except Exception as e:
+            # A class of a plug-in may raise anything.
+            found = Checked(str(file), faults=(Fault("failure", _sentence(e)),))
+        return _kept(found, made, place)
+
+
+def _sentence(e: Exception) -> str:
+    return str(e) if isinstance(e, _core.RunError) else f"{type(e).__name__}: {e}"
+
+
+def _kept(found: Checked, made: Path, place: Path) -> Checked:
+    """Put what was made where it is kept, in the place of what a check has put there before."""
+    if (place / MARK).is_file():
+        shutil.rmtree(place)
+    if found.passed or not (made / RESULTS / "scenario.toml").exists():
+        return found
+    if place.exists():
+        told = f"{place} is in the way: it is none of what was kept before, so nothing was"
+        return replace(found, wrong=(*found.wrong, told))
+    found = replace(found, kept=str(place))
+    (made / MARK).write_text(json.dumps(found.to_json(), indent=1), encoding="utf-8")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(made, place)
     return found
 
 
-def judged(done: Run, file: Path, name: str, options: Options) -> Checked:
+def judged(done: Run, file: Path, options: Options) -> Checked:
     """Compare a run with what its scenario expects."""
-    wrong = None
-    outcomes: list[Outcome] = []
-    try:
-        outcomes = judge(done)
-    except ExpectationError as e:
-        wrong = str(e)
-    places = {expected.metric for expected in expectations(done)}
+    kinds = counted(options.fail_on)
+    expected = expectations(done)
+    figures = Figures(done)
+    wrong: list[str] = []
+    found: list[Outcome] = []
+    for one in expected:
+        try:
+            found += outcomes(figures, one)
+        except ExpectationError as e:
+            wrong.append(str(e))
     return Checked(
         str(file),
-        name,
-        outcomes=tuple(outcomes),
-        faults=tuple(f for f in faults(done, places) if f.kind in counted(options.fail_on)),
-        wrong=wrong,
-        kept=str(done.directory),
+        outcomes=tuple(found),
+        faults=tuple(f for f in faults(done, {e.metric for e in expected}) if f.kind in kinds),
+        wrong=tuple(wrong),
         wall_s=done.info["wall_s"],
-        lines=lines_of(file),
+        lines=lines_of(file, len(expected)),
     )
 
 
-def lines_of(file: Path) -> tuple[int, ...]:
-    """Return the lines at which expectations begin."""
+def lines_of(file: Path, many: int) -> tuple[int, ...]:
+    """Return the lines at which tables of expectations begin; none if there are not so many."""
     text = file.read_text(encoding="utf-8", errors="replace")
-    return tuple(n for n, line in enumerate(text.splitlines(), 1) if line.strip() == EXPECT)
-
-
-def story(place: Path) -> Path:
-    """Return the file with the story of a run, beside its results."""
-    return place.with_name(f"{place.name}.txt")
+    found = [n for n, t in enumerate(text.splitlines(), 1) if t.strip().startswith(EXPECT)]
+    return tuple(found) if len(found) == many else ()
 
 
 def tell(done: Run, place: Path) -> None:
-    """Write the pictures and the story of a run."""
+    """Write the pictures and the story of a run beside its results."""
     from gargalo.extras import MissingExtraError
 
     told = str(done.explain())
@@ -209,4 +255,4 @@ def tell(done: Run, place: Path) -> None:
         Plots(done).save(place)
     except (MissingExtraError, OSError, _core.RunError) as e:
         told += f"\nno pictures: {e}"
-    story(place).write_text(f"{told}\n", encoding="utf-8")
+    (place / STORY).write_text(f"{told}\n", encoding="utf-8")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import operator
+from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,12 +14,13 @@ from gargalo import _core
 from gargalo.quantities import ENDINGS, SHARES, measured, si
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gargalo.results import Run
 
 Bound: TypeAlias = "float | str | bool"
 Figure: TypeAlias = "float | str | bool | None"
+Row: TypeAlias = "Mapping[str, Any]"
 
 PLACES = ("flows", "links", "summary")
 BOUNDS = {
@@ -27,6 +30,8 @@ BOUNDS = {
 }
 NEAR = 1e-9
 """Numbers are the same if they differ by less than this share."""
+NAMED = 12
+"""Names that a message lists."""
 
 
 class ExpectationError(ValueError):
@@ -42,12 +47,14 @@ class Expectation:
     """By the name of the key: `at_least`, `at_most`, `equals`."""
     of: str | None
     why: str
+    number: int = 0
+    """In the scenario, from 0."""
 
     @classmethod
-    def read(cls, table: Mapping[str, Any]) -> Expectation:
+    def read(cls, table: Mapping[str, Any], number: int = 0) -> Expectation:
         """Take one table of `expect`."""
         bounds = {key: table[key] for key in BOUNDS if key in table}
-        return cls(table["metric"], bounds, table.get("of"), table.get("why", ""))
+        return cls(table["metric"], bounds, table.get("of"), table.get("why", ""), number)
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ class Outcome:
 
 def expectations(run: Run) -> list[Expectation]:
     """Return what a run's scenario expects."""
-    return [Expectation.read(table) for table in run.scenario.get("expect", [])]
+    return [Expectation.read(table, n) for n, table in enumerate(run.scenario.get("expect", []))]
 
 
 def judge(run: Run) -> list[Outcome]:
@@ -85,84 +92,119 @@ def judge(run: Run) -> list[Outcome]:
         ExpectationError: A figure is not there, or a bound is not one of it.
 
     """
-    return [
-        outcome
-        for number, expected in enumerate(expectations(run))
-        for outcome in _outcomes(run, number, expected)
-    ]
+    figures = Figures(run)
+    return [outcome for expected in expectations(run) for outcome in outcomes(figures, expected)]
 
 
-def _outcomes(run: Run, number: int, expected: Expectation) -> Iterator[Outcome]:
-    found = figures(run, expected.metric)
-    others = _others(run, expected, [name for name, _ in found])
-    for (name, value), other in zip(found, others, strict=True):
-        for key, bound in expected.bounds.items():
-            wanted = _limit(name, bound, other)
-            words = BOUNDS[key][1]
-            told = f"{words} {_written(name, wanted)}".strip()
-            if expected.of is not None:
-                told += f" ({bound} of {expected.of})"
-            met = _holds(key, value, wanted)
-            yield Outcome(name, value, told, met, expected.why, number)
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a run by their places."""
 
+    run: Run
 
-def _others(run: Run, expected: Expectation, names: list[str]) -> list[Figure]:
-    """Return the figures that bounds are shares of, one for each; 1 where they are none's."""
-    if expected.of is None:
-        return [1.0] * len(names)
-    if expected.of.partition(".")[0] in PLACES:
-        others = [value for _, value in figures(run, expected.of)]
-        if len(others) not in (1, len(names)):
-            msg = f"of = {expected.of!r} has {len(others)} figures for {len(names)} of {expected.metric}"
+    @cached_property
+    def flows(self) -> list[tuple[str, str, Row]]:
+        """Label, name and row of each flow."""
+        rows = self.run.flows.to_dicts()
+        many = Counter(row["label"] for row in rows)
+        return [
+            (
+                row["label"],
+                row["label"] if many[row["label"]] == 1 else self.run.names[row["id"]],
+                row,
+            )
+            for row in rows
+        ]
+
+    def at(self, place: str) -> list[tuple[str, Figure]]:
+        """Return the figures at a place, each with its own place.
+
+        Raises:
+            ExpectationError: There is none.
+
+        """
+        kind, _, rest = place.partition(".")
+        if kind == "summary":
+            return [(place, self._of_summary(rest, place))]
+        pattern, _, figure = rest.rpartition(".")
+        found = self._rows(kind, pattern, place)
+        return [(f"{kind}.{name}.{figure}", _figure(row, figure, place)) for name, row in found]
+
+    def _of_summary(self, path: str, place: str) -> Figure:
+        within: Any = self.run.summary
+        *tables, figure = path.split(".")
+        for table in tables:
+            if not isinstance(within.get(table), dict):
+                known = [k for k, v in within.items() if isinstance(v, dict)]
+                raise ExpectationError(f"{place!r}: " + _none("table", table, known))
+            within = within[table]
+        return _figure(within, figure, place)
+
+    def _rows(self, kind: str, pattern: str, place: str) -> list[tuple[str, Row]]:
+        name = pattern
+        if kind == "flows":
+            known = [label for label, _, _ in self.flows]
+            chosen = [(own, row) for label, own, row in self.flows if fits(pattern, label)]
+        elif kind == "links":
+            direction = "up"
+            if pattern.endswith((" up", " down")):
+                name, _, direction = pattern.rpartition(" ")
+            links = [link for link in self.run.links if link["direction"] == direction]
+            known = [link["name"] for link in links]
+            shown = "" if name == pattern else f" {direction}"
+            chosen = [(link["name"] + shown, link) for link in links if fits(name, link["name"])]
+        else:
+            msg = f"{place!r} is no place of a figure: those of {', '.join(PLACES)} are"
             raise ExpectationError(msg)
-        return others * (len(names) // len(others))
-    from gargalo.results import load
-
-    place = Path(str(run.source.get("path") or ".")).parent / expected.of
-    try:
-        before = dict(figures(load(place), expected.metric))
-    except (_core.RunError, OSError) as e:
-        msg = f"of = {expected.of!r}: {e}"
-        raise ExpectationError(msg) from None
-    return [before.get(name) for name in names]
+        if not chosen:
+            raise ExpectationError(f"{place!r}: " + _none(kind, name, known))
+        return chosen
 
 
-def figures(run: Run, place: str) -> list[tuple[str, Figure]]:
-    """Return the figures at a place of the results, each with its own place.
+def outcomes(figures: Figures, expected: Expectation) -> Iterator[Outcome]:
+    """Compare figures with what is expected of them.
 
     Raises:
-        ExpectationError: There is none.
+        ExpectationError: A figure is not there, or a bound is not one of it.
 
     """
-    kind, _, rest = place.partition(".")
-    if kind == "summary":
-        within: Mapping[str, Any] = run.summary
-        *tables, rest = rest.split(".")
-        for table in tables:
-            inner = within.get(table)
-            within = inner if isinstance(inner, dict) else {}
-        return [(place, _figure(within, rest, place))]
-    pattern, _, figure = rest.rpartition(".")
-    if kind == "flows":
-        rows = [(str(row["label"]), row) for row in run.flows.to_dicts()]
-    elif kind == "links":
-        # Without a direction it is the first: from a link's first end to its second.
-        rows = [
-            (
-                link["name"] if link["direction"] == "up" and not pattern.endswith(" up") else full,
-                link,
-            )
-            for link in run.links
-            for full in (f"{link['name']} {link['direction']}",)
-        ]
-    else:
-        msg = f"{place!r} is no place of a figure"
-        raise ExpectationError(msg)
-    chosen = [(name, row) for name, row in rows if fits(pattern, name)]
-    if not chosen:
-        msg = f"{place!r}: none of the {kind} of the results is named {pattern!r}"
-        raise ExpectationError(msg)
-    return [(f"{kind}.{name}.{figure}", _figure(row, figure, place)) for name, row in chosen]
+    found = figures.at(expected.metric)
+    others = _others(figures, expected, found)
+    for (name, value), other in zip(found, others, strict=True):
+        for key, bound in expected.bounds.items():
+            wanted = _limit(name, key, bound, value)
+            told = f"{BOUNDS[key][1]} {_written(name, wanted)}"
+            if expected.of is not None:
+                wanted = _share(name, bound, other)
+                told = f"{BOUNDS[key][1]} {bound} of {expected.of} ({_written(name, wanted)})"
+            met = _holds(key, value, wanted)
+            yield Outcome(name, value, told.strip(), met, expected.why, expected.number)
+
+
+def _others(
+    figures: Figures, expected: Expectation, found: Sequence[tuple[str, Figure]]
+) -> Sequence[Figure]:
+    """Return the figures that bounds are shares of, one for each; None where there is no such figure."""
+    if expected.of is None:
+        return [None] * len(found)
+    if expected.of.partition(".")[0] in PLACES:
+        if _unit(expected.of) != _unit(expected.metric):
+            msg = f"of = {expected.of!r} is no figure of the unit of {expected.metric}"
+            raise ExpectationError(msg)
+        others = [value for _, value in figures.at(expected.of)]
+        if len(others) not in (1, len(found)):
+            msg = f"of = {expected.of!r} has {len(others)} figures for {len(found)} of {expected.metric}"
+            raise ExpectationError(msg)
+        return others * (len(found) // len(others))
+    from gargalo.results import load
+
+    place = Path(str(figures.run.source.get("path") or ".")).parent / expected.of
+    try:
+        before = dict(Figures(load(place)).at(expected.metric))
+    except (_core.RunError, OSError, ExpectationError) as e:
+        msg = f"of = {expected.of!r}: {e}"
+        raise ExpectationError(msg) from None
+    return [before.get(name) for name, _ in found]
 
 
 def fits(pattern: str, name: str) -> bool:
@@ -170,15 +212,20 @@ def fits(pattern: str, name: str) -> bool:
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
-def _figure(row: Mapping[str, Any], name: str, place: str) -> Figure:
+def _figure(row: Row, name: str, place: str) -> Figure:
     if name not in row or isinstance(row[name], (dict, list)):
         known = [k for k, v in row.items() if not isinstance(v, (dict, list))]
-        near = difflib.get_close_matches(name, known, 1)
-        told = f"did you mean {near[0]!r}? " if near else ""
-        msg = f"{place!r}: there is no figure {name!r}; {told}there are {', '.join(known)}"
-        raise ExpectationError(msg)
+        raise ExpectationError(f"{place!r}: " + _none("figure", name, known, len(known)))
     value: Figure = row[name]
     return value
+
+
+def _none(kind: str, name: str, known: Sequence[str], most: int = NAMED) -> str:
+    """Say that there is none of a name, and which there are."""
+    near = difflib.get_close_matches(name, known, 1)
+    told = f"; did you mean {near[0]!r}?" if near else ""
+    more = ", …" if len(known) > most else ""
+    return f"there is no {kind.rstrip('s')} {name!r}{told} There are: {', '.join(known[:most]) or 'none'}{more}"
 
 
 def _unit(place: str) -> str:
@@ -189,39 +236,53 @@ def _unit(place: str) -> str:
     return ENDINGS.get(name.rpartition("_")[2], "") if "_" in name else ""
 
 
-def _limit(place: str, bound: Bound, other: Figure) -> Figure:
-    """Return a bound as a figure in SI; None if what it is a share of is not known."""
-    if isinstance(bound, bool) or not isinstance(bound, (int, float, str)):
-        return bound
-    read = si(bound)
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _limit(place: str, key: str, bound: Bound, value: Figure) -> Figure:
+    """Return a bound as a figure in SI; a word or yes or no only where that is asked for."""
+    read = None if isinstance(bound, bool) else si(bound)
     if read is None:
+        if key != "equals" or _is_number(value):
+            msg = f"{place}: {key} = {bound!r} is no number with a unit, and the figure is one"
+            raise ExpectationError(msg)
         return bound
-    value, unit = read
-    if isinstance(other, bool) or not isinstance(other, (int, float)):
-        return None
+    number, unit = read
     wanted = _unit(place)
     if unit and unit != wanted:
         msg = f"{place}: {bound!r} is in {unit}, and the figure in {wanted or 'nothing: it is a number'}"
         raise ExpectationError(msg)
-    return value * other
+    return number
+
+
+def _share(place: str, bound: Bound, other: Figure) -> Figure:
+    """Return a share of another figure; None if that is not known."""
+    read = None if isinstance(bound, bool) else si(bound)
+    if read is None or read[1]:
+        msg = f"{place}: {bound!r} is no share of another figure: write a number or percent"
+        raise ExpectationError(msg)
+    if isinstance(other, (int, float)) and not isinstance(other, bool):
+        return read[0] * other
+    return None
 
 
 def _holds(key: str, value: Figure, wanted: Figure) -> bool:
-    if key == "equals" and (isinstance(wanted, (str, bool)) or wanted is None):
-        return (value or "") == wanted if isinstance(wanted, str) else value == wanted
-    numbers = [
-        v for v in (value, wanted) if isinstance(v, (int, float)) and not isinstance(v, bool)
-    ]
-    if len(numbers) != len((value, wanted)):
+    if isinstance(wanted, bool):
+        return value is wanted
+    if isinstance(wanted, str):
+        return ("" if value is None else value) == wanted
+    if isinstance(value, (bool, str)) or value is None or wanted is None:
         return False
-    a, b = numbers
-    same = abs(a - b) <= NEAR * max(abs(a), abs(b))
-    return same or bool(BOUNDS[key][0](a, b))
+    same = abs(value - wanted) <= NEAR * max(abs(value), abs(wanted))
+    return same if key == "equals" else same or bool(BOUNDS[key][0](value, wanted))
 
 
 def _written(place: str, value: Figure) -> str:
     if value is None:
         return "not known"
-    if isinstance(value, (bool, str)):
-        return str(value).lower() if isinstance(value, bool) else repr(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return repr(value) if value else "none"
     return measured(value, _unit(place))

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
-from gargalo.audit import told
 from gargalo.checking.expectations import fits
+from gargalo.severity import KINDS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from gargalo.results import Run
+    from gargalo.scenarios.setup import Delay
 
-Kind: TypeAlias = Literal["corrupt", "failure", "warning"]
-KINDS: tuple[Kind, ...] = ("corrupt", "failure", "warning")
-"""From the worst."""
 CONNECTED = ("tcp", "mptcp", "quic")
 """Transports with a handshake."""
-TELLING = ("failure", "handshake_s")
-"""Figures that tell whether a connection was established: of whose flows one is expected, that is judged instead."""
 LEAST_S = 3.0
 """A connection that had less time may still be in its handshake: the first repetition comes after a second."""
 
@@ -32,16 +28,11 @@ class Fault:
     text: str
 
 
-def counted(least: Kind) -> tuple[Kind, ...]:
-    """Return a kind of fault and all that are worse."""
-    return KINDS[: KINDS.index(least) + 1]
-
-
 def faults(run: Run, expected: Collection[str] = ()) -> list[Fault]:
     """Return what is wrong with a run, from the worst.
 
     Args:
-        run: A finished run.
+        run: A finished run. Flows that are recorded as a summary have no rows, and are not looked at.
         expected: Places of figures of which the scenario says what they have to be; that a flow fails may be one.
 
     """
@@ -52,27 +43,39 @@ def faults(run: Run, expected: Collection[str] = ()) -> list[Fault]:
 
 def _findings(run: Run) -> Iterator[Fault]:
     for finding in run.findings:
-        yield Fault("corrupt" if finding["severity"] == "error" else "warning", told(finding))
+        subject = f"{finding['subject']}: " if finding["subject"] else ""
+        kind: Kind = "corrupt" if finding["severity"] == "error" else "warning"
+        yield Fault(kind, f"{subject}{finding['text']} [{finding['code']}]")
     if run.ended_early is not None:
         yield Fault("failure", f"the run ended early: {run.ended_early}")
+
+
+def _longest_s(delay: Delay) -> float:
+    return max([delay.constant_s or 0.0, *(step.delay_s for step in delay.steps)])
 
 
 def _flows(run: Run, expected: Collection[str]) -> Iterator[Fault]:
     end_s = run.info["virtual_s"]
     places = [place.removeprefix("flows.").rpartition(".") for place in expected]
-    excused = [pattern for pattern, _, figure in places if figure in TELLING]
+    # Twice the way there and back over all links: longer than any handshake takes.
+    trip_s = sum(_longest_s(way.delay) for link in run.setup.links for way in (link.up, link.down))
+
+    def is_expected(figure: str, label: str) -> bool:
+        return any(fits(pattern, label) for pattern, _, name in places if name == figure)
+
     for row in run.flows.to_dicts():
-        name = run.names.get(row["id"], row["label"])
+        name, label = run.names.get(row["id"], row["label"]), row["label"]
         if row["verified"] is False:
             yield Fault("corrupt", f"{name}: what was delivered is not what was sent")
-        if any(fits(pattern, row["label"]) for pattern in excused):
-            continue
-        if row["failure"]:
+        if row["failure"] and not is_expected("failure", label):
             yield Fault("failure", f"{name}: {row['failure']}")
-        elif (
-            row["transport"] in CONNECTED
+        until_s = end_s if row["end_s"] is None else row["end_s"]
+        if (
+            not row["failure"]
+            and row["transport"] in CONNECTED
             and row["handshake_s"] is None
             and row["start_s"] is not None
-            and end_s - row["start_s"] >= LEAST_S
+            and until_s - row["start_s"] >= max(LEAST_S, 2 * trip_s)
+            and not is_expected("handshake_s", label)
         ):
             yield Fault("failure", f"{name}: the connection was never established")

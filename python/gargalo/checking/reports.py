@@ -20,14 +20,14 @@ def junit(found: Sequence[Checked]) -> str:
     root = Xml.Element("testsuites", name="gargalo check")
     for checked in found:
         suite = Xml.SubElement(root, "testsuite", name=checked.file, time=f"{checked.wall_s:.3f}")
-        run = Xml.SubElement(suite, "testcase", classname=checked.name, name="run")
-        if checked.wrong is not None:
-            Xml.SubElement(run, "error", message=checked.wrong)
+        run = Xml.SubElement(suite, "testcase", classname=checked.file, name="run")
+        for wrong in checked.wrong:
+            Xml.SubElement(run, "error", message=wrong)
         for fault in checked.faults:
             Xml.SubElement(run, "failure", message=fault.text, type=fault.kind)
         for outcome in checked.outcomes:
             name = f"{outcome.metric} {outcome.bound}"
-            case = Xml.SubElement(suite, "testcase", classname=checked.name, name=name)
+            case = Xml.SubElement(suite, "testcase", classname=checked.file, name=name)
             if not outcome.met:
                 Xml.SubElement(case, "failure", message=str(outcome), type="expectation")
         cases = list(suite)
@@ -46,8 +46,8 @@ def write_junit(found: Sequence[Checked], file: Path) -> None:
 
 def annotated(checked: Checked) -> Iterator[str]:
     """Return lines that GitHub shows at the place of what is not as expected."""
-    if checked.wrong is not None:
-        yield _error(checked.file, None, "cannot be judged", checked.wrong)
+    for wrong in checked.wrong:
+        yield _error(checked.file, None, "cannot be judged", wrong)
     for fault in checked.faults:
         yield _error(checked.file, None, fault.kind, fault.text)
     for outcome in checked.missed:

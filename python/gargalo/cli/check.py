@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -13,16 +14,18 @@ from gargalo.cli.common import (
     FAILED,
     INTERRUPTED,
     PATH,
+    STDIN,
     World,
     change,
     fail,
     fail_on_option,
     json_option,
-    load_plugin,
+    memory,
+    memory_limit_option,
     plugin_option,
-    quiet_option,
     refuse_another,
     set_option,
+    sweep_errors,
     to_json,
     world_option,
 )
@@ -33,9 +36,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gargalo.checking import Checked
-    from gargalo.checking.faults import Kind
+    from gargalo.severity import Kind
 
 KEPT = "checks"
+MOST_TOLD = 20
+"""Figures of a scenario that are told."""
 
 
 @command(
@@ -73,8 +78,9 @@ KEPT = "checks"
 @click.option("--github", is_flag=True, help="Print annotations for a workflow of GitHub.")
 @plugin_option
 @world_option
+@memory_limit_option
 @json_option("Print one JSON object.")
-@quiet_option
+@click.option("--quiet", "-q", is_flag=True, help="Only what is not as expected.")
 def check(
     files: tuple[Path, ...],
     changes: tuple[str, ...],
@@ -84,6 +90,7 @@ def check(
     junit: Path | None,
     plugin: tuple[Path, ...],
     world: World,
+    memory_limit: str | None,
     *,
     github: bool,
     as_json: bool,
@@ -98,13 +105,19 @@ def check(
     from gargalo.checking.checks import Options
     from gargalo.checking.checks import check as carry_out
     from gargalo.checking.reports import annotated, write_junit
+    from gargalo.sweeps.plugins import Plugins
 
-    for path in plugin:
-        load_plugin(path)
-    paths = scenarios(files)
-    options = Options(keep, fail_on, dict(change(c) for c in changes), world, plugin)
+    if github and as_json:
+        fail("--github and --json exclude each other: both are on standard output")
+    with sweep_errors():
+        Plugins.load(plugin)
+    paths = scenarios(files, keep)
+    settings = dict(change(c) for c in changes)
+    options = Options(keep, fail_on, settings, world, plugin, memory(memory_limit))
+    found: list[Checked] = []
 
     def show(checked: Checked) -> None:
+        found.append(checked)
         if as_json or (quiet and checked.passed):
             return
         print(printable("\n".join(lines(checked))), flush=True)
@@ -114,11 +127,12 @@ def check(
 
     # In real time flows of two runs would disturb each other.
     usual = 1 if world == "lab" else os.cpu_count() or 1
+    interrupted = False
     try:
-        found = carry_out(paths, options, jobs or usual, show)
+        carry_out(paths, options, jobs or usual, show)
     except KeyboardInterrupt:
-        say("interrupted")
-        raise Exit(INTERRUPTED) from None
+        interrupted = True
+        say(f"interrupted: {len(found)} of {len(paths)} scenarios were checked")
     if junit is not None:
         try:
             write_junit(found, junit)
@@ -132,44 +146,55 @@ def check(
         )
     elif len(found) > 1 and not quiet:
         say(f"{sum(c.passed for c in found)} of {len(found)} scenarios are as expected")
-    if any(c.wrong is not None for c in found):
+    if interrupted:
+        raise Exit(INTERRUPTED)
+    if any(c.wrong for c in found):
         raise Exit(BAD_INPUT)
     if not all(c.passed for c in found):
         raise Exit(FAILED)
 
 
-def scenarios(places: tuple[Path, ...]) -> list[Path]:
-    """Return the scenarios that are named, and those of directories, in the order of their names."""
+def scenarios(places: tuple[Path, ...], keep: Path) -> list[Path]:
+    """Return the scenarios that are named, and those of directories, in the order of their names.
+
+    Of a directory all files *.toml are taken but those that are known to be something else, and what was kept before.
+    """
     from gargalo.cli.kinds import SCENARIO, of_file
 
     found: list[Path] = []
     for place in places:
-        if place.is_dir():
-            files = sorted(place.rglob("*.toml"))
-            kinds = [of_file(file) for file in files]
-            own = [f for f, k in zip(files, kinds, strict=True) if k and k.kind is SCENARIO]
-            if not own:
-                fail(f"{place}: no file *.toml in it is a scenario")
-            found += own
+        if place == STDIN:
+            fail("standard input is not checked: name the file of the scenario")
+        if not place.is_dir():
+            refuse_another(place, "scenario")
+            found.append(place)
             continue
-        refuse_another(place, "scenario")
-        found.append(place)
+        files = [
+            f
+            for f in sorted(place.rglob("*.toml"))
+            if keep.absolute() not in f.absolute().parents and not (f.parent / "run.json").exists()
+        ]
+        kinds = [of_file(file) for file in files]
+        own = [f for f, k in zip(files, kinds, strict=True) if k is None or k.kind is SCENARIO]
+        if not own:
+            fail(f"{place}: no file *.toml in it is a scenario")
+        found += own
     return list(dict.fromkeys(found))
 
 
 def lines(checked: Checked) -> list[str]:
     """Return what is said of a scenario: a line, and more where it is not as expected."""
     if checked.passed:
-        met = (
-            f"{len(checked.outcomes)} of {len(checked.outcomes)}" if checked.outcomes else "nothing"
-        )
-        return [f"ok    {checked.file}: {met} expected ({checked.wall_s:.2g} s)"]
-    told = [f"wrong {checked.file}: {checked.wrong}"] if checked.wrong is not None else []
+        many = len(checked.outcomes)
+        met = f"{many} of {many} as expected" if many else "nothing is expected"
+        return [f"ok    {checked.file}: {met} ({checked.wall_s:.2g} s)"]
+    told = [f"wrong {checked.file}: {wrong}" for wrong in checked.wrong]
     told += [f"FAIL  {checked.file}: {fault.kind}: {fault.text}" for fault in checked.faults]
-    told += [f"FAIL  {checked.file}: {outcome}" for outcome in checked.missed]
+    missed = checked.missed
+    told += [f"FAIL  {checked.file}: {outcome}" for outcome in missed[:MOST_TOLD]]
+    if len(missed) > MOST_TOLD:
+        told.append(f"      and {len(missed) - MOST_TOLD} more figures are not as expected")
     if checked.kept is not None:
-        told.append(
-            f"      {checked.kept}.txt tells what happened; tables and pictures are in {checked.kept}; "
-            f"gargalo run {checked.kept}/scenario.toml does it again"
-        )
+        again = shlex.quote(str(checked.again))
+        told.append(f"      what happened is in {checked.kept}; gargalo run {again} does it again")
     return told

@@ -19,6 +19,7 @@ from click.exceptions import Exit
 
 from gargalo import _core, reading
 from gargalo.diagnostics import sentence
+from gargalo.severity import KINDS
 from gargalo.terminal.text import CONTROL, printable, say
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def fail_on_option(default: str | None) -> Callable[[Command], Command]:
     """Return the option `--fail-on` of a command."""
     return click.option(
         "--fail-on",
-        type=click.Choice(("corrupt", "failure", "warning")),
+        type=click.Choice(KINDS),
         default=default,
         help="What no run may have, whatever it is expected to show: data that differ from what was sent; besides, "
         "connections that failed or were never established; besides, any warning."

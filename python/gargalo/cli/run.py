@@ -47,10 +47,10 @@ from gargalo.terminal.text import say
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from gargalo.checking.faults import Kind
     from gargalo.results import Run
     from gargalo.running import Text
     from gargalo.scenarios.setup import Setup
+    from gargalo.severity import Kind
 
 Ends: TypeAlias = Literal["from", "to", "both"]
 """Ends of a link."""
@@ -233,11 +233,14 @@ def end_with(done: Run, *, interrupted: bool) -> None:
 
 def end_if_faulty(done: Run, least: Kind) -> None:
     """End the command with the exit code of a failure if something like this, or worse, is wrong with the run."""
-    from gargalo.checking.faults import counted, faults
+    from gargalo.checking.faults import faults
+    from gargalo.severity import counted
 
     found = [fault for fault in faults(done) if fault.kind in counted(least)]
     for fault in found:
-        say(f"{fault.kind}: {fault.text}")
+        # Warnings were told with the results.
+        if fault.kind != "warning":
+            say(f"{fault.kind}: {fault.text}")
     if found:
         raise Exit(FAILED)
 

@@ -245,11 +245,18 @@ def path_of(seen: Observed) -> Path:
         usual = _sustained(seen)
         plain += [replace(plain[0], rate=((0.0, usual * f),)) for f in FACTORS]
     tried = [_with_buffer(seen, p) for p in plain]
-    told, best = max(tried, key=lambda t: t[0] + (SIMPLER if len(t[1].rate) == 1 else 0.0))
+    told, best = max(tried, key=_simpler)
     if told < max(LEAST_AGREED, _told(seen, path) - SIMPLER if path.policer else 0.0):
         return path
-    best = max((_exactly(seen, p) for p in (best, replace(path, loss=0.0))), key=lambda t: t[0])[1]
+    nearest = [_exactly(seen, p) for p in (best, replace(path, loss=0.0))]
+    best = max(nearest, key=_simpler)[1]
     return replace(best, loss=unexplained(seen, best, seen.sent_s[carry(best, seen).lost]))
+
+
+def _simpler(told: tuple[float, Path]) -> float:
+    """Return how well a path tells the losses, and more if it is a simple one."""
+    is_simple = len(told[1].rate) == 1 and told[1].policer is None
+    return told[0] + (SIMPLER if is_simple else 0.0)
 
 
 def _exactly(seen: Observed, path: Path) -> tuple[float, Path]:
@@ -285,8 +292,10 @@ def _told(seen: Observed, path: Path) -> float:
         * int((carried.lost & seen.lost).sum())
         / max(1, int(carried.lost.sum() + seen.lost.sum()))
     )
-    rtt = seen.acks.rtt_s
-    off = float(np.nanmean(np.abs(carried.rtt_s[seen.acks.newest] - rtt)) / np.nanmean(rtt))
+    rtt, over = seen.acks.rtt_s, carried.rtt_s[seen.acks.newest]
+    off = 1.0
+    if np.isfinite(rtt + over).any():
+        off = float(np.nanmean(np.abs(over - rtt)) / np.nanmean(rtt))
     return both + agreement(seen.lost, carried.lost) - DELAYS * off
 
 

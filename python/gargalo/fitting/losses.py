@@ -69,6 +69,8 @@ def backlog(seen: Observed, queue: Floats, rate: Steps) -> Floats:
     begins = np.array([t for t, _ in rate])
     rates = np.array([r for _, r in rate])
     known = np.flatnonzero(np.isfinite(waited))
+    if not len(known):
+        return np.zeros(len(waited))
     # What waits is sent from now on: the bits that the link carries in that time.
     bits = np.concatenate([[0.0], np.cumsum(np.diff(begins) * rates[:-1])])
 

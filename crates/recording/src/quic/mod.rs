@@ -14,7 +14,7 @@ mod tests;
 use std::net::SocketAddr;
 
 use gargalo_units::{Duration, Instant};
-use gargalo_wire::quic::{FIXED, Frame, Frames, Header, Kind, Packet, packets};
+use gargalo_wire::quic::{Frame, Frames, Header, Kind, Packet, packets};
 
 use crate::Options;
 use crate::facts::Encrypted;
@@ -136,12 +136,10 @@ pub struct View {
     room: Vec<u8>,
 }
 
-/// The first packet of a datagram that can be one of QUIC's handshakes, and the first of its sender: only later ones
-/// may lack the second bit (RFC 9287).
+/// The first packet of a datagram that can be one of QUIC's handshakes: with a long header of a known version.
 pub fn handshake_packet(kept: &[u8], length: usize) -> Option<Packet<'_>> {
     let packet = packets(kept, length, 0).next()?;
-    let is_handshake = matches!(packet.header, Header::Long(_)) && packet.bytes[0] & FIXED != 0;
-    is_handshake.then_some(packet)
+    matches!(packet.header, Header::Long(_)).then_some(packet)
 }
 
 impl Connection {

@@ -95,7 +95,7 @@ pub(crate) fn resolve(raw: &model::Scenario, cx: &mut Context<'_>) -> Scenario {
     let record = record(&raw.record, &network.links, cx);
     let measure = measure(raw, cx);
     let lab = lab::resolve(raw, &network.nodes, cx);
-    expect::check(raw, (&expanded.flows, &expanded.groups, &network.links), cx);
+    expect::check(raw, cx);
     #[cfg(target_os = "linux")]
     if cx.world == Some(World::Lab) {
         lab::ask_kernel(raw, &expanded, &lab.stacks, cx);

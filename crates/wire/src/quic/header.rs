@@ -7,7 +7,7 @@ pub const MOST_ID: usize = 20;
 /// The bit that makes a header a long one.
 pub const LONG: u8 = 0x80;
 /// The bit that is set in all packets, so that they are told from those of other protocols (RFC 9000 §17.2).
-pub const FIXED: u8 = 0x40;
+const FIXED: u8 = 0x40;
 /// The spin bit of a short header (RFC 9000 §17.4).
 const SPIN: u8 = 0x20;
 

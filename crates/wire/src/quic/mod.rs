@@ -5,7 +5,5 @@ mod header;
 mod varint;
 
 pub use frames::{Ack, Frame, Frames, Stream};
-pub use header::{
-    FIXED, Header, Kind, LONG, Long, MOST_ID, Packet, Packets, Short, Version, packets,
-};
+pub use header::{Header, Kind, LONG, Long, MOST_ID, Packet, Packets, Short, Version, packets};
 pub use varint::Reader;

@@ -156,14 +156,12 @@ impl Trace {
 }
 
 impl Trace {
-    /// The connection of the first event of a group, if there is only one and none begins with such a packet: quinn
+    /// The connection of the first event of a group, if there is only one and none begins with a Handshake packet: quinn
     /// names groups by the peer's connection ID, which becomes known with its first packet.
     fn continued(&self, event: &Event<'_>) -> Option<usize> {
         let is_packet = matches!(&event.name[..], "packet_sent" | "packet_received");
         let packet = Packet::read(event.data).filter(|_| is_packet)?;
-        let is_later = packet.space == Space::Handshake
-            || (packet.space == Space::Initial && packet.number? > 0);
-        (is_later && self.connections.len() == 1).then_some(0)
+        (packet.space == Space::Handshake && self.connections.len() == 1).then_some(0)
     }
 }
 
