@@ -10,6 +10,7 @@ import numpy as np
 
 from gargalo.fitting.carrying import carry
 from gargalo.fitting.estimate import Interval
+from gargalo.fitting.exact import LEAST_AGREED, exactly, told, with_buffer
 from gargalo.fitting.losses import FEW, backlog, room
 from gargalo.fitting.observed import CLOCK_S
 from gargalo.fitting.path import Bursts
@@ -37,6 +38,10 @@ MOST_RATES = 24
 NEARER = 0.8
 """A rate of the search is taken if the distance is below this share of the one before."""
 QUANTILES = np.linspace(0.005, 0.995, 100)
+ENOUGH = 30_000
+"""Packets by which a buffer is told exactly."""
+BETTER = 0.05
+"""A buffer that tells the losses better by less than this, of 2, is the one that was searched for."""
 MARGIN = 0.02
 VARIED = 0.2
 SEARCHED = 0.95
@@ -95,11 +100,23 @@ def refine(seen: Observed, estimate: Estimate) -> tuple[Estimate, float]:
     if not estimate.overflowed:
         path = replace(path, buffer_bytes=estimate.path.buffer_bytes)
     elif not path.policer:
-        empty = replace(path, loss=0.0)
-        path = replace(path, loss=unexplained(part, empty, estimate.overflows_s))
+        empty = _by_losses(part, replace(path, loss=0.0))
+        path = replace(empty, loss=unexplained(part, empty, estimate.overflows_s))
     if path.loss > 0:
         path = replace(path, bursts=bursts_of(_others(part, path, estimate.overflows_s)))
     return replace(estimate, path=path, intervals=_wider(estimate, path)), found
+
+
+def _by_losses(seen: Observed, path: Path) -> Path:
+    """Return the path with the buffer that tells best which packets were lost, if it does so better."""
+    if path.cross or len(path.rate) > 1:
+        return path
+    seen = seen.first(ENOUGH)
+    before = told(seen, path)
+    agreed, best = max(
+        (exactly(seen, p) for p in (path, with_buffer(seen, path)[1])), key=lambda found: found[0]
+    )
+    return best if agreed > max(LEAST_AGREED, before + BETTER) else path
 
 
 @dataclass(frozen=True)

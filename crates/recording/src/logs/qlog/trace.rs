@@ -156,8 +156,8 @@ impl Trace {
 }
 
 impl Trace {
-    /// The connection of the first event of a group, if there is only one and none begins with a Handshake packet: quinn
-    /// names groups by the peer's connection ID, which becomes known with its first packet.
+    /// The connection of the first event of a group, if there is only one and none begins with such a packet, of the
+    /// Handshake space: quinn names groups by the peer's connection ID, which becomes known with its first packet.
     fn continued(&self, event: &Event<'_>) -> Option<usize> {
         let is_packet = matches!(&event.name[..], "packet_sent" | "packet_received");
         let packet = Packet::read(event.data).filter(|_| is_packet)?;
