@@ -336,7 +336,6 @@ MISTAKES = [
     ("sweep.toml", "gargalo sweep sweep.toml"),
     ("store", "gargalo report store"),
     ("help", "No such command 'help'. There is: gargalo --help"),
-    ("check race.toml", "There is: gargalo resolve FILE"),
     ("rum race.toml", "Did you mean 'run'?"),
     ("run", "Missing argument 'FILE'"),
     ("list congestions", "'congestions' is not one of 'congestion'"),
@@ -413,6 +412,13 @@ def test_the_examples_of_help_pages_work(here):
     quietly = ["--no-plots", "--quiet", "--capture", "*"]
     assert call("run", "race.toml", *quietly, "--output", "captured").exit_code == 0
     capture = (here / "captured" / "capture.pcapng").read_bytes()
+    # A scenario with expectations, and a directory of such.
+    text = (
+        here / "race.toml"
+    ).read_text() + '\n[[expect]]\nmetric = "summary.utilization"\nat_least = 0.5\n'
+    (here / "scenarios").mkdir()
+    for file in ("video.toml", "scenarios/video.toml"):
+        (here / file).write_text(text)
     for file in ("upload.pcap", "upload.pcapng", "sender.pcapng"):
         (here / file).write_bytes(capture)
     (here / "receiver.pcapng.gz").write_bytes(gzip.compress(capture))
