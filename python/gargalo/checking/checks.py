@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from gargalo import _core
 from gargalo.checking.expectations import (
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gargalo.results import Run
+    from gargalo.sweeps.job import World
 
-World: TypeAlias = Literal["sim", "lab"]
 EXPECT = "[[expect]]"
 STORY = "explain.txt"
 MARK = "check.json"

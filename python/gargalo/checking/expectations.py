@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import operator
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -106,15 +104,7 @@ class Figures:
     def flows(self) -> list[tuple[str, str, Row]]:
         """Label, name and row of each flow."""
         rows = self.run.flows.to_dicts()
-        many = Counter(row["label"] for row in rows)
-        return [
-            (
-                row["label"],
-                row["label"] if many[row["label"]] == 1 else self.run.names[row["id"]],
-                row,
-            )
-            for row in rows
-        ]
+        return [(row["label"], self.run.names[row["id"]], row) for row in rows]
 
     def at(self, place: str) -> list[tuple[str, Figure]]:
         """Return the figures at a place, each with its own place.
@@ -222,8 +212,8 @@ def _figure(row: Row, name: str, place: str) -> Figure:
 
 def _none(kind: str, name: str, known: Sequence[str], most: int = NAMED) -> str:
     """Say that there is none of a name, and which there are."""
-    near = difflib.get_close_matches(name, known, 1)
-    told = f"; did you mean {near[0]!r}?" if near else ""
+    near = _core.nearest(name, list(known))
+    told = "" if near is None else f"; did you mean {near!r}?"
     more = ", …" if len(known) > most else ""
     return f"there is no {kind.rstrip('s')} {name!r}{told} There are: {', '.join(known[:most]) or 'none'}{more}"
 
@@ -275,7 +265,7 @@ def _holds(key: str, value: Figure, wanted: Figure) -> bool:
     if isinstance(value, (bool, str)) or value is None or wanted is None:
         return False
     same = abs(value - wanted) <= NEAR * max(abs(value), abs(wanted))
-    return same if key == "equals" else same or bool(BOUNDS[key][0](value, wanted))
+    return same or bool(BOUNDS[key][0](value, wanted))
 
 
 def _written(place: str, value: Figure) -> str:

@@ -258,7 +258,9 @@ class Search:
         """Round trip of each packet whose acknowledgement tells it; NaN of others."""
         found = np.full(len(self.part.sent_s), np.nan)
         acks = self.part.acks
-        which = _told(self.part, self.together_s if self.estimate.noisy else 0.0)
+        # Of those that come together the last one.
+        together_s = self.together_s if self.estimate.noisy else 0.0
+        which = np.isfinite(acks.rtt_s) & _last(acks.time_s, together_s)
         found[acks.newest[which]] = acks.rtt_s[which]
         return found
 
@@ -374,12 +376,6 @@ def bursts_of(others: NDArray[np.int8]) -> Bursts | None:
     bad = min(0.9, share / fails)
     end = 1 - stays
     return Bursts(begin=min(1.0, end * bad / (1 - bad)), end=end, arrive=1 - fails)
-
-
-def _told(seen: Observed, together_s: float) -> Bools:
-    """Return the acknowledgements that tell a round trip; of those that come together the last one."""
-    acks = seen.acks
-    return np.isfinite(acks.rtt_s) & _last(acks.time_s, together_s)
 
 
 def _last(times_s: Floats, together_s: float) -> Bools:
