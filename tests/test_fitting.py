@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 from gargalo.cli.app import app
 from gargalo.fitting import FitError, Path, Policer, fit
-from gargalo.fitting.estimating import estimate
+from gargalo.fitting.finding import find
 from gargalo.fitting.losses import agreement
-from gargalo.fitting.observed import Observed
+from gargalo.fitting.observed import Observed, by_transmission
 from gargalo.fitting.path import mean, merged
-from gargalo.fitting.search import bursts_of, refine, unexplained
+from gargalo.fitting.search import bursts_of, unexplained
 from gargalo.fitting.toml import toml
 
 np = pytest.importorskip("numpy")
@@ -84,6 +84,7 @@ def test_the_path_of_a_flow_is_found(tmp_path, congestion):
     assert math.isclose(path.base_rtt_s, RTT, rel_tol=0.01)
     assert len(path.rate) == 1
     assert (path.cross, path.policer, path.jitter_s) == ((), None, 0.0)
+    assert (path.reordering, path.aggregation_s) == (None, 0.0)
     assert holds(found, "rate_bps", RATE)
     assert holds(found, "base_rtt_s", RTT)
     assert holds(found, "buffer_bytes", BUFFER)
@@ -153,6 +154,57 @@ def test_a_delay_that_varies_is_found_where_the_queue_is_seldom_empty(tmp_path):
     assert math.isclose(path.buffer_bytes, 600_000, rel_tol=0.05)
 
 
+@pytest.mark.parametrize("late", [True, False])
+def test_packets_in_another_order_are_no_losses(tmp_path, late):
+    way = "late" if late else "early"
+    up = {"reorder": {"probability": 0.01, way: "8ms"}}
+    found = fit(captured(tmp_path, up))
+    path = found.path
+    assert path.loss == 0.0
+    assert path.jitter_s == path.aggregation_s == 0.0
+    assert math.isclose(path.rate_bps, RATE, rel_tol=0.01)
+    assert math.isclose(path.base_rtt_s, RTT, rel_tol=0.01)
+    assert math.isclose(path.buffer_bytes, BUFFER, rel_tol=0.05)
+    assert path.reordering is not None
+    assert path.reordering.late == late
+    assert math.isclose(path.reordering.probability, 0.01, rel_tol=0.25)
+    assert math.isclose(path.reordering.by_s, 0.008, rel_tol=0.05)
+    assert holds(found, "reorder_by_s", 0.008)
+    table = path.direction()["reorder"]
+    assert set(table) == {"probability", way}
+    assert "reorder = {" in toml(found)
+    told = {c.name: c.difference for c in found.compared}
+    assert abs(told["goodput_bps"]) < 0.05
+
+
+def test_what_had_arrived_when_it_was_sent_again_was_not_lost():
+    sent = np.array([0.0, 0.001, 0.002, 0.043, 0.044])
+    acknowledged = np.array([0.040, np.nan, 0.042, 0.050, 0.084])
+    again = np.array([False, False, False, True, False])
+    offset = np.array([0, 1448, 2896, 1448, 4344])
+    told, unneeded = by_transmission(sent, acknowledged, again, offset)
+    assert unneeded.tolist() == [False, False, False, True, False]
+    np.testing.assert_allclose(told, [0.040, 0.050, 0.042, np.nan, 0.084])
+    # A round trip after it was sent again it may be either that arrived.
+    acknowledged[3] = 0.083
+    told, unneeded = by_transmission(sent, acknowledged, again, offset)
+    assert not unneeded.any()
+    np.testing.assert_allclose(told, acknowledged)
+
+
+@pytest.mark.parametrize("every_s", [0.002, 0.011])
+def test_packets_that_arrive_together_are_aggregated(tmp_path, every_s):
+    found = fit(captured(tmp_path, {"aggregation": f"{every_s}s"}))
+    path = found.path
+    assert math.isclose(path.aggregation_s, every_s, rel_tol=1e-3)
+    assert holds(found, "aggregation_s", every_s)
+    assert (path.cross, path.jitter_s, path.reordering) == ((), 0.0, None)
+    assert math.isclose(path.rate_bps, RATE, rel_tol=0.01)
+    assert holds(found, "base_rtt_s", RTT)
+    assert math.isclose(path.buffer_bytes, BUFFER, rel_tol=0.1)
+    assert "aggregation = " in toml(found)
+
+
 def test_losses_at_few_times_are_no_random_ones():
     sent = np.arange(0, 20, 0.01)
     lost = np.zeros(len(sent), dtype=bool)
@@ -165,6 +217,7 @@ def test_losses_at_few_times_are_no_random_ones():
         size_bytes=np.full(len(sent), 1500.0),
         payload_bytes=np.full(len(sent), 1448.0),
         again=np.zeros(len(sent), dtype=bool),
+        unneeded=np.zeros(len(sent), dtype=bool),
         handshake_s=RTT,
         first_s=0.0,
         application_limited=0.0,
@@ -318,7 +371,10 @@ def test_whatever_was_seen_has_a_fit_or_a_reason(seed):
     sent = np.sort(rng.uniform(0, 10, count))
     took = rng.choice([0.0, 0.01, 0.5], count) + rng.exponential(0.02, count)
     acknowledged = np.where(rng.random(count) < rng.choice([0.0, 0.3, 0.95]), np.nan, sent + took)
-    if rng.random() < 0.5:
+    if (kind := rng.random()) < 0.2:
+        # All at multiples of a time.
+        acknowledged = np.ceil(acknowledged / 0.008) * 0.008
+    elif kind < 0.6:
         acknowledged = np.maximum.accumulate(np.nan_to_num(acknowledged, nan=0.0))
     acknowledged[0] = sent[0] + 0.01
     seen = Observed(
@@ -329,12 +385,13 @@ def test_whatever_was_seen_has_a_fit_or_a_reason(seed):
         size_bytes=rng.integers(60, 1501, count).astype(float),
         payload_bytes=rng.integers(1, 1449, count).astype(float),
         again=rng.random(count) < 0.1,
+        unneeded=rng.random(count) < 0.02,
         handshake_s=None,
         first_s=0.0,
         application_limited=0.0,
         receiver_limited=0.0,
     )
-    found, distance = refine(seen, estimate(seen))
+    found, distance = find(seen)
     assert distance >= 0
     for interval in found.intervals.values():
         assert interval.low is None or interval.high is None or interval.low <= interval.high

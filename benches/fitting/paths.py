@@ -1,7 +1,8 @@
 """Paths drawn at random, and a flow over each, captured at its sender: the truth that fits are judged by.
 
 The distributions were written down before any fit was judged: rates from 1 to 500 Mbit/s, round trips from 4 to 300 ms
-and buffers from 0.2 to 8 bandwidth-delay products, each uniform in its logarithm; at least 4 packets of buffer.
+and buffers from 0.2 to 8 bandwidth-delay products, each uniform in its logarithm; at least 4 packets of buffer. One
+packet of 20 to 1000 is late by 1 to 30% of the round trip; packets are aggregated for 1 to 20 ms.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 KINDS = ("plain", "loss", "jitter", "trace", "policer", "cbr", "tcp")
+OTHER_KINDS = ("reordering", "aggregation")
 PACKET_BYTES = 1500
 LEAST_PACKETS = 4
 IN_KERNEL = ("reno", "cubic", "bbr")
@@ -71,10 +76,16 @@ def log_uniform(rng: random.Random, low: float, high: float) -> float:
     return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
-def draw(number: int, seed: int, most_bps: float = 500e6, world: str = "sim") -> Truth:
-    """Draw a path; in the lab with another congestion control that the kernel has."""
+def draw(
+    number: int,
+    seed: int,
+    most_bps: float = 500e6,
+    world: str = "sim",
+    kinds: Sequence[str] = KINDS,
+) -> Truth:
+    """Draw a path of one of the kinds; in the lab with another congestion control that the kernel has."""
     rng = random.Random(f"{seed}/{number}")
-    kind = KINDS[number % len(KINDS)]
+    kind = kinds[number % len(kinds)]
     rate = log_uniform(rng, 1e6, most_bps)
     base = log_uniform(rng, 0.004, 0.3)
     buffer = max(LEAST_PACKETS * PACKET_BYTES, rate / 8 * base * log_uniform(rng, 0.2, 8))
@@ -133,4 +144,11 @@ def draw(number: int, seed: int, most_bps: float = 500e6, world: str = "sim") ->
             }
             for n in range(count)
         ]
+    elif kind == "reordering":
+        up["reorder"] = {
+            "probability": float(f"{log_uniform(rng, 1e-3, 0.05):.4g}"),
+            "late": f"{base * 1000 * log_uniform(rng, 0.01, 0.3):.4f}ms",
+        }
+    elif kind == "aggregation":
+        up["aggregation"] = f"{log_uniform(rng, 1, 20):.4f}ms"
     return Truth(number, kind, congestion, other, rate, base, buffer, duration, up, cross, policed)

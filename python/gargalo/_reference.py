@@ -41,7 +41,7 @@ SECTIONS = {
     ),
     "Fitting a path": (
         "gargalo.fitting",
-        "fit identify Fit Identified Ranked Path Bursts Policer Interval Predicted Compared FitError",
+        "fit identify Fit Identified Ranked Path Bursts Reordering Policer Interval Predicted Compared FitError",
     ),
     "Scenarios that are tests": (
         "gargalo.checking",

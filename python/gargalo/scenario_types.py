@@ -199,6 +199,8 @@ class DelayedAck:
 class Direction:
     """One direction of a link: rate, delay, loss, queue."""
 
+    aggregation: str | None = None
+    """Packets that left the queue wait for the next multiple of this time and leave together: frames of many packets (Wi-Fi, IEEE 802.11n), grants (DOCSIS, cellular networks) and interrupts that are coalesced. Default: none."""
     delay: str | DelayMap | Mapping[str, Any] | None = None
     """Propagation delay of one direction: constant, or steps over time."""
     duplicate: str | float | None = None
@@ -283,6 +285,8 @@ class Expectation:
     """It is not less."""
     at_most: float | str | bool | None = None
     """It is not more."""
+    by: str | None = None
+    """In a sweep: what of a cell's repeats has to be so."""
     equals: float | str | bool | None = None
     """It is this."""
     metric: str
@@ -390,6 +394,8 @@ class Graph:
 class GraphLink:
     """A link of a graph."""
 
+    aggregation: str | None = None
+    """Packets that left the queue wait for the next multiple of this time and leave together: frames of many packets (Wi-Fi, IEEE 802.11n), grants (DOCSIS, cellular networks) and interrupts that are coalesced. Default: none."""
     delay: str | DelayMap | Mapping[str, Any] | None = None
     """Propagation delay of one direction: constant, or steps over time."""
     down: Direction | Mapping[str, Any] | None = None
@@ -479,6 +485,8 @@ class Lab:
 class Link:
     """A link."""
 
+    aggregation: str | None = None
+    """Packets that left the queue wait for the next multiple of this time and leave together: frames of many packets (Wi-Fi, IEEE 802.11n), grants (DOCSIS, cellular networks) and interrupts that are coalesced. Default: none."""
     delay: str | DelayMap | Mapping[str, Any] | None = None
     """Propagation delay of one direction: constant, or steps over time."""
     down: Direction | Mapping[str, Any] | None = None

@@ -24,6 +24,10 @@ settings! {
         /// Random variation of the delay: half the width of a uniform distribution, or a table
         /// that names another one. Packets keep their order. Default: none.
         jitter: Option<Jitter> = None;
+        /// Packets that left the queue wait for the next multiple of this time and leave together: frames of many
+        /// packets (Wi-Fi, IEEE 802.11n), grants (DOCSIS, cellular networks) and interrupts that are coalesced.
+        /// Default: none.
+        aggregation: Option<Duration> = None;
         /// Packet loss that is not caused by congestion: a probability, or a model.
         loss: LossModel = LossModel::NONE;
         /// Outages: spans of time in which every packet that arrives is lost, like `[["10s", "15s"]]`, in order and

@@ -5,7 +5,8 @@ use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
 
 use crate::chance::{normal, split, uniform, uniform_positive};
-use crate::reorder::{Reorder, Reorderer};
+use crate::config::LinkConfig;
+use crate::reorder::Reorderer;
 
 kinds! {
     /// Propagation delay: the time from the departure of a packet's last byte to its arrival.
@@ -101,12 +102,12 @@ pub(crate) fn check_steps(mut times: impl Iterator<Item = Instant>) -> Result<()
     Ok(())
 }
 
-/// The state of [`Delay`], [`Jitter`] and [`Reorder`] on a link.
+/// What happens to packets of a link behind its queue: aggregation, delay, jitter, reordering.
 #[derive(Clone, Debug)]
 pub(crate) struct Propagation {
     /// The base delay at the last departure.
     current: Duration,
-    /// Steps, jitter and reordering, if any: kept out of the common case of a constant delay.
+    /// All but a constant delay, if any: kept out of the common case.
     varying: Option<Box<Varying>>,
 }
 
@@ -114,29 +115,30 @@ pub(crate) struct Propagation {
 struct Varying {
     steps: Vec<(Instant, Duration)>,
     next_step: usize,
+    /// Packets leave at multiples of this time.
+    aggregation: Option<Duration>,
     jitter: Option<(Jitter, Pcg64)>,
     reorder: Option<Reorderer>,
     latest: Instant,
 }
 
 impl Propagation {
-    pub(crate) fn new(
-        delay: &Delay,
-        jitter: Option<Jitter>,
-        reorder: Option<&Reorder>,
-        mut rng: Pcg64,
-    ) -> Self {
-        let jitter = jitter.filter(|j| !j.scale.is_zero());
+    pub(crate) fn new(config: &LinkConfig, mut rng: Pcg64) -> Self {
+        let jitter = config.jitter.filter(|j| !j.scale.is_zero());
+        let aggregation = config.aggregation.filter(|time| !time.is_zero());
+        let reorder = config.reorder.as_ref();
         let (jitter_rng, reorder_rng) = (split(&mut rng), split(&mut rng));
-        let (current, steps) = match delay {
+        let (current, steps) = match &config.delay {
             Delay::Constant(d) => (*d, Vec::new()),
             Delay::Steps(s) => (s.first().map_or(Duration::ZERO, |s| s.1), s.clone()),
         };
-        let constant = steps.len() <= 1 && jitter.is_none() && reorder.is_none();
+        let constant =
+            steps.len() <= 1 && aggregation.is_none() && jitter.is_none() && reorder.is_none();
         let varying = (!constant).then(|| {
             Box::new(Varying {
                 steps,
                 next_step: 1,
+                aggregation,
                 jitter: jitter.map(|j| (j, jitter_rng)),
                 reorder: reorder.map(|r| Reorderer::new(r, reorder_rng)),
                 latest: Instant::ZERO,
@@ -168,6 +170,10 @@ impl Propagation {
 
 impl Varying {
     fn arrival(&mut self, departure: Instant, current: &mut Duration) -> Instant {
+        let departure = match self.aggregation {
+            Some(time) => next_multiple(departure, time),
+            None => departure,
+        };
         while let Some((_, delay)) = self
             .steps
             .get(self.next_step)
@@ -189,6 +195,12 @@ impl Varying {
             }
         }
     }
+}
+
+/// The first multiple of a time, which is not zero, that is not before an instant.
+fn next_multiple(at: Instant, of: Duration) -> Instant {
+    let next = at.as_nanos().checked_next_multiple_of(of.as_nanos());
+    next.map_or(Instant::MAX, Instant::from_nanos)
 }
 
 impl Jitter {
@@ -213,6 +225,7 @@ impl Jitter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reorder::Reorder;
     use gargalo_settings::Setting;
 
     const MS: Duration = Duration::from_millis(1);
@@ -228,18 +241,39 @@ mod tests {
             (ms(10), Duration::from_millis(20)),
         ]);
         delay.check().unwrap();
-        let mut p = Propagation::new(&delay, None, None, Pcg64::new(1, 1));
+        let config = LinkConfig {
+            delay,
+            ..LinkConfig::default()
+        };
+        let mut p = Propagation::new(&config, Pcg64::new(1, 1));
         assert_eq!(p.arrival(ms(9)), ms(59));
         assert_eq!(p.arrival(ms(10)), ms(59));
         assert_eq!(p.arrival(ms(50)), ms(70));
-        let reorder = Reorder {
+        let reorder = Some(Reorder {
             late: Some(MS),
             ..Reorder::new(0.0)
-        };
-        let mut p = Propagation::new(&delay, None, Some(&reorder), Pcg64::new(1, 1));
+        });
+        let mut p = Propagation::new(&LinkConfig { reorder, ..config }, Pcg64::new(1, 1));
         assert!(!p.keeps_order());
         assert_eq!(p.arrival(ms(9)), ms(59));
         assert_eq!(p.arrival(ms(10)), ms(30));
+    }
+
+    #[test]
+    fn aggregated_packets_leave_together_at_multiples_of_a_time() {
+        let config = LinkConfig {
+            delay: Delay::Constant(Duration::from_millis(10)),
+            aggregation: Some(Duration::from_millis(4)),
+            ..LinkConfig::default()
+        };
+        let mut p = Propagation::new(&config, Pcg64::new(1, 1));
+        assert_eq!((p.constant(), p.keeps_order()), (None, true));
+        let sent = [0, 1, 3, 4, 5, 9, 16].map(ms);
+        assert_eq!(
+            sent.map(|at| p.arrival(at)),
+            [10, 14, 14, 14, 18, 22, 26].map(ms)
+        );
+        assert_eq!(p.arrival(Instant::MAX), Instant::MAX);
     }
 
     #[test]
@@ -279,8 +313,12 @@ mod tests {
             distribution: JitterDistribution::Normal,
             scale: Duration::from_millis(5),
         };
-        let delay = Delay::Constant(MS);
-        let mut p = Propagation::new(&delay, Some(jitter), None, Pcg64::new(1, 1));
+        let config = LinkConfig {
+            delay: Delay::Constant(MS),
+            jitter: Some(jitter),
+            ..LinkConfig::default()
+        };
+        let mut p = Propagation::new(&config, Pcg64::new(1, 1));
         let mut last = Instant::ZERO;
         for i in 0..10_000 {
             let departure = Instant::from_nanos(i * 10_000);

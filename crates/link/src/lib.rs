@@ -12,7 +12,7 @@
 //! 3. duplication: the copy passes all later stages, directly behind the original;
 //! 4. the queue ([`QueueConfig`]; [`DropReason::QueueFull`], [`DropReason::Aqm`], ECN marks);
 //! 5. serialisation at the rate ([`RateModel`]), in the order the queue chose;
-//! 6. propagation delay, jitter and reordering ([`Delay`], [`Reorder`]);
+//! 6. aggregation, then propagation delay, jitter and reordering ([`LinkConfig::aggregation`], [`Delay`], [`Reorder`]);
 //! 7. delivery, in order of arrival, ties in order of departure.
 //!
 //! A queue holds the packets that wait; the one being serialised has left it. A limit of 100 packets thus allows

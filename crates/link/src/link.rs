@@ -135,8 +135,7 @@ impl<P: Copy> Link<P> {
             return Err(ConfigError::of("queue", message).help("give packets, bytes or a time"));
         }
         let (losses, duplicates) = (split(&mut rng), split(&mut rng));
-        let reorder = config.reorder.as_ref();
-        let propagation = Propagation::new(&config.delay, config.jitter, reorder, split(&mut rng));
+        let propagation = Propagation::new(&config, split(&mut rng));
         Ok(Self {
             mtu: config.mtu,
             screen: Screen::new(&config, losses, duplicates),

@@ -41,12 +41,15 @@ WORDS = {
     "base_rtt_s": "round trip without a queue",
     "buffer_bytes": "buffer",
     "jitter_s": "jitter",
+    "aggregation_s": "packets arrive together every",
+    "reorder_probability": "packets displaced",
+    "reorder_by_s": "displaced by",
     "policer_rate_bps": "rate of the policer",
     "policer_burst_bytes": "burst of the policer",
     "cross_traffic_bps": "other traffic, mean",
     "other_flows": "other TCP flows",
 }
-SHARES = ("loss",)
+SHARES = ("loss", "reorder_probability")
 DATA = "fit.json"
 """The file by which a directory of a fit is known."""
 

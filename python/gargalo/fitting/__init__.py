@@ -15,7 +15,7 @@ from gargalo.fitting.estimate import Estimate, Interval
 from gargalo.fitting.identifying import Identified, Ranked, identify
 from gargalo.fitting.model import Fit, fit
 from gargalo.fitting.observed import Figures, FitError
-from gargalo.fitting.path import Bursts, Path, Policer
+from gargalo.fitting.path import Bursts, Path, Policer, Reordering
 from gargalo.fitting.predicting import Compared, Predicted
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Policer",
     "Predicted",
     "Ranked",
+    "Reordering",
     "fit",
     "identify",
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gargalo import _core
+from gargalo.fitting.aggregation import offset_s
 from gargalo.fitting.path import PACKET_BYTES
 
 if TYPE_CHECKING:
@@ -39,11 +40,14 @@ class Carried:
 
 def carry(path: Path, seen: Observed) -> Carried:
     """Send the packets of a recording over a path, with its cross traffic."""
-    times = np.rint(seen.sent_s * NS).astype(np.int64)
+    # Packets are aggregated as in the recording: at the instants that acknowledgements tell.
+    every = path.aggregation_s
+    ahead = (path.base_rtt_s - offset_s(seen, every)) % every if every > 0 else 0.0
+    times = np.rint((seen.sent_s + ahead) * NS).astype(np.int64)
     sizes = seen.size_bytes.astype(np.int64)
     own = np.arange(len(times))
     if path.cross:
-        others = departures(path.cross, float(seen.sent_s[-1]))
+        others = departures(path.cross, float(seen.sent_s[-1])) + round(ahead * NS)
         order = np.argsort(np.concatenate([times, others]), kind="stable")
         sizes = np.concatenate([sizes, np.full(len(others), PACKET_BYTES)])[order]
         times = np.concatenate([times, others])[order]

@@ -35,30 +35,39 @@ LEAST_TRAINS = 3
 """So many packets of trains tell a rate."""
 
 
-def estimate(seen: Observed) -> Estimate:
-    """Estimate a path."""
+def estimate(seen: Observed, aggregation_s: float = 0.0) -> Estimate:
+    """Estimate a path, on which packets are aggregated for a time."""
     acks = seen.acks
     unknown: list[str] = []
     first = fastest(acks)
     base = _base(seen, first)
     queue = _queueing(seen, base, first)
-    waiting = waits(seen, queue, first)
+    # What waited for longer than packets are aggregated waited in a queue.
+    waiting = waits(seen, queue - aggregation_s, first)
     trains = trains_of(acks, waiting, TRAIN)
     filled = trains.bytes.sum() >= LEAST_TRAINS * TRAIN * np.median(seen.size_bytes)
     if not filled:
         unknown.append("never filled the path: the rate is a lower bound")
         # Packets that followed each other may tell the rate of the link, or nothing does how long a packet takes to be
         # transmitted; that of the handshake takes next to no time.
-        link, *_ = link_rate(acks, seen, np.ones(len(acks.time_s), dtype=bool), span_of(seen))
+        link = None
+        if not aggregation_s:
+            link, *_ = link_rate(acks, seen, np.ones(len(acks.time_s), dtype=bool), span_of(seen))
         known = link if link is not None and link > first else None
-        least = Path(((0.0, known or first),), _base(seen, known or np.inf), 0.0)
+        least = Path(
+            ((0.0, known or first),),
+            _base(seen, known or np.inf),
+            0.0,
+            aggregation_s=aggregation_s,
+        )
         return replace(
             with_losses(seen, queue, least, Interval(first, None), unknown), filled=False
         )
-    rate, cross, spread, noisy = rates_of(seen, acks, waiting, trains)
+    rate, cross, spread, noisy = rates_of(seen, acks, waiting, trains, aggregated=aggregation_s > 0)
     base = _base(seen, max(r for _, r in rate))
     queue = _queueing(seen, base, mean(rate, seen.duration_s))
-    found = with_losses(seen, queue, Path(rate, base, 0.0, cross=cross), spread, unknown)
+    path = Path(rate, base, 0.0, cross=cross, aggregation_s=aggregation_s)
+    found = with_losses(seen, queue, path, spread, unknown)
     return replace(found, noisy=noisy)
 
 

@@ -14,11 +14,12 @@ import numpy as np
 from gargalo import _core
 from gargalo.fitting.behaviour import Likeness, behaviour
 from gargalo.fitting.carrying import carry
-from gargalo.fitting.estimating import estimate
 from gargalo.fitting.exact import LEAST_AGREED, SIMPLER, exactly, simpler, told, with_buffer
+from gargalo.fitting.finding import find
 from gargalo.fitting.observed import CLOCK_S, FitError, Observed
 from gargalo.fitting.predicting import simulate
-from gargalo.fitting.search import refine, unexplained
+from gargalo.fitting.reordering import in_order
+from gargalo.fitting.search import unexplained
 from gargalo.plugins.registry import names, registered
 from gargalo.recording import concluded, read
 from gargalo.results import Run
@@ -224,8 +225,8 @@ def path_of(seen: Observed) -> Path:
     no policer but its queue, and noise looks like a rate that changes: the simplest path that tells the losses is
     taken.
     """
-    found, _ = refine(seen, estimate(seen))
-    path = found.path
+    path = find(seen)[0].path
+    seen = in_order(seen)
     if path.cross or not seen.lost.any():
         return path
     plain = [replace(path, policer=None)]

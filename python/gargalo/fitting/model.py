@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gargalo.fitting.elastic import with_flows
-from gargalo.fitting.estimating import estimate
+from gargalo.fitting.finding import find
 from gargalo.fitting.observed import Observed
 from gargalo.fitting.predicting import compared, predict, simulate
-from gargalo.fitting.search import refine
 from gargalo.recording import read
 from gargalo.results import Run
 
@@ -137,6 +136,14 @@ class Fit:
                 if path.bursts is None
                 else {"p": path.bursts.begin, "r": path.bursts.end, "h": path.bursts.arrive},
                 "jitter_s": path.jitter_s,
+                "aggregation_s": path.aggregation_s,
+                "reordering": None
+                if path.reordering is None
+                else {
+                    "probability": path.reordering.probability,
+                    "by_s": path.reordering.by_s,
+                    "late": path.reordering.late,
+                },
                 "policer": None
                 if path.policer is None
                 else {
@@ -163,7 +170,7 @@ class Fit:
 
 def fitted(seen: Observed, congestion: str) -> tuple[Estimate, float]:
     """Return the path that comes nearest to what was seen, and the distance that is left."""
-    found, distance = refine(seen, estimate(seen))
+    found, distance = find(seen)
     return replace(found, path=with_flows(found.path, congestion, seen)), distance
 
 

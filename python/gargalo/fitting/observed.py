@@ -47,6 +47,8 @@ class Observed:
     size_bytes: Floats
     payload_bytes: Floats
     again: Bools
+    unneeded: Bools
+    """Packets sent again although they had arrived; when these arrived themselves is not known."""
     handshake_s: float | None
     """Round trip of the handshake."""
     first_s: float
@@ -91,19 +93,27 @@ class Observed:
             raise FitError(msg)
         sent = rows["time_s"].to_numpy().astype(float)
         order = np.argsort(sent, kind="stable")
+        rows, sent = rows[order], sent[order]
+        acknowledged, unneeded = by_transmission(
+            sent,
+            rows["acknowledged_s"].to_numpy().astype(float),
+            rows["again"].to_numpy(),
+            rows["offset_bytes"].to_numpy(),
+        )
         spent = told.get("limited_by") or {}
         all_of_it = sum(v for v in spent.values() if v) or 1.0
         return cls(
             label=str(row["label"]),
             transport=str(row["transport"]),
-            sent_s=sent[order] - sent[order[0]],
-            acknowledged_s=rows["acknowledged_s"].to_numpy().astype(float)[order] - sent[order[0]],
-            size_bytes=rows["size_bytes"].to_numpy().astype(float)[order],
-            payload_bytes=rows["payload_bytes"].to_numpy().astype(float)[order],
-            again=rows["again"].to_numpy()[order],
+            sent_s=sent - sent[0],
+            acknowledged_s=acknowledged - sent[0],
+            size_bytes=rows["size_bytes"].to_numpy().astype(float),
+            payload_bytes=rows["payload_bytes"].to_numpy().astype(float),
+            again=rows["again"].to_numpy(),
+            unneeded=unneeded,
             # That of QUIC has the time of cryptography, and ends at once if early data was sent.
             handshake_s=row["handshake_s"] if row["transport"] == "tcp" else None,
-            first_s=float(sent[order[0]]),
+            first_s=float(sent[0]),
             application_limited=(spent.get("application_s") or 0.0) / all_of_it,
             receiver_limited=(spent.get("receiver_s") or 0.0) / all_of_it,
         )
@@ -134,6 +144,7 @@ class Observed:
             size_bytes=self.size_bytes[which],
             payload_bytes=self.payload_bytes[which],
             again=self.again[which],
+            unneeded=self.unneeded[which],
         )
 
     @cached_property
@@ -145,7 +156,7 @@ class Observed:
     def lost(self) -> Bools:
         """Packets that were sent again before anything acknowledged them; those on their way at the end are not."""
         last = np.nanmax(self.acknowledged_s) if np.isfinite(self.acknowledged_s).any() else 0.0
-        missing = ~np.isfinite(self.acknowledged_s)
+        missing = ~np.isfinite(self.acknowledged_s) & ~self.unneeded
         # What was sent within the last round trips has not been answered yet.
         slowest = np.nanmax(self.acknowledged_s - self.sent_s)
         return missing & (self.sent_s < last - slowest)
@@ -164,10 +175,6 @@ class Observed:
         which = np.flatnonzero(known)
         np.maximum.at(newest, group, which)
         rtt = times - self.sent_s[newest]
-        again = self.again[newest]
-        # What is acknowledged sooner than any packet that was sent once has arrived before it was sent again.
-        smallest = np.min(rtt[~again], initial=np.inf)
-        rtt[again & (rtt < smallest)] = np.nan
         rtt[_late(times, packets)] = np.nan
         return Acks(times, delivered, packets, newest, rtt)
 
@@ -218,6 +225,24 @@ class Acks:
     """Number of the packet sent last among those."""
     rtt_s: Floats
     """Its round trip; NaN if a timer of the receiver was waited for, or which transmission arrived is not known."""
+
+
+def by_transmission(
+    sent: Floats, acknowledged: Floats, again: Bools, offset: NDArray[np.int64]
+) -> tuple[Floats, Bools]:
+    """Return when each transmission was acknowledged, and which were sent again although they had arrived.
+
+    What is acknowledged sooner than any packet that was sent once had arrived before it was sent again.
+    """
+    acknowledged, took = acknowledged.copy(), acknowledged - sent
+    once = took[np.isfinite(took) & ~again]
+    unneeded = again & (took < np.min(once, initial=np.inf))
+    order = np.argsort(offset, kind="stable")
+    before, after = order[:-1], order[1:]
+    which = (offset[before] == offset[after]) & unneeded[after] & ~np.isfinite(acknowledged[before])
+    acknowledged[before[which]] = acknowledged[after[which]]
+    acknowledged[unneeded] = np.nan
+    return acknowledged, unneeded
 
 
 def _late(times: Floats, packets: NDArray[np.int64]) -> Bools:

@@ -106,6 +106,11 @@ def listed(fit: Fit) -> list[tuple[str, str, float]]:
         found.append(("loss", "", path.loss))
     if path.jitter_s > 0:
         found.append(("jitter_s", "s", path.jitter_s))
+    if path.aggregation_s > 0:
+        found.append(("aggregation_s", "s", path.aggregation_s))
+    if path.reordering:
+        found.append(("reorder_probability", "", path.reordering.probability))
+        found.append(("reorder_by_s", "s", path.reordering.by_s))
     if path.policer:
         found.append(("policer_rate_bps", "bit/s", path.policer.rate_bps))
         found.append(("policer_burst_bytes", "byte", path.policer.burst_bytes))

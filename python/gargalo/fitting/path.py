@@ -37,6 +37,18 @@ class Bursts:
 
 
 @dataclass(frozen=True)
+class Reordering:
+    """Packets that arrive in another order."""
+
+    probability: float
+    """Of a packet to be displaced."""
+    by_s: float
+    """How much later it arrives, or sooner."""
+    late: bool
+    """Whether it is later."""
+
+
+@dataclass(frozen=True)
 class Path:
     """What lies between a sender and its receiver; sizes and rates are those of IP packets."""
 
@@ -52,6 +64,9 @@ class Path:
     """How these losses come together; None: each by itself."""
     jitter_s: float = 0.0
     """Half the width of the uniform distribution of what a packet's delay varies by."""
+    aggregation_s: float = 0.0
+    """Packets that left the bottleneck arrive together, at multiples of this time."""
+    reordering: Reordering | None = None
     policer: Policer | None = None
     cross: Steps = ()
     """Rate of other traffic through the bottleneck over time; empty: none."""
@@ -87,6 +102,13 @@ class Path:
         if self.jitter_s > 0:
             # What varies one way is drawn on one way.
             table["jitter"] = seconds(min(self.jitter_s, self.base_rtt_s / 2))
+        if self.aggregation_s > 0:
+            table["aggregation"] = seconds(self.aggregation_s)
+        if self.reordering:
+            table["reorder"] = {
+                "probability": float(f"{self.reordering.probability:.4g}"),
+                "late" if self.reordering.late else "early": seconds(self.reordering.by_s),
+            }
         if self.policer:
             table["policer"] = {
                 "rate": rate(self.policer.rate_bps),

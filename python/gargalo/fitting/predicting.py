@@ -152,6 +152,9 @@ def _with(path: Path, name: str, interval: Interval, share: float) -> Path:
         "buffer_bytes": path.buffer_bytes,
         "loss": path.loss,
         "jitter_s": path.jitter_s,
+        "aggregation_s": path.aggregation_s,
+        "reorder_probability": path.reordering.probability if path.reordering else 0.0,
+        "reorder_by_s": path.reordering.by_s if path.reordering else 0.0,
         "policer_rate_bps": path.policer.rate_bps if path.policer else 0.0,
     }[name]
     low = usual if interval.low is None else interval.low
@@ -165,6 +168,9 @@ def _with(path: Path, name: str, interval: Interval, share: float) -> Path:
         return path.with_rate(value / middle) if middle > 0 else path
     if name == "policer_rate_bps" and path.policer:
         return replace(path, policer=replace(path.policer, rate_bps=value))
+    if name.startswith("reorder_") and path.reordering:
+        part: dict[str, Any] = {name.removeprefix("reorder_"): value}
+        return replace(path, reordering=replace(path.reordering, **part))
     least = {"buffer_bytes": float(PACKET_BYTES), "base_rtt_s": 1e-6}.get(name, 0.0)
     change: dict[str, Any] = {name: max(least, value)}
     return replace(path, **change)

@@ -128,13 +128,16 @@ def _blocks(acks: Acks, waiting: Bools, span_s: float, duration_s: float) -> tup
 
 
 def rates_of(
-    seen: Observed, acks: Acks, waiting: Bools, trains: Trains
+    seen: Observed, acks: Acks, waiting: Bools, trains: Trains, *, aggregated: bool = False
 ) -> tuple[Steps, Steps, Interval, bool]:
-    """Return the rate of the bottleneck, that of other traffic, the interval of the rate, and whether delays vary."""
+    """Return the rate of the bottleneck, that of other traffic, the interval of the rate, and whether delays vary.
+
+    Packets that are aggregated do not follow each other at the rate of the bottleneck.
+    """
     total = float(trains.bytes.sum() * 8 / np.sum(trains.end_s - trains.begin_s))
     span = span_of(seen)
     rates, told = _spans(seen, acks, waiting, span)
-    link, local, noisy = link_rate(acks, seen, waiting, span)
+    link, local, noisy = (None, None, True) if aggregated else link_rate(acks, seen, waiting, span)
     steady = _steady(rates, total)
     if noisy and not steady:
         # What varies on the way has a mean over longer times.

@@ -35,6 +35,10 @@ CLOSE = 0.01
 RATES = 0.04
 """Share by which a rate is searched."""
 MOST_RATES = 24
+BASES, FINER = 32, 8
+"""Steps in which a propagation is searched, and steps of these."""
+ALIKE = 1.2
+"""Distances that differ by less than this factor are the same."""
 NEARER = 0.8
 """A rate of the search is taken if the distance is below this share of the one before."""
 QUANTILES = np.linspace(0.005, 0.995, 100)
@@ -43,6 +47,8 @@ ENOUGH = 30_000
 BETTER = 0.05
 """A buffer that tells the losses better by less than this, of 2, is the one that was searched for."""
 MARGIN = 0.02
+EVEN = 1e-3
+"""Share by which the time of aggregation may be off: clocks differ by no more (RFC 7323, section 5.4)."""
 VARIED = 0.2
 SEARCHED = 0.95
 LEAST_EMPTY = 30
@@ -129,7 +135,7 @@ class Search:
 
     def nearest(self) -> Result:
         """Return the nearest path."""
-        found = self.candidate(self.estimate.path)
+        found = self.with_base(self.candidate(self.estimate.path))
         if found[1] <= CLOSE or len(found[0].cross) > 1:
             return found
         # Either may be the reason of what differs.
@@ -137,7 +143,27 @@ class Search:
         ways = [found, self.with_rate(buffer)]
         if rate is not found:
             ways.insert(1, self.with_buffer(rate))
-        return min(ways, key=_distance)
+        return self.with_base(min(ways, key=_distance))
+
+    def with_base(self, before: Result) -> Result:
+        """Search the propagation where packets are aggregated: those that waited least may all have waited."""
+        start, every = before[0], self.estimate.path.aggregation_s
+        if not every:
+            return before
+        smallest = self.estimate.path.base_rtt_s
+
+        def at(shares: Floats) -> list[Result]:
+            bases = (max(CLOCK_S, smallest - every * float(share)) for share in shares)
+            return [self.candidate(replace(start, base_rtt_s=b)) for b in bases]
+
+        coarse = [before, *at(np.arange(BASES) / BASES)]
+        near = (smallest - min(coarse, key=_distance)[0].base_rtt_s) / every
+        tried = coarse + at(np.clip(near + np.arange(-FINER, FINER + 1) / (BASES * FINER), 0, 1))
+        best = min(tried, key=_distance)
+        # All that put each packet at the same instant do as well; the middle of these is nearest to the truth.
+        good = sorted(p.base_rtt_s for p, found in tried if found < ALIKE * best[1])
+        middle = self.candidate(replace(start, base_rtt_s=good[len(good) // 2]))
+        return middle if middle[1] < ALIKE * best[1] else best
 
     def with_rate(self, before: Result) -> Result:
         """Search the rate, if it is constant and known.
@@ -164,14 +190,14 @@ class Search:
 
     def with_buffer(self, before: Result) -> Result:
         """Search the buffer and, where delays vary, the jitter: a buffer of few packets by the packet."""
-        start, noisy = before[0], self.estimate.noisy
+        start, noisy = before[0], self.jitters
         size = float(np.median(self.part.size_bytes))
         if self.estimate.overflowed and start.buffer_bytes < FEW * size:
             tried = [before, *(self.candidate(p) for p in packet_by_packet(start, size))]
             if noisy:
                 tried = [self.with_variation(r, buffers=False) for r in tried]
             return min(tried, key=_distance)
-        if start.cross or not (noisy or len(start.rate) > 1):
+        if start.cross or not (self.estimate.noisy or len(start.rate) > 1):
             return before
         return self.with_variation(before, buffers=True)
 
@@ -179,7 +205,7 @@ class Search:
         """Search the jitter, where delays vary, and with `buffers` the buffer; other traffic stays as it is."""
         from scipy.optimize import minimize
 
-        start, noisy, measured = before[0], self.estimate.noisy, self.measured
+        start, noisy, measured = before[0], self.jitters, self.measured
         unit = measured.packet_s + 0.1 * float(np.mean(np.abs(measured.change_s)))
 
         def at(x: Floats) -> Path:
@@ -237,6 +263,11 @@ class Search:
             shape = replace(shape, rtt_s=shape.rtt_s + off)
         return path, self.measured.distance(shape)
 
+    @property
+    def jitters(self) -> bool:
+        """Whether delays vary, and not because packets are aggregated."""
+        return self.estimate.noisy and not self.estimate.path.aggregation_s
+
     @cached_property
     def packet_s(self) -> float:
         """Time that a packet takes at the bottleneck."""
@@ -274,6 +305,8 @@ class Search:
         """Packets that waited least at a queue, if delays did not vary."""
         rtt = carry(replace(self.estimate.path, jitter_s=0.0), self.part).rtt_s
         known = np.sort(rtt[np.isfinite(rtt) & self.acknowledged])
+        if not len(known):
+            return np.zeros(len(rtt), dtype=bool)
         least = known[min(len(known), LEAST_EMPTY) - 1]
         found: Bools = rtt <= max(least, known[0] + self.packet_s)
         return found
@@ -304,11 +337,18 @@ def _wider(estimate: Estimate, path: Path) -> dict[str, Interval]:
         margin = MARGIN * path.base_rtt_s + path.jitter_s / 2
         found["base_rtt_s"] = Interval(max(0.0, path.base_rtt_s - margin), path.base_rtt_s + margin)
         found["jitter_s"] = Interval(0.7 * path.jitter_s, 1.5 * path.jitter_s)
+    elif path.aggregation_s > 0:
+        # Those that waited least may have waited for all of that time.
+        smallest, every = estimate.path.base_rtt_s, path.aggregation_s
+        low = max(0.0, smallest - every)
+        found["base_rtt_s"] = Interval(low, smallest * (1 + MARGIN) + CLOCK_S)
+        found["aggregation_s"] = Interval(every * (1 - EVEN), every * (1 + EVEN))
     elif base.low is not None and base.high is not None:
         found["base_rtt_s"] = Interval(
             min(base.low, path.base_rtt_s), max(base.high, path.base_rtt_s)
         )
-    if buffer.high is not None and (path.jitter_s > 0 or len(path.rate) > 1):
+    varies = path.jitter_s > 0 or path.aggregation_s > 0 or len(path.rate) > 1
+    if buffer.high is not None and varies:
         margin = VARIED * path.buffer_bytes + 2 * path.jitter_s * path.rate_bps / 8
         low, high = path.buffer_bytes - margin, path.buffer_bytes + margin
         found["buffer_bytes"] = Interval(

@@ -145,16 +145,18 @@ fn any_config() -> impl Strategy<Value = LinkConfig> {
     (
         any_rate(),
         any_delay(),
+        proptest::option::of(0u64..30),
         any_loss(),
         any_reorder(),
         prop_oneof![2 => Just(0.0), 1 => 0.0f64..=1.0],
         any_queue(),
     )
         .prop_map(
-            |(rate, (delay, jitter), loss, reorder, duplicate, queue)| LinkConfig {
+            |(rate, (delay, jitter), aggregation, loss, reorder, duplicate, queue)| LinkConfig {
                 rate,
                 delay,
                 jitter,
+                aggregation: aggregation.map(|time| MS * time),
                 loss,
                 reorder,
                 duplicate,
@@ -331,6 +333,7 @@ proptest! {
     fn throughput_is_never_above_the_rate(config in any_config(), input in any_input()) {
         let config = LinkConfig {
             delay: Delay::Constant(MS * 20),
+            aggregation: None,
             jitter: None,
             reorder: None,
             ..config

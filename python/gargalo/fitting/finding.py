@@ -1,0 +1,38 @@
+"""The path of a flow: an estimate and a search, for packets in order, and aggregated ones where it is nearer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gargalo.fitting.aggregation import aggregation_of
+from gargalo.fitting.estimating import estimate
+from gargalo.fitting.reordering import in_order, with_reordering
+from gargalo.fitting.search import CLOSE, NEARER, refine
+
+if TYPE_CHECKING:
+    from gargalo.fitting.estimate import Estimate
+    from gargalo.fitting.observed import Observed
+    from gargalo.fitting.path import Path
+
+PACKETS, SAME = 8, 0.005
+"""What is the time of so many packets at the bottleneck, within this share, is its rate, and no aggregation."""
+
+
+def find(seen: Observed) -> tuple[Estimate, float]:
+    """Return the path that comes nearest to what was seen, and the distance that is left."""
+    ordered = in_order(seen)
+    found, distance = refine(ordered, estimate(ordered))
+    if distance > CLOSE and (every := aggregation_of(ordered)):
+        other, other_distance = refine(ordered, estimate(ordered, every))
+        if other_distance < NEARER * distance and not _is_of_the_rate(seen, other.path):
+            found, distance = other, other_distance
+    return with_reordering(found, seen), distance
+
+
+def _is_of_the_rate(seen: Observed, path: Path) -> bool:
+    """Tell packets that follow each other at the rate of the bottleneck from aggregated ones."""
+    packet_s = float(np.median(seen.size_bytes)) * 8 / path.rate_bps
+    packets = path.aggregation_s / packet_s
+    return round(packets) in range(1, PACKETS + 1) and abs(packets / round(packets) - 1) < SAME
