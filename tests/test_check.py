@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
 
 import gargalo as package
 import pytest
 from click.testing import CliRunner
-from gargalo.checking import Checked, ExpectationError, Fault, faults, judge
+from gargalo.checking import Checked, ExpectationError, Fault, Outcome, faults, judge, known
 from gargalo.checking.checks import place_of
-from gargalo.checking.reports import annotated, junit
+from gargalo.checking.repeats import over_repeats
+from gargalo.checking.reports import annotated, junit, reported, suite_of
 from gargalo.cli.app import app
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
+ROOT = Path(__file__).resolve().parents[1]
 BASE = """\
 duration = "4s"
 [topology.simple]
@@ -258,4 +263,195 @@ def test_results_have_places_of_their_own(tmp_path, monkeypatch):
 def test_reports_write_any_text():
     one = Checked("a,b:c.toml", faults=(Fault("failure", "50%\n<&>"),))
     assert list(annotated(one)) == ["::error file=a%2Cb%3Ac.toml,title=failure::50%25%0A<&>"]
-    assert Xml.fromstring(junit([one]))[0][0][0].get("message") == "50%\n<&>"
+    assert Xml.fromstring(junit([suite_of(one)], "check"))[0][0][0].get("message") == "50%\n<&>"
+
+
+SWEEP = """\
+scenario = "base.toml"
+repeat = 4
+
+[axes]
+rate = { key = "topology.simple.link.rate", values = ["5Mbit/s", "10Mbit/s"] }
+"""
+
+
+def sweep_of(tmp_path: Path, *tables: str) -> Path:
+    """Write a sweep over the rate, whose losses differ from repeat to repeat."""
+    loss = BASE.replace('delay = "10ms"', 'delay = "10ms", loss = 0.01')
+    (tmp_path / "base.toml").write_text(loss)
+    (tmp_path / "sweep.toml").write_text(expecting(*tables, base=SWEEP))
+    return tmp_path / "sweep.toml"
+
+
+def test_cells_of_a_sweep_are_compared_by_means_intervals_and_each_repeat(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sweep_of(
+        tmp_path,
+        'metric = "flows.new.goodput_bps"\nat_least = "10%"\nof = "flows.old.goodput_bps"',
+        'metric = "flows.*.failure"\nequals = ""\nby = "each"',
+        'metric = "links.link.utilization"\nat_most = 1\nby = "interval"',
+    )
+    done = checked("sweep.toml")
+    assert done.exit_code == 0, done.output
+    # Two figures of the flows' failures, one of each other expectation, in two cells.
+    assert "ok    sweep.toml: 8 of 8 as expected" in done.output
+    assert not (tmp_path / "checks").exists()
+
+
+def test_what_a_cell_misses_is_said_and_a_run_of_it_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sweep_of(
+        tmp_path,
+        'metric = "flows.new.goodput_bps"\nat_least = "2.6Mbit/s"\nwhy = "the faster link only"',
+        'metric = "flows.new.completion_s"\nat_least = "10s"\nby = "each"',
+    )
+    done = checked("sweep.toml", "--json", "--junit", "results.xml")
+    assert done.exit_code == 1
+    (told,) = json.loads(done.stdout)["scenarios"]
+    mean = [o for o in told["expectations"] if o["metric"] == "flows.new.goodput_bps"]
+    assert [(o["cell"], o["met"]) for o in mean] == [
+        ("rate = 5Mbit/s", False),
+        ("rate = 10Mbit/s", True),
+    ]
+    place = tmp_path / "checks" / "sweep.toml" / "rate_=_5Mbit_s"
+    assert told["kept"] == str(place.relative_to(tmp_path))
+    scenario = (place / "results" / "scenario.toml").read_text()
+    assert "5Mbit/s" in scenario
+    seed = package.load(place / "results").info["seed"]
+    assert f"seed = {seed}" in scenario
+    suite = Xml.parse(tmp_path / "results.xml").getroot()[0]
+    names = [case.get("name", "") for case in suite]
+    assert names[0] == "run"
+    assert names[1] == "rate = 5Mbit/s: flows.new.goodput_bps at least 2.6 Mbit/s"
+    text = checked("sweep.toml").output
+    assert "rate = 5Mbit/s: flows.new.goodput_bps is " in text
+    assert "(mean of 4, 95%: " in text
+    assert "in 4 of 4 repeats, expected: at least 10 s" in text
+    # Once all is as expected nothing is kept.
+    sweep_of(tmp_path, 'metric = "flows.new.goodput_bps"\nat_least = 0')
+    assert checked("sweep.toml").exit_code == 0
+    assert not (tmp_path / "checks" / "sweep.toml").exists()
+
+
+def test_repeats_of_a_figure():
+    def level(*values: float | None, key: str = "at_least", by: str = "mean") -> tuple[bool, str]:
+        runs = [
+            Checked(
+                "x", (Outcome("flows.a.srtt_s", v, "at least 1 s", False, "", 0, key, by, v, 1.0),)
+            )
+            for v in values
+        ]
+        (found,) = over_repeats(runs)
+        return found.met, found.shown
+
+    assert level(0.5, 1.6, 1.2)[0]
+    assert not level(0.5, 1.6, 1.2, by="interval")[0]
+    assert level(1.5, 1.6, 1.55, by="interval")[0]
+    assert not level(0.5, 1.6, 1.2, key="at_most")[0]
+    # Two repeats have no interval, but equal ones need none.
+    met, text = level(1.5, 1.6, by="interval")
+    assert not met
+    assert "too few for an interval" in text
+    assert level(1.5, 1.5, by="interval") == (True, "1.5 s (mean of 2, all the same)")
+    assert level(1.5, None) == (False, "not known in 1 of 2 repeats")
+
+
+def test_a_directory_has_the_sweeps_that_expect_something(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sweep_of(tmp_path)
+    assert "base.toml" in checked(".").output
+    sweep_of(tmp_path, 'metric = "summary.jain_index"\nat_least = 0')
+    assert "2 of 2 scenarios are as expected" in checked(".").output
+    (tmp_path / "sweep.toml").write_text('expect = ["x"]\n' + SWEEP)
+    wrong = checked("sweep.toml")
+    assert wrong.exit_code == 2
+    assert "[[expect]]" in wrong.output
+
+
+def test_known_failures_are_compared_with_those_that_are_seen(tmp_path):
+    file = tmp_path / "known.toml"
+    file.write_text(
+        """
+[[known]]
+client = "a"
+server = "*"
+case = "retry"
+why = "a#1"
+
+[[known]]
+client = "b"
+server = "a"
+case = "zero-rtt"
+
+[[known]]
+algorithm = "mine"
+case = "startup"
+"""
+    )
+    entries = known.read(file, "matrix")
+    assert [e.why for e in entries] == ["a#1", ""]
+    assert [e.place for e in known.read(file, "conformance")] == [
+        {"algorithm": "mine", "case": "startup"}
+    ]
+    cells = [
+        ({"client": "a", "server": "a", "case": "retry"}, False),
+        ({"client": "a", "server": "b", "case": "retry"}, True),
+        ({"client": "b", "server": "a", "case": "zero-rtt"}, True),
+        ({"client": "b", "server": "b", "case": "retry"}, False),
+        ({"client": "b", "server": "a", "case": "retry"}, None),
+    ]
+    told = known.compare(cells, entries)
+    # The entry with * may have cases that pass; the other one is gone.
+    assert (list(told.new), dict(told.known), list(told.mended)) == ([3], {0: "a#1"}, [2])
+    assert not told.as_known
+    assert known.compare(cells[:2], entries).as_known
+    rows = [reported(c["case"], n, told, passed=p, text="seen") for n, (c, p) in enumerate(cells)]
+    assert [bool(r.failures) for r in rows] == [False, False, True, True, False]
+    assert [r.skipped for r in rows] == ["known to fail: a#1", "", "", "", "seen"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("known = 1", "tables [[known]]"),
+        ("[[known]]\nclient = 1", "a table of texts"),
+        ('[[known]]\nserve = "a"', 'did you mean "server"?'),
+        ('[[known]]\nwhy = "so"', "names no failure"),
+        ('[[known]]\nclient = "a"\nalgorithm = "b"', "names no failure"),
+        ("[[known]", "this is not TOML"),
+    ],
+)
+def test_a_file_of_known_failures_that_is_wrong_says_where(tmp_path, text, told):
+    (tmp_path / "known.toml").write_text(text)
+    with pytest.raises(known.KnownError) as caught:
+        known.read(tmp_path / "known.toml", "matrix")
+    assert told in str(caught.value)
+    assert "known.toml" in str(caught.value)
+
+
+def test_the_action_of_workflows_runs_what_its_page_says(tmp_path):
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with the tests' packages")
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    page = (ROOT / "docs" / "check.md").read_text()
+    for name in action["inputs"]:
+        assert f"| `{name}` |" in page
+    step = next(s for s in action["runs"]["steps"] if "gargalo check" in s.get("run", ""))
+    given = {name: one["default"] for name, one in action["inputs"].items()}
+    given |= {"options": "--set duration=3s", "package": ""}
+    values = {
+        key: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda m: given[m[1]], text)
+        for key, text in step["env"].items()
+    }
+    (tmp_path / "scenarios").mkdir()
+    table = 'metric = "flows.new.completion_s"\nat_most = "1ms"'
+    (tmp_path / "scenarios" / "one.toml").write_text(expecting(table))
+    command = f"{sys.executable} -m gargalo"
+    done = subprocess.run(
+        ["bash", "-e", "-c", step["run"].replace("gargalo", command, 1)],
+        cwd=tmp_path, env={**os.environ, **values}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    line = "::error file=scenarios/one.toml,line="
+    assert any(text.startswith(line) for text in done.stdout.splitlines()), done.stdout
+    assert (tmp_path / given["results"]).is_file()
+    assert (tmp_path / given["keep"] / "scenarios" / "one.toml" / "explain.txt").is_file()

@@ -396,6 +396,7 @@ NOT_RUN = ("--open", "--stack kernel", "--help", "--repeat 5", "world=lab")
 PRESENT = {
     "handshake.pkt": next((ROOT / "scripts").rglob("*.pkt")).read_text(encoding="utf-8"),
     "keys.log": f"CLIENT_TRAFFIC_SECRET_0 {'01' * 32} {'02' * 32}\n",
+    "known.toml": "known = []\n",
     "rates.txt": "0 5\n1 6\n2 5\n",
     "ss.log": "1767323045.6\nESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t cubic rto:204 mss:1448 cwnd:10 bytes_acked:12 \n",
 }

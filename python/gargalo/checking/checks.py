@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core
+from gargalo import _core, reading
+from gargalo._toml import tables
+from gargalo.checking.checked import RESULTS, Checked
 from gargalo.checking.expectations import (
     ExpectationError,
     Figures,
@@ -21,20 +26,25 @@ from gargalo.checking.expectations import (
     outcomes,
 )
 from gargalo.checking.faults import Fault, faults
+from gargalo.checking.repeats import of_sweep
+from gargalo.running import Text
 from gargalo.severity import Kind, counted
+from gargalo.sweeps.errors import SweepError
+from gargalo.sweeps.job import Source
+from gargalo.sweeps.model import SweepFile
 from gargalo.sweeps.plugins import Plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from gargalo.results import Run
+    from gargalo.running import ScenarioLike
     from gargalo.sweeps.job import World
 
 EXPECT = "[[expect]]"
 STORY = "explain.txt"
 MARK = "check.json"
 """In a directory that was kept: what came of the scenario. Only directories that have it are replaced."""
-RESULTS = "results"
 
 
 @dataclass(frozen=True)
@@ -55,62 +65,18 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What came of a scenario."""
+class Case:
+    """One run of a file: a scenario's only one, or one of a sweep."""
 
-    file: str
-    outcomes: tuple[Outcome, ...] = ()
-    """Of each figure of each expectation."""
-    faults: tuple[Fault, ...] = ()
-    """What is wrong with the run, as far as it counts."""
-    wrong: tuple[str, ...] = ()
-    """Why it cannot be judged: the scenario, or expectations, are wrong."""
-    kept: str | None = None
-    """Where its results, pictures and story are; only of what is not as expected."""
-    wall_s: float = 0.0
-    lines: tuple[int, ...] = ()
-    """Line in the file of each expectation; empty: not known."""
-
-    @property
-    def missed(self) -> list[Outcome]:
-        """Figures that are not as expected."""
-        return [o for o in self.outcomes if not o.met]
-
-    @property
-    def passed(self) -> bool:
-        """All is as expected."""
-        return not (self.wrong or self.faults or self.missed)
-
-    @property
-    def again(self) -> Path | None:
-        """The scenario that does the same run."""
-        return None if self.kept is None else Path(self.kept) / RESULTS / "scenario.toml"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as data."""
-        return {
-            "file": self.file,
-            "passed": self.passed,
-            "wrong": list(self.wrong),
-            "faults": [{"kind": f.kind, "text": f.text} for f in self.faults],
-            "expectations": [
-                {
-                    "metric": o.metric,
-                    "value": o.value,
-                    "expected": o.bound,
-                    "met": o.met,
-                    "why": o.why,
-                    "line": self.line(o),
-                }
-                for o in self.outcomes
-            ],
-            "kept": self.kept,
-            "wall_s": self.wall_s,
-        }
-
-    def line(self, outcome: Outcome) -> int | None:
-        """Return where in the file an expectation is; None if that is not known."""
-        return self.lines[outcome.number] if outcome.number < len(self.lines) else None
+    file: Path
+    scenario: ScenarioLike
+    settings: Mapping[str, Any]
+    seed: int | None = None
+    """None: the scenario's."""
+    cell: str = ""
+    """Of a sweep: its labels."""
+    place: Path | None = None
+    """Where it is kept what came of it, if it is not as expected; None: nowhere."""
 
 
 def check(
@@ -119,41 +85,91 @@ def check(
     jobs: int = 1,
     progress: Callable[[Checked], object] | None = None,
 ) -> list[Checked]:
-    """Run scenarios and compare them with what they expect, in the order of the files.
+    """Run scenarios and sweeps and compare them with what they expect, in the order of the files.
 
     Args:
-        files: Scenarios.
+        files: Scenarios and sweeps.
         options: How they are run.
         jobs: Runs at the same time, each in a process of its own.
         progress: Called with each as soon as it and all before it are done.
 
     """
-    found = []
-    jobs = min(jobs, len(files))
+    planned = [cases_of(file, options) for file in files]
+    runs = [case for cases in planned if not isinstance(cases, Checked) for case in cases]
+    jobs = min(jobs, len(runs))
     if options.memory_limit is None and jobs > 1 and (all_of_it := _core.memory_limit()):
         options = replace(options, memory_limit=all_of_it // jobs)
-    for checked in _each(files, options, jobs):
-        found.append(checked)
-        if progress:
-            progress(checked)
+    found = []
+    with closing(_each(runs, options, jobs)) as results:
+        for file, cases in zip(files, planned, strict=True):
+            checked = (
+                cases if isinstance(cases, Checked) else _of_file(file, cases, results, options)
+            )
+            found.append(checked)
+            if progress:
+                progress(checked)
     return found
 
 
-def _each(files: Sequence[Path], options: Options, jobs: int) -> Iterator[Checked]:
+def cases_of(file: Path, options: Options) -> list[Case] | Checked:
+    """Return the runs of a file; or why there are none."""
+    try:
+        if not is_sweep(file):
+            return [Case(file, file, options.settings, place=place_of(file, options.keep))]
+        plan = SweepFile.load(file).plan(set=options.settings, world=options.world)
+    except (SweepError, _core.ScenarioError) as e:
+        return Checked(str(file), wrong=(str(e),))
+    cases = []
+    for job in plan:
+        source = Source.of(job.scenario)
+        cell = ", ".join(f"{name} = {value}" for name, value in job.labels.items())
+        text = source.text if source.path is None else Text(source.text, source.path)
+        cases.append(Case(file, text, job.changes, job.seed, cell))
+    return cases
+
+
+def is_sweep(file: Path) -> bool:
+    """Tell a sweep from a scenario; what cannot be read is taken for one, which says why."""
+    try:
+        return "scenario" in tables(reading.text(file))
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _of_file(
+    file: Path, cases: Sequence[Case], results: Generator[Checked], options: Options
+) -> Checked:
+    """Take what came of the runs of a file, which are next of all."""
+    if len(cases) == 1 and cases[0].place is not None:
+        return next(results)
+    found, worst = of_sweep(file, cases, list(islice(results, len(cases))))
+    place = place_of(file, options.keep)
+    _clear(place)
+    kept = [_again(case, place, options) for case in worst]
+    return replace(found, kept=next((one.kept for one in kept if one.kept), None))
+
+
+def _again(case: Case, place: Path, options: Options) -> Checked:
+    """Do a run of a sweep once more and keep what comes of it."""
+    name = re.sub(r"[^\w.=+-]+", "_", case.cell) or "cell"
+    return check_one(replace(case, place=place / name), options, always=True)
+
+
+def _each(cases: Sequence[Case], options: Options, jobs: int) -> Generator[Checked]:
     if jobs <= 1:
-        for file in files:
-            yield check_one(file, options)
+        for case in cases:
+            yield check_one(case, options)
         return
     arguments = (jobs, get_context("spawn"), Plugins.load, (options.plugins,))
     pool = ProcessPoolExecutor(*arguments)
     try:
-        running = [(file, pool.submit(check_one, file, options)) for file in files]
-        for file, task in running:
+        running = [(case, pool.submit(check_one, case, options)) for case in cases]
+        for case, task in running:
             try:
                 yield task.result()
             except BrokenProcessPool:
                 told = "the process of this run, or of one beside it, has ended: out of memory, or a plug-in"
-                yield Checked(str(file), faults=(Fault("failure", told),))
+                yield Checked(str(case.file), faults=(Fault("failure", told),))
     finally:
         # What has not begun does not begin any more.
         pool.shutdown(cancel_futures=True)
@@ -169,41 +185,48 @@ def place_of(file: Path, keep: Path) -> Path:
     return keep / below
 
 
-def check_one(file: Path, options: Options) -> Checked:
-    """Run one scenario; its results are kept if it is not as expected."""
+def check_one(case: Case, options: Options, *, always: bool = False) -> Checked:
+    """Do one run; its results are kept if it is not as expected, or always."""
     from gargalo.running import run
 
-    place = place_of(file, options.keep)
     with tempfile.TemporaryDirectory(prefix="gargalo-check-") as temporary:
-        made = Path(temporary) / file.name
+        made = Path(temporary) / case.file.name
         try:
             done = run(
-                file,
-                set=dict(options.settings),
-                output=made / RESULTS,
+                case.scenario,
+                seed=case.seed,
+                set=dict(case.settings),
+                output=made / RESULTS if case.place is not None else None,
                 world=options.world,
                 memory_limit=options.memory_limit,
             )
-            found = judged(done, file, options)
-            if not found.passed:
+            found = judged(done, case.file, options)
+            if case.place is not None and (always or not found.passed):
                 tell(done, made)
         except _core.ScenarioError as e:
-            found = Checked(str(file), wrong=(str(e),))
+            found = Checked(str(case.file), wrong=(str(e),))
         except Exception as e:
             # A class of a plug-in may raise anything.
-            found = Checked(str(file), faults=(Fault("failure", _sentence(e)),))
-        return _kept(found, made, place)
+            found = Checked(str(case.file), faults=(Fault("failure", _sentence(e)),))
+        if case.place is None:
+            return found
+        return _kept(found, made, case.place, always=always)
 
 
 def _sentence(e: Exception) -> str:
     return str(e) if isinstance(e, _core.RunError) else f"{type(e).__name__}: {e}"
 
 
-def _kept(found: Checked, made: Path, place: Path) -> Checked:
-    """Put what was made where it is kept, in the place of what a check has put there before."""
-    if (place / MARK).is_file():
+def _clear(place: Path) -> None:
+    """Remove what a check has kept before, of a scenario or of a sweep's runs."""
+    if (place / MARK).is_file() or (place.is_dir() and any(place.glob(f"*/{MARK}"))):
         shutil.rmtree(place)
-    if found.passed or not (made / RESULTS / "scenario.toml").exists():
+
+
+def _kept(found: Checked, made: Path, place: Path, *, always: bool) -> Checked:
+    """Put what was made where it is kept, in the place of what a check has put there before."""
+    _clear(place)
+    if (found.passed and not always) or not (made / RESULTS / "scenario.toml").exists():
         return found
     if place.exists():
         told = f"{place} is in the way: it is none of what was kept before, so nothing was"

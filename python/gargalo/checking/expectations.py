@@ -6,7 +6,7 @@ import operator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from gargalo import _core
 from gargalo.quantities import ENDINGS, SHARES, measured, si
@@ -47,12 +47,21 @@ class Expectation:
     why: str
     number: int = 0
     """In the scenario, from 0."""
+    by: str = "mean"
+    """What of repeats it is about: `mean`, `interval`, `each`."""
 
     @classmethod
     def read(cls, table: Mapping[str, Any], number: int = 0) -> Expectation:
         """Take one table of `expect`."""
         bounds = {key: table[key] for key in BOUNDS if key in table}
-        return cls(table["metric"], bounds, table.get("of"), table.get("why", ""), number)
+        return cls(
+            table["metric"],
+            bounds,
+            table.get("of"),
+            table.get("why", ""),
+            number,
+            table.get("by", "mean"),
+        )
 
 
 @dataclass(frozen=True)
@@ -69,13 +78,25 @@ class Outcome:
     why: str
     number: int
     """Of the expectation in the scenario, from 0."""
+    key: str = "equals"
+    """Of the bound."""
+    by: str = "mean"
+    """What of repeats is compared."""
+    level: float | None = None
+    """The figure in SI, or as a share of another one; None: not known, or no number."""
+    limit: float | None = None
+    """What the level is compared with; None: the bound is no number, or not known."""
+    shown: str = ""
+    """The value in words; empty: as it is."""
+    cell: str = ""
+    """In a sweep: the labels of the cell."""
 
     def __str__(self) -> str:
         """Return a sentence."""
         because = f": {self.why}" if self.why else ""
-        return (
-            f"{self.metric} is {_written(self.metric, self.value)}, expected: {self.bound}{because}"
-        )
+        value = self.shown or written(self.metric, self.value)
+        at = f"{self.cell}: " if self.cell else ""
+        return f"{at}{self.metric} is {value}, expected: {self.bound}{because}"
 
 
 def expectations(run: Run) -> list[Expectation]:
@@ -162,13 +183,26 @@ def outcomes(figures: Figures, expected: Expectation) -> Iterator[Outcome]:
     others = _others(figures, expected, found)
     for (name, value), other in zip(found, others, strict=True):
         for key, bound in expected.bounds.items():
-            wanted = _limit(name, key, bound, value)
-            told = f"{BOUNDS[key][1]} {_written(name, wanted)}"
-            if expected.of is not None:
-                wanted = _share(name, bound, other)
-                told = f"{BOUNDS[key][1]} {bound} of {expected.of} ({_written(name, wanted)})"
-            met = _holds(key, value, wanted)
-            yield Outcome(name, value, told.strip(), met, expected.why, expected.number)
+            if expected.of is None:
+                wanted = limit = _limit(name, key, bound, value)
+                level = value
+                told = f"{BOUNDS[key][1]} {written(name, wanted)}"
+            else:
+                limit = _share(name, bound)
+                wanted, level = _product(limit, other), _ratio(value, other)
+                told = f"{BOUNDS[key][1]} {bound} of {expected.of} ({written(name, wanted)})"
+            yield Outcome(
+                name,
+                value,
+                told.strip(),
+                holds(key, value, wanted),
+                expected.why,
+                expected.number,
+                key,
+                expected.by,
+                float(level) if _is_number(level) else None,
+                float(limit) if _is_number(limit) else None,
+            )
 
 
 def _others(
@@ -226,7 +260,7 @@ def _unit(place: str) -> str:
     return ENDINGS.get(name.rpartition("_")[2], "") if "_" in name else ""
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -246,18 +280,25 @@ def _limit(place: str, key: str, bound: Bound, value: Figure) -> Figure:
     return number
 
 
-def _share(place: str, bound: Bound, other: Figure) -> Figure:
-    """Return a share of another figure; None if that is not known."""
+def _share(place: str, bound: Bound) -> float:
+    """Return a bound that is a share of another figure."""
     read = None if isinstance(bound, bool) else si(bound)
     if read is None or read[1]:
         msg = f"{place}: {bound!r} is no share of another figure: write a number or percent"
         raise ExpectationError(msg)
-    if isinstance(other, (int, float)) and not isinstance(other, bool):
-        return read[0] * other
-    return None
+    return read[0]
 
 
-def _holds(key: str, value: Figure, wanted: Figure) -> bool:
+def _product(share: float, other: Figure) -> float | None:
+    return share * other if _is_number(other) else None
+
+
+def _ratio(value: Figure, other: Figure) -> float | None:
+    return value / other if _is_number(value) and _is_number(other) and other else None
+
+
+def holds(key: str, value: Figure, wanted: Figure) -> bool:
+    """Tell whether a figure is as a bound of this key says."""
     if isinstance(wanted, bool):
         return value is wanted
     if isinstance(wanted, str):
@@ -268,7 +309,8 @@ def _holds(key: str, value: Figure, wanted: Figure) -> bool:
     return same or bool(BOUNDS[key][0](value, wanted))
 
 
-def _written(place: str, value: Figure) -> str:
+def written(place: str, value: Figure) -> str:
+    """Write a figure with its unit."""
     if value is None:
         return "not known"
     if isinstance(value, bool):

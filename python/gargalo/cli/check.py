@@ -30,6 +30,7 @@ from gargalo.cli.common import (
     world_option,
 )
 from gargalo.cli.help import command
+from gargalo.cli.judged import junit_option, writing
 from gargalo.terminal.text import printable, say
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from gargalo.severity import Kind
 
 KEPT = "checks"
+EXPECT = "[[expect]]"
 MOST_TOLD = 20
 """Figures of a scenario that are told."""
 
@@ -57,7 +59,7 @@ MOST_TOLD = 20
     nargs=-1,
     required=True,
     metavar="FILE...",
-    help="Scenarios, or directories of them.",
+    help="Scenarios and sweeps, or directories of them.",
 )
 @set_option
 @fail_on_option("failure")
@@ -74,7 +76,7 @@ MOST_TOLD = 20
     metavar="DIR",
     help=f"Results of what is not as expected: tables, picture, story, scenario. Default: {KEPT}.",
 )
-@click.option("--junit", type=PATH, metavar="FILE", help="Write the results as JUnit's XML.")
+@junit_option
 @click.option("--github", is_flag=True, help="Print annotations for a workflow of GitHub.")
 @plugin_option
 @world_option
@@ -96,7 +98,7 @@ def check(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Run scenarios and say whether their results are as their tables [[expect]] say.
+    """Run scenarios and sweeps, and say whether their results are as their tables [[expect]] say.
 
     A connection that failed or was never established, and data that differ from what was sent, are never as expected.
 
@@ -104,7 +106,7 @@ def check(
     """
     from gargalo.checking.checks import Options
     from gargalo.checking.checks import check as carry_out
-    from gargalo.checking.reports import annotated, write_junit
+    from gargalo.checking.reports import annotated, suite_of, write_junit
     from gargalo.sweeps.plugins import Plugins
 
     if github and as_json:
@@ -134,10 +136,8 @@ def check(
         interrupted = True
         say(f"interrupted: {len(found)} of {len(paths)} scenarios were checked")
     if junit is not None:
-        try:
-            write_junit(found, junit)
-        except OSError as e:
-            fail(f"{junit} cannot be written: {e.strerror}")
+        with writing(junit):
+            write_junit([suite_of(c) for c in found], "check", junit)
     if as_json:
         print(
             to_json(
@@ -157,16 +157,17 @@ def check(
 def scenarios(places: tuple[Path, ...], keep: Path) -> list[Path]:
     """Return the scenarios that are named, and those of directories, in the order of their names.
 
-    Of a directory all files *.toml are taken but those that are known to be something else, and what was kept before.
+    Of a directory all files *.toml are taken but those that are known to be something else, sweeps without [[expect]],
+    and what was kept before.
     """
-    from gargalo.cli.kinds import SCENARIO, of_file
+    from gargalo.cli.kinds import SCENARIO, SWEEP, of_file
 
     found: list[Path] = []
     for place in places:
         if place == STDIN:
             fail("standard input is not checked: name the file of the scenario")
         if not place.is_dir():
-            refuse_another(place, "scenario")
+            refuse_another(place, "scenario", "sweep")
             found.append(place)
             continue
         files = [
@@ -175,11 +176,20 @@ def scenarios(places: tuple[Path, ...], keep: Path) -> list[Path]:
             if keep.absolute() not in f.absolute().parents and not (f.parent / "run.json").exists()
         ]
         kinds = [of_file(file) for file in files]
-        own = [f for f, k in zip(files, kinds, strict=True) if k is None or k.kind is SCENARIO]
+        own = [
+            f
+            for f, k in zip(files, kinds, strict=True)
+            if k is None or k.kind is SCENARIO or (k.kind is SWEEP and expects(f))
+        ]
         if not own:
             fail(f"{place}: no file *.toml in it is a scenario")
         found += own
     return list(dict.fromkeys(found))
+
+
+def expects(sweep: Path) -> bool:
+    """Tell whether a sweep says what its cells have to show."""
+    return any(line.strip() == EXPECT for line in sweep.read_text("utf-8").splitlines())
 
 
 def lines(checked: Checked) -> list[str]:

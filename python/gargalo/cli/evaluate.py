@@ -28,6 +28,8 @@ from gargalo.cli.common import (
     workers_option,
 )
 from gargalo.cli.help import command
+from gargalo.cli.judged import junit_option, known_failures, known_option, writing
+from gargalo.terminal.text import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,6 +111,8 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
     default="never",
     help="Exit with 1 if a figure got worse than the baseline beyond its interval, or on any fault.",
 )
+@known_option
+@junit_option
 @workers_option
 @click.option(
     "--repeat",
@@ -136,6 +140,8 @@ def evaluate(
     overwrite: bool,
     baseline: Path | None,
     fail_on: FailOn,
+    known: Path | None,
+    junit: Path | None,
     workers: int | None,
     repeat: int | None,
     stall: float,
@@ -144,8 +150,11 @@ def evaluate(
 ) -> None:
     """Judge congestion controls by what RFC 9743 asks, beside Reno, CUBIC and BBR."""
     from gargalo import judging
+    from gargalo.checking.known import compare
+    from gargalo.checking.reports import write_junit
     from gargalo.evaluation import evaluate as run
     from gargalo.evaluation import records
+    from gargalo.evaluation.judged import cases_of, mended, suites
     from gargalo.evaluation.running import UnknownNameError
     from gargalo.plugins.native import is_library
     from gargalo.sweeps.progress import display
@@ -154,9 +163,10 @@ def evaluate(
     earlier = baseline_of(baseline)
     if earlier is None and fail_on == "regression":
         fail("--fail-on regression needs a --baseline FILE to compare with")
-    known = {n for a in _core.congestion() for n in (a["name"], *a["aliases"])}
+    entries = known_failures(known, "conformance")
+    built_in = {n for a in _core.congestion() for n in (a["name"], *a["aliases"])}
     for name in algorithms:
-        if stack is not None or name in known:
+        if stack is not None or name in built_in:
             continue
         if Path(name).suffix != ".py" and not is_library(name):
             refuse_another(Path(name), "algorithm")
@@ -185,10 +195,17 @@ def evaluate(
             regressed = keep(found.scorecards, places, earlier, as_json=as_json)
     except records.BaselineError as e:
         fail(f"--baseline {baseline}: {e}")
+    cases = cases_of(found.scorecards)
+    told = compare([(c.place, c.result.conforms) for c in cases], entries)
+    if junit is not None:
+        with writing(junit):
+            write_junit(suites(cases, told), "evaluate", junit)
+    for line in mended(cases, told):
+        say(line)
     failed = any(c.broken or any(r.failures for r in c.results) for c in found.scorecards)
     faulty = any(c.faults for c in found.scorecards)
     asked = {"regression": regressed, "fault": faulty, "never": False}
-    if failed or grave or asked[fail_on]:
+    if failed or grave or asked[fail_on] or (known is not None and not told.as_known):
         raise Exit(FAILED)
 
 

@@ -19,11 +19,13 @@ from gargalo.cli.common import (
     workers_option,
 )
 from gargalo.cli.help import command
+from gargalo.cli.judged import junit_option, known_failures, known_option, writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from gargalo.checking.known import Compared
     from gargalo.interop import Case, Cell, Matrix, Stack
 
 MOST_NAMES = 6
@@ -36,6 +38,7 @@ MOST_NAMES = 6
         ("gargalo stacks --matrix", "Every client against every server."),
         ("gargalo stacks noq --case retry --case 0-rtt --matrix", "One stack, some cases."),
         ("gargalo stacks --matrix --report faults.md", "With a report of what failed."),
+        ("gargalo stacks --matrix --known known.toml", "Exit with 1 by what is not known only."),
     ]
 )
 @click.argument("names", nargs=-1, metavar="[NAME...]", help="Only these stacks. Default: all.")
@@ -55,6 +58,8 @@ MOST_NAMES = 6
     metavar="FILE.md",
     help="Write what failed, for the maintainers of the stacks; runs go to a folder beside it.",
 )
+@known_option
+@junit_option
 @workers_option
 @plugin_option
 @json_option("As JSON.")
@@ -65,6 +70,8 @@ def stacks(
     seed: int,
     twice: bool,
     report: Path | None,
+    known: Path | None,
+    junit: Path | None,
     workers: int | None,
     plugin: tuple[Path, ...],
     as_json: bool,
@@ -81,8 +88,8 @@ def stacks(
     except KeyError as e:
         fail(str(e.args[0]))
     if not with_matrix:
-        if only or twice or report is not None:
-            fail("--case, --twice and --report are of the matrix: add --matrix")
+        if only or twice or report or known or junit:
+            fail("--case, --twice, --report, --known and --junit are of the matrix: add --matrix")
         if as_json:
             print(to_json([s.to_json() for s in found]))
         else:
@@ -90,23 +97,30 @@ def stacks(
         return
     if report is not None and report.suffix != ".md":
         fail(f"--report {report}: the report is in Markdown; its name must end in .md")
-    from gargalo.interop.report import write
+    from gargalo.checking.known import compare
+    from gargalo.checking.reports import write_junit
+    from gargalo.interop.report import suites, write
     from gargalo.sweeps.progress import display
     from gargalo.terminal.screen import err
 
+    entries = known_failures(known, "matrix")
     with sweep_errors(), display(err, shown=not as_json) as progress:
         made = interop.matrix(
             found, cases=cases, seed=seed, twice=twice, workers=workers, progress=progress
         )
+    told = compare([(cell.place, cell.passed) for cell in made.cells], entries)
     if report is not None:
         write(made, report, plugin)
+    if junit is not None:
+        with writing(junit):
+            write_junit(suites(made, told), "stacks", junit)
     if as_json:
-        print(to_json(made.to_json()))
+        print(to_json(made.to_json(told)))
     else:
-        show_matrix(made, cases)
+        show_matrix(made, cases, told)
         if report is not None:
             print(report)
-    if made.failed:
+    if not told.as_known:
         raise Exit(FAILED)
 
 
@@ -131,10 +145,11 @@ def show_list(found: Sequence[Stack]) -> None:
     show_table(None, columns, rows, Screen(highlight=False))
 
 
-def show_matrix(made: Matrix, cases: Sequence[Case]) -> None:
+def show_matrix(made: Matrix, cases: Sequence[Case], told: Compared) -> None:
     """Print the matrix, then what failed and what does not apply."""
     from rich.text import Text
 
+    from gargalo.checking.known import GONE
     from gargalo.interop.model import VERDICTS
     from gargalo.interop.report import pairs
     from gargalo.terminal.fitting import Column, show_table
@@ -154,14 +169,23 @@ def show_matrix(made: Matrix, cases: Sequence[Case]) -> None:
     columns += [Column(c.id, justify="center") for c in cases]
     show_table(None, columns, rows, out)
     expected = {c.id: f"{c.expected} ({c.section})" for c in cases}
-    for cell in made.failed:
+    for number, cell in enumerate(made.cells):
+        if cell.passed is not False:
+            continue
         what = f"{cell.client} → {cell.server}, {cell.case}"
+        is_known = number in told.known
+        mark, style = ("known", "dim") if is_known else ("✗", "red")
+        because = f" ({told.known[number]})" if told.known.get(number) else ""
         if cell.verdict == "fail":
-            told = f"✗ {what}: {cell.seen}; expected: {expected[cell.case]}"
-            out.print(told, style="red", markup=False)
+            line = f"{mark} {what}: {cell.seen}; expected: {expected[cell.case]}{because}"
+            out.print(line, style=style, markup=False)
         if cell.same is False:
-            told = f"✗ {what}: two runs with the same seed differ"
-            out.print(told, style="red", markup=False)
+            line = f"{mark} {what}: two runs with the same seed differ{because}"
+            out.print(line, style=style, markup=False)
+    for number in told.mended:
+        cell = made.cells[number]
+        line = f"✓ {cell.client} → {cell.server}, {cell.case}: {GONE}"
+        out.print(line, style="red", markup=False)
     for why in dict.fromkeys(
         f"- {c.case}: {c.seen}" for c in made.cells if c.verdict == "not applicable"
     ):
@@ -171,4 +195,5 @@ def show_matrix(made: Matrix, cases: Sequence[Case]) -> None:
     same = ""
     if any(c.same is not None for c in ran):
         same = f", {sum(bool(c.same) for c in ran)} of {len(ran)} the same in two processes"
-    out.print(f"{passed} of {len(ran)} passed{same}", markup=False)
+    failed = f", {len(told.known)} failures are known" if told.known else ""
+    out.print(f"{passed} of {len(ran)} passed{failed}{same}", markup=False)

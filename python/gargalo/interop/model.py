@@ -10,6 +10,8 @@ from gargalo.judging import Mark
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gargalo.checking.known import Compared
+
 Json: TypeAlias = dict[str, Any]
 Verdict: TypeAlias = Literal["pass", "fail", "not applicable"]
 
@@ -81,6 +83,18 @@ class Cell:
         """A name for files."""
         return f"{self.client}-{self.server}-{self.case}"
 
+    @property
+    def place(self) -> Mapping[str, str]:
+        """What names it among all."""
+        return {"client": self.client, "server": self.server, "case": self.case}
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether it did what was expected, twice the same; None: it does not apply."""
+        if self.verdict == "not applicable":
+            return None
+        return self.verdict == "pass" and self.same is not False
+
     def to_json(self) -> Json:
         """Return it as an object of JSON."""
         return {
@@ -106,12 +120,15 @@ class Matrix:
     @property
     def failed(self) -> list[Cell]:
         """The cells that failed, or that were not the same twice."""
-        return [c for c in self.cells if c.verdict == "fail" or c.same is False]
+        return [c for c in self.cells if c.passed is False]
 
-    def to_json(self) -> Json:
-        """Return it as an object of JSON."""
+    def to_json(self, told: Compared) -> Json:
+        """Return it as an object of JSON, with what was known of failures."""
         return {
             "seed": self.seed,
             "stacks": [s.to_json() for s in self.stacks],
-            "cells": [c.to_json() for c in self.cells],
+            "cells": [
+                {**c.to_json(), "known": told.known.get(n)} for n, c in enumerate(self.cells)
+            ],
+            "as_known": told.as_known,
         }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gargalo import _core
+from gargalo.checking.reports import Reported, Suite, reported
 from gargalo.interop.cases import CASES
 from gargalo.interop.model import VERDICTS
 from gargalo.scenarios.scenario import to_toml
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from gargalo.checking.known import Compared
     from gargalo.interop.model import Cell, Matrix, Stack
 
 RECORD = {"interval": "10ms", "verify": True, "events": True, "qlog": True, "captures": ["link"]}
@@ -177,3 +179,14 @@ def events(folder: Path) -> list[str]:
     ]
     left = rows.height - len(lines)
     return lines + ([f"… and {left} more in events.parquet"] if left else []) or ["none"]
+
+
+def suites(matrix: Matrix, told: Compared) -> list[Suite]:
+    """Return a suite for each pair of stacks, for CI servers; failures that are known do not count."""
+    found: dict[str, list[Reported]] = {}
+    for number, cell in enumerate(matrix.cells):
+        differs = cell.verdict == "pass" and cell.same is False
+        text = "two runs with the same seed differ" if differs else cell.seen
+        one = reported(cell.case, number, told, passed=cell.passed, text=text)
+        found.setdefault(f"{cell.client} to {cell.server}", []).append(one)
+    return [Suite(name, cases) for name, cases in found.items()]

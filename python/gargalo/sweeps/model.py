@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gargalo.sweeps.job import World
 
 KEYS = (
-    "name", "description", "scenario", "repeat", "seed", "start_jitter", "set", "axes", "keep", "measure",
+    "name", "description", "scenario", "repeat", "seed", "start_jitter", "set", "axes", "keep", "measure", "expect",
 )  # fmt: skip
 START_JITTER = "1RTT"
 """The default of sweeps with repeats."""
@@ -48,6 +48,8 @@ class SweepFile:
     description: str = ""
     start_jitter: str | None = None
     """How far starts of flows move from repeat to repeat; see `plan`."""
+    expect: tuple[Mapping[str, Any], ...] = ()
+    """What each cell has to show, as tables `[[expect]]` of scenarios, in addition to those of the scenario itself."""
 
     @classmethod
     def load(cls, path: str | Path) -> SweepFile:
@@ -131,7 +133,12 @@ class SweepFile:
                 f'start_jitter = {jitter!r}: write a time or round trips, like "20ms", "1RTT", "0s"'
             )
             raise SweepError(msg, key="start_jitter")
+        expect = table.get("expect", [])
+        if not isinstance(expect, list) or not all(isinstance(one, dict) for one in expect):
+            msg = "expect must be tables: [[expect]]"
+            raise SweepError(msg, key="expect")
         return cls(
+            expect=tuple(expect),
             start_jitter=jitter,
             name=name,
             scenario=scenario,
@@ -154,6 +161,9 @@ class SweepFile:
     ) -> list[Job]:
         """Return all runs; the arguments go before what the file says."""
         base = Source.of(self.scenario)
+        if self.expect:
+            tables = to_toml({"expect": [dict(one) for one in self.expect]})
+            base = replace(base, text=f"{base.text.rstrip()}\n\n{tables}")
         return plan(
             base,
             self.axes,

@@ -1,6 +1,6 @@
 //! What a run has to show.
 
-use gargalo_settings::{Error, Files, Json, Schemas, Setting, settings};
+use gargalo_settings::{Error, Files, Json, Schemas, Setting, names, settings};
 use serde_json::json;
 
 settings! {
@@ -18,8 +18,22 @@ settings! {
         /// Another figure, of which the bounds are multiples; or the directory of results, whose figure of the same
         /// place it is then.
         of: Option<String> = None;
+        /// In a sweep: what of a cell's repeats has to be so.
+        by: Repeats = Repeats::Mean;
         /// Why it has to be so, in a sentence.
         why: String = String::new();
+    }
+}
+
+names! {
+    /// What is compared of the repeats of a run.
+    pub enum Repeats {
+        /// Their mean.
+        Mean = "mean",
+        /// Both ends of the 95% interval of their mean, for which three repeats are needed.
+        Interval = "interval",
+        /// Each of them.
+        Each = "each",
     }
 }
 
