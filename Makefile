@@ -19,7 +19,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup dev develop demo dist try-wheel quick test test-plan test-rust test-python test-tools mutants fuzz fuzz-corpus bench crosscheck stacks stack-tools lint style clippy docs reference pictures comparison scorecards fmt lock clean
+.PHONY: help setup dev develop demo dist try-wheel quick test test-plan test-rust test-python test-tools test-stacks mutants fuzz fuzz-corpus bench crosscheck stacks stack-tools lint style clippy docs reference pictures comparison scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -113,7 +113,7 @@ demo: setup ## three congestion controls race over a cellular link
 
 test: test-plan ## everything that can fail; LONG=1 checks all of what is otherwise checked for some of many
 	@$(MAKE) --no-print-directory --jobs 2 dev test-tools
-	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory --jobs 2 test-rust test-stacks
 	@$(MAKE) --no-print-directory test-python TEST_TOOLS=
 
 test-plan:
@@ -145,6 +145,14 @@ test-tools:
 				echo "setup: $$p could not be installed; tests that need it will skip" >&2; \
 		done; \
 	fi
+
+# Those QUIC stacks of others that take seconds; the rest is made by `make stacks` and tested every night.
+test-stacks: $(VENV)/.stacks
+$(VENV)/.stacks: $(VENV)/.dev $(wildcard stacks/aioquic/* stacks/ngtcp2/*.[ch]) crates/plugin/include/gargalo_stack.h
+	@$(AIOQUIC_STACK) || echo "setup: aioquic could not be installed; its tests will skip" >&2
+	@{ $(MAKE) --no-print-directory stack-tools STACKS=ngtcp2 && $(NGTCP2_STACK); } \
+		|| echo "setup: ngtcp2 could not be built; its tests will skip" >&2
+	@touch $@
 
 # Needs some minutes for each mutant's tests: SINCE=commit for what has changed, or PARTS="link metrics" SAMPLE=40.
 SINCE ?= HEAD
@@ -186,7 +194,10 @@ fuzz-corpus: ## keeps what `make fuzz` found that covers more
 
 # QUIC implementations of others, outside the default build and Cargo's workspace; a library is found by its file's name.
 # STACKS="quinn ngtcp2" builds those. RUSTFLAGS of the caller would replace those of a folder's .cargo/config.toml.
-STACKS ?= quinn quiche ngtcp2 aioquic
+# QUINN=DIR (QUICHE=, NGTCP2=) builds that of a checkout as `stack = "quinn@BUILD"`, beside the other; BUILD= names it.
+FROM := $(if $(QUINN),quinn) $(if $(QUICHE),quiche) $(if $(NGTCP2),ngtcp2)
+STACKS ?= $(or $(strip $(FROM)),quinn quiche ngtcp2 aioquic)
+FROM_DIR = "$(BIN)/python" tools/stack_from.py $(1) "$(2)" $(if $(BUILD),--build "$(BUILD)") --into "$(STACKS_FOUND)" --target "$(STACKS_BUILT)"
 STACKS_BUILT := $(abspath $(TARGET))/stacks
 STACKS_FOUND := $(abspath $(VENV))/share/gargalo/stacks
 stacks: setup stack-tools $(addprefix stack-,$(STACKS)) ## QUIC stacks of others, for `stack = "NAME"`: quinn, quiche, ngtcp2, aioquic (STACKS="quinn ngtcp2")
@@ -200,20 +211,19 @@ endef
 
 .PHONY: stack-quinn stack-quiche stack-ngtcp2 stack-aioquic
 stack-quinn: setup
-	$(call CARGO_STACK,quinn,libquinn.so)
+	$(if $(QUINN),$(call FROM_DIR,quinn,$(QUINN)),$(call CARGO_STACK,quinn,libquinn.so))
 
 # BoringSSL is compiled, which takes some minutes.
 stack-quiche: setup stack-tools
-	$(call CARGO_STACK,quiche,libquiche_stack.so)
+	$(if $(QUICHE),$(call FROM_DIR,quiche,$(QUICHE)),$(call CARGO_STACK,quiche,libquiche_stack.so))
 
+NGTCP2_STACK = $(MAKE) --no-print-directory -C stacks/ngtcp2 && mkdir -p "$(STACKS_FOUND)" && cp stacks/ngtcp2/ngtcp2.so "$(STACKS_FOUND)/"
 stack-ngtcp2: setup stack-tools
-	@echo "stacks: building ngtcp2"; \
-	$(MAKE) --no-print-directory -C stacks/ngtcp2; \
-	mkdir -p "$(STACKS_FOUND)"; cp stacks/ngtcp2/ngtcp2.so "$(STACKS_FOUND)/"
+	@echo "stacks: building ngtcp2"; $(if $(NGTCP2),$(call FROM_DIR,ngtcp2,$(NGTCP2)),$(NGTCP2_STACK))
 
+AIOQUIC_STACK = $(MAKE) --no-print-directory -C stacks/aioquic install PYTHON="$(abspath $(BIN)/python)"
 stack-aioquic: setup
-	@echo "stacks: installing aioquic"; \
-	$(MAKE) --no-print-directory -C stacks/aioquic install PYTHON="$(abspath $(BIN)/python)"
+	@echo "stacks: installing aioquic"; $(AIOQUIC_STACK)
 
 # What compiles BoringSSL and ngtcp2 is installed if it can be; otherwise it is named.
 stack-tools:

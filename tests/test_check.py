@@ -410,6 +410,21 @@ case = "startup"
     assert [r.skipped for r in rows] == ["known to fail: a#1", "", "", "", "seen"]
 
 
+def test_what_is_known_of_the_stacks_here_is_what_their_page_says():
+    entries = known.read(ROOT / "stacks" / "known.toml", "matrix")
+    rows = (ROOT / "docs" / "quic-stacks.md").read_text().splitlines()
+    head = next(n for n, row in enumerate(rows) if row.startswith("| client | server aioquic"))
+    servers = [cell.strip().removeprefix("server ") for cell in rows[head].split("|")[2:-1]]
+    said = set()
+    for row in rows[head + 2 : head + 7]:
+        _, client, *cells, _ = row.split("|")
+        for server, cell in zip(servers, cells, strict=True):
+            if found := re.search(r"\[not ([\w-]+)\]", cell):
+                said.add((client.strip(), server, found[1]))
+    assert said == {(e.place["client"], e.place["server"], e.place["case"]) for e in entries}
+    assert all(e.why for e in entries)
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

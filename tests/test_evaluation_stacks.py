@@ -19,6 +19,7 @@ from gargalo.evaluation.model import PROFILES, Plan, Scores
 from gargalo.evaluation.stacks import Own, carried, label_of
 from gargalo.interop import Stack
 from gargalo.judging import Profile
+from gargalo.plugins import registry
 from gargalo.sweeps.errors import SweepError
 
 PLAIN = Stack("plain", "1", ("cubic", "bbr"), frozenset(), {"bbr": "bbr"})
@@ -285,3 +286,28 @@ def test_a_scorecard_of_the_stack_inside(tmp_path):
     assert verdicts["bbr-probe-rtt"] == "conforms"
     assert verdicts["bbr-tiny-bdp"] == "conforms"
     assert isinstance(card.profile, Profile)
+
+
+def test_a_stack_of_a_plugin_is_judged_as_one_that_is_installed(tmp_path):
+    text = (ROOT / "tests" / "toy_stack.py").read_text(encoding="utf-8")
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(f'{text}\n\ngargalo.quic_stack("mine")(Toy)\n', encoding="utf-8")
+    try:
+        done = running.evaluate(
+            ["fixed"],
+            stack="mine",
+            plugins=[plugin],
+            only=["bufferbloat"],
+            repeat=1,
+            store=tmp_path / "store",
+            workers=2,
+        )
+    finally:
+        registry.forget_stack("mine")
+    (card,) = done.scorecards
+    assert card.algorithm == "mine-fixed"
+    (result,) = card.results
+    assert not result.failures
+    utilization = next(o for o in result.outcomes if o.figure.name == "utilization")
+    # A window of 32 segments.
+    assert 0.1 < utilization.own.mean < 0.6

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import sys
 from pathlib import Path
@@ -34,11 +36,12 @@ from gargalo.cli.common import (
 )
 from gargalo.cli.help import command
 from gargalo.cli.sweep import read_sweep
-from gargalo.terminal.text import say
+from gargalo.terminal.text import printable, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gargalo.checking.builds import Sides
     from gargalo.running import Text
     from gargalo.sweeps import Sweep, SweepFile
     from gargalo.sweeps.compare import Row, Side
@@ -48,6 +51,8 @@ Test: TypeAlias = Literal["welch", "mann-whitney", "permutation"]
 """Tests of difference."""
 USUAL_REPEATS = 5
 """Runs of each side of a scenario."""
+MOST_FIGURES = 5
+"""Figures of a scenario that are told."""
 AS_WRITTEN = "as written"
 """The name of a side without settings."""
 
@@ -70,6 +75,10 @@ AS_WRITTEN = "as written"
             "gargalo compare race.toml --a flows.1.transport.tcp.congestion=bbr",
             "With a setting, and as it is written.",
         ),
+        (
+            "gargalo compare scenarios --a stack=quinn@main --b stack=quinn@fix",
+            "Two builds of a stack over a directory: the first packet that differs.",
+        ),
     ]
 )
 @click.argument(
@@ -78,7 +87,7 @@ AS_WRITTEN = "as written"
     required=True,
     metavar="A B",
     help="Two stores or results directories; with --by, a store and two values of the label; with --a or --b, "
-    "a scenario or a sweep, which is run.",
+    "a scenario or a sweep, which is run, or a directory of scenarios, each of which is run once.",
 )
 @click.option("--by", metavar="LABEL", help="Compare two values of this label.")
 @click.option(
@@ -163,6 +172,10 @@ def compare(
     if made:
         if by is not None or name is not None or len(sides) != 1:
             fail("with --a or --b name one scenario or sweep: gargalo compare FILE --a KEY=VALUE")
+        if is_of_scenarios(Path(sides[0])):
+            refuse_for_builds(repeat, seed, store, metric)
+            builds(Path(sides[0]), set_a, set_b, changes, plugin, workers, as_json=as_json)
+            return
         with sweep_errors():
             done = run_sides(
                 Path(sides[0]), set_a, set_b, changes, repeat, seed, store, workers, plugin, quiet, repair
@@ -248,6 +261,86 @@ def run_sides(
     if not quiet:
         say(f"{done.done} runs done, {done.reused} were there; results: {done.store.path}")
     return done
+
+
+def is_of_scenarios(place: Path) -> bool:
+    """Tell a directory of scenarios from one of results."""
+    return place.is_dir() and not any((place / clue).exists() for clue in kinds.CLUES)
+
+
+def refuse_for_builds(
+    repeat: int | None, seed: int | None, store: Path | None, metric: Sequence[str]
+) -> None:
+    """End the command if an option is given that needs more than one run of each side."""
+    asked = {"--repeat": repeat, "--seed": seed, "--store": store, "--metric": metric or None}
+    given_ = [name for name, value in asked.items() if value is not None]
+    if given_:
+        fail(
+            f"{given_[0]} is for a scenario or a sweep: of a directory each scenario is run once with each side"
+        )
+
+
+def builds(
+    place: Path,
+    set_a: Sequence[str],
+    set_b: Sequence[str],
+    changes: Sequence[str],
+    plugin: tuple[Path, ...],
+    workers: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Run each scenario of a directory with both sides, and say where they part."""
+    from gargalo.checking.builds import compare_builds
+    from gargalo.cli.check import scenarios
+    from gargalo.sweeps.plugins import Plugins
+
+    with sweep_errors():
+        Plugins.load(plugin)
+    common = dict(change(text) for text in changes)
+    a, b = ({**common, **dict(key_value(o, t, "stack=quinn@fix") for t in texts)}
+            for o, texts in (("--a", set_a), ("--b", set_b)))  # fmt: skip
+    files = scenarios((place,), Path("checks"))
+    names = [" ".join(texts) or AS_WRITTEN for texts in (set_a, set_b)]
+
+    def tell_one(sides: Sides) -> None:
+        if not as_json:
+            print(printable("\n".join(told(sides, names))), flush=True)
+
+    jobs = min(workers or os.cpu_count() or 1, len(files))
+    found = compare_builds(files, a, b, plugin, jobs, tell_one)
+    if as_json:
+        print(to_json({"a": names[0], "b": names[1], "scenarios": [s.to_json() for s in found]}))
+    else:
+        differ = sum(not s.same for s in found)
+        say(f"{differ} of {len(found)} scenarios differ")
+    if any(s.failed for s in found):
+        raise Exit(FAILED)
+
+
+def told(sides: Sides, names: Sequence[str]) -> list[str]:
+    """Return the lines about a scenario."""
+    from gargalo.checking.expectations import written
+
+    if sides.failed:
+        return [f"failed  {sides.file}: {sides.failed}"]
+    if sides.alike:
+        return [f"same    {sides.file}: both sides are the same scenario"]
+    if sides.same:
+        return [f"same    {sides.file}: every packet"]
+    lines = [f"differs {sides.file}"]
+    if (packet := sides.packet) is not None:
+        only = ", by its contents" if packet.first == packet.second else ""
+        lines.append(f"        first at {packet.time_s:.6f} s, {packet.subject}{only}:")
+        lines += [
+            f"          {name}: {text or 'no such packet'}"
+            for name, text in zip(names, (packet.first, packet.second), strict=True)
+        ]
+    for figure in sides.figures[:MOST_FIGURES]:
+        a, b = (written(figure.name, value) for value in (figure.a, figure.b))
+        more = f" ({figure.change:+.2%})" if math.isfinite(figure.change) else ""
+        lines.append(f"        {figure.flow}: {figure.name} {a}, {b}{more}")
+    return lines
 
 
 def variant(option: str, texts: Sequence[str]) -> Variant:

@@ -19,6 +19,7 @@ from gargalo.cli.common import (
     check_target,
     fail,
     json_option,
+    plugin_option,
     recover,
     refuse_another,
     repair_option,
@@ -111,6 +112,7 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
     default="never",
     help="Exit with 1 if a figure got worse than the baseline beyond its interval, or on any fault.",
 )
+@plugin_option
 @known_option
 @junit_option
 @workers_option
@@ -140,6 +142,7 @@ def evaluate(
     overwrite: bool,
     baseline: Path | None,
     fail_on: FailOn,
+    plugin: tuple[Path, ...],
     known: Path | None,
     junit: Path | None,
     workers: int | None,
@@ -176,6 +179,7 @@ def evaluate(
             found = run(
                 algorithms,
                 stack=stack,
+                plugins=plugin,
                 against=[n for n in against.split(",") if n],
                 profile=profile,
                 only=only,

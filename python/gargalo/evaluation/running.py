@@ -231,6 +231,7 @@ def evaluate(
     names: Sequence[str | Path],
     *,
     stack: str | None = None,
+    plugins: Sequence[Path] = (),
     against: Sequence[str] = REFERENCES,
     profile: str = "quick",
     only: Sequence[str] = (),
@@ -247,6 +248,7 @@ def evaluate(
     Args:
         names: Names of the registry, Python files that register congestion controls, or shared libraries.
         stack: A QUIC stack; names are then those of its congestion controls, and the references are ours over QUIC.
+        plugins: Files that register stacks, or anything else that runs need.
         against: Algorithms on the same grid; those of `REFERENCES` are always there.
         profile: `quick`, `standard` or `full`.
         only: Identifiers of criteria, instead of all.
@@ -267,6 +269,8 @@ def evaluate(
         chosen = judging.find("profile", profile, PROFILES).with_repeat(repeat)
     with argument("only"):
         criteria = [find(o) for o in only] or list(CRITERIA)
+    # What they register can be named.
+    Plugins.load(plugins)
     known = {} if stack is None else interop_stacks()
     if stack is None:
         wanted, files = candidates(names)
@@ -304,7 +308,7 @@ def evaluate(
         measure="gargalo.evaluation.measure:measure",
         workers=workers,
         progress=progress,
-        plugins=Plugins.load(files),
+        plugins=Plugins.load([*files, *plugins]),
         name=f"evaluation-{chosen.name}",
         stall_s=stall_s,
         repair=repair,

@@ -78,7 +78,10 @@ class Recorded(NamedTuple):
 
 @contextmanager
 def recorded(
-    scenario: ScenarioLike, until_s: float = math.inf, stopped: Callable[[], bool] = lambda: False
+    scenario: ScenarioLike,
+    until_s: float = math.inf,
+    stopped: Callable[[], bool] = lambda: False,
+    changes: Mapping[str, Any] | None = None,
 ) -> Iterator[Recorded]:
     """Run a scenario with packets recorded.
 
@@ -86,6 +89,7 @@ def recorded(
         scenario: As `gargalo.run` takes it.
         until_s: The run need not go on for more than `AFTER_S` after it.
         stopped: Whether nobody waits any more.
+        changes: Settings by their dotted keys.
 
     """
     with tempfile.TemporaryDirectory(prefix="gargalo-packets-") as folder:
@@ -100,7 +104,8 @@ def recorded(
             )
             return not (stopped() or large or now.now_s > until_s + AFTER_S)
 
-        done = run(scenario, set=RECORD, output=Path(folder) / "run", progress=progress)
+        settings = {**RECORD, **(changes or {})}
+        done = run(scenario, set=settings, output=Path(folder) / "run", progress=progress)
         yield Recorded(done, Path(folder) / "run", large)
 
 
@@ -658,7 +663,10 @@ class Numbers:
 
 
 def events_of(file: Path) -> Iterator[Part]:
-    """Return `sent`, `lost` and `acks` of a qlog, with `time_ns`; `again`: the packet has data that was sent before."""
+    """Return `sent`, `lost` and `acks` of a qlog, with `time_ns`; `again`: the packet has data that was sent before.
+
+    Stacks of others leave out frames, and sizes of packets: a packet without its size cannot be found in a datagram.
+    """
     ends: dict[int, int] = {}
     with file.open(encoding="utf-8") as lines:
         for line in lines:
@@ -668,26 +676,26 @@ def events_of(file: Path) -> Iterator[Part]:
             name, data = event.get("name", ""), event.get("data", {})
             kind = data.get("header", {}).get("packet_type")
             told = {"time_ns": round(event["time"] * 1e6), "kind": kind}
+            frames = data.get("frames", [])
             if name == "transport:packet_sent":
+                size = data.get("raw", {}).get("length")
                 again = False
-                for frame in data["frames"]:
+                for frame in frames:
                     if frame["frame_type"] == "stream":
                         stream, offset = frame["stream_id"], frame["offset"]
                         again |= offset < ends.get(stream, 0)
                         ends[stream] = max(ends.get(stream, 0), offset + frame["length"])
-                yield {
-                    **told, "name": "sent", "number": data["header"]["packet_number"], "again": again,
-                    "counted": any(needed(f) for f in data["frames"]),
-                    "bytes": data["raw"]["length"],
-                }  # fmt: skip
+                if size is not None:
+                    yield {
+                        **told, "name": "sent", "number": data["header"]["packet_number"], "again": again,
+                        "counted": any(needed(f) for f in frames), "bytes": size,
+                    }  # fmt: skip
             elif kind not in ("1RTT", "0RTT"):
                 continue
             elif name == "recovery:packet_lost":
                 yield {**told, "name": "lost", "number": data["header"]["packet_number"]}
             elif name == "transport:packet_received":
-                ranges = [
-                    r for f in data["frames"] if f["frame_type"] == "ack" for r in f["acked_ranges"]
-                ]
+                ranges = [r for f in frames if f["frame_type"] == "ack" for r in f["acked_ranges"]]
                 if ranges:
                     yield {**told, "name": "acks", "ranges": ranges}
 

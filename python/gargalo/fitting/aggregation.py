@@ -25,6 +25,8 @@ TOGETHER_S = 1e-4
 """Acknowledgements within this time came together."""
 LONGEST, MOST = 20.0, 0.5
 """Of the times between acknowledgements, this share is within so many times the one that is looked for."""
+TOLD = 0.75
+"""Length of the mean of all instants on the circle, at least; a link's rate has such a time between two rests only."""
 LEAST_TIMES = 100
 LIKELY = 0.9
 """Mean of the cosines of times between acknowledgements, of which 1 is that all are multiples."""
@@ -48,7 +50,8 @@ def aggregation_of(seen: Observed) -> float | None:
     # The top of the last hill.
     foot = good[np.flatnonzero(np.diff(good, prepend=-2) > 1)[-1]]
     at = foot + int(np.argmax(likely[foot : good[-1] + 1]))
-    return _refined(times, float(tried[at]))
+    found = _refined(times, float(tried[at]))
+    return found if abs(_direction(seen.acks.time_s, found)) > TOLD else None
 
 
 def _likely(apart: Floats, every_s: float) -> float:
@@ -62,8 +65,13 @@ def _likely(apart: Floats, every_s: float) -> float:
 
 def offset_s(seen: Observed, every_s: float) -> float:
     """Return by how much the instants of acknowledgements are behind multiples of a time, in the mean."""
-    angle = np.angle(np.mean(np.exp(2j * np.pi / every_s * seen.acks.time_s)))
+    angle = np.angle(_direction(seen.acks.time_s, every_s))
     return float(angle / (2 * np.pi) * every_s % every_s)
+
+
+def _direction(times: Floats, every_s: float) -> complex:
+    """Return the mean of instants on a circle of this time: 1 long if all are a multiple of it apart."""
+    return complex(np.mean(np.exp(2j * np.pi / every_s * times)))
 
 
 def _refined(times: Floats, every_s: float) -> float:

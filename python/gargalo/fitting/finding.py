@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PACKETS, SAME = 8, 0.005
 """What is the time of so many packets at the bottleneck, within this share, is its rate, and no aggregation."""
+MUCH = 0.3
+"""Share of a distance, for less than a packet's time and beside other traffic: its packets have such times as well."""
 
 
 def find(seen: Observed) -> tuple[Estimate, float]:
@@ -26,13 +28,15 @@ def find(seen: Observed) -> tuple[Estimate, float]:
     found, distance = refine(ordered, estimate(ordered))
     if distance > CLOSE and (every := aggregation_of(ordered)):
         other, other_distance = refine(ordered, estimate(ordered, every))
-        if other_distance < NEARER * distance and not _is_of_the_rate(seen, other.path):
+        if other_distance < _share(seen, found.path, other.path) * distance:
             found, distance = other, other_distance
     return with_reordering(found, seen), distance
 
 
-def _is_of_the_rate(seen: Observed, path: Path) -> bool:
-    """Tell packets that follow each other at the rate of the bottleneck from aggregated ones."""
-    packet_s = float(np.median(seen.size_bytes)) * 8 / path.rate_bps
-    packets = path.aggregation_s / packet_s
-    return round(packets) in range(1, PACKETS + 1) and abs(packets / round(packets) - 1) < SAME
+def _share(seen: Observed, plain: Path, aggregated: Path) -> float:
+    """Return the share of the distance of a plain path below which packets are aggregated, as on another one."""
+    packet_s = float(np.median(seen.size_bytes)) * 8 / aggregated.rate_bps
+    packets = aggregated.aggregation_s / packet_s
+    if round(packets) in range(1, PACKETS + 1) and abs(packets / round(packets) - 1) < SAME:
+        return 0.0
+    return MUCH if plain.cross or packets < 1 else NEARER

@@ -2,7 +2,7 @@
 
 A file is called as its stack, `NAME.py` or `NAME.so`, and is in a folder of the environment variable `GARGALO_STACKS`
 (several are separated as in `PATH`) or in `share/gargalo/stacks` of the Python environment, where `make stacks` puts
-them.
+them. Several builds of one stack are beside each other as `NAME@BUILD.so`: they are `stack = "NAME@BUILD"`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import re
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +36,9 @@ __all__ = [
 VARIABLE = "GARGALO_STACKS"
 SUFFIXES = (".py", ".so", ".dylib", ".dll")
 
+BUILD = re.compile(r"[\w-]+(@[\w.-]+)?")
+"""The name of a stack, and of a build of it."""
+
 _loaded: dict[str, tuple[Any, str]] = {}
 
 
@@ -49,13 +54,13 @@ def installed() -> dict[str, Path]:
     for folder in folders():
         files = sorted(folder.iterdir()) if folder.is_dir() else []
         for file in files:
-            if file.suffix in SUFFIXES and registry.is_name(file.stem):
+            if file.suffix in SUFFIXES and BUILD.fullmatch(file.stem):
                 found.setdefault(file.stem, file)
     return found
 
 
 def load(file: Path) -> None:
-    """Load a file and register its stack, which must have the name of the file.
+    """Load a file and register its stack, which must have the name of the file, without that of the build.
 
     Raises:
         RunError: It cannot be loaded, or registers no stack of this name.
@@ -66,6 +71,7 @@ def load(file: Path) -> None:
     from gargalo.plugins import native
 
     name = file.stem
+    own = name.partition("@")[0]
     try:
         data = reading.data(file)
         if file.suffix == ".py":
@@ -75,20 +81,39 @@ def load(file: Path) -> None:
                 raise ImportError(name)
             module = importlib.util.module_from_spec(spec)
             sys.modules[spec.name] = module
-            spec.loader.exec_module(module)
+            with _beside(own, name):
+                spec.loader.exec_module(module)
         else:
             native.try_out(str(file), data)
             stack = _core.native_stack(str(file), data)
-            if stack is not None and stack.name == name:
-                registry.adopt_stack(stack)
+            if stack is not None and stack.name == own:
+                registry.adopt_build(stack, name)
     except (Exception, SystemExit) as e:
         msg = f'stack = "{name}": {file} cannot be loaded: {type(e).__name__}: {e}'
         raise _core.RunError(msg) from e
     stack = registry.registered()["stack"].get(name)
     if stack is None:
-        msg = f'stack = "{name}": {file} has no stack of this name'
+        msg = f'stack = "{name}": {file} has no stack "{own}"'
         raise _core.RunError(msg)
     _loaded[name] = stack, hashlib.sha256(data).hexdigest()
+
+
+@contextmanager
+def _beside(own: str, name: str) -> Iterator[None]:
+    """Register what is registered as a stack's own name as that of a build, and keep the one that had this name."""
+    if own == name:
+        yield
+        return
+    before = registry.registered()["stack"].get(own)
+    registry.forget_stack(own)
+    try:
+        yield
+        if (made := registry.registered()["stack"].get(own)) is not None:
+            registry.adopt_build(made, name)
+    finally:
+        registry.forget_stack(own)
+        if before is not None:
+            registry.adopt_build(before, own)
 
 
 def load_named(text: str, changes: Iterable[tuple[str, str]] = ()) -> None:

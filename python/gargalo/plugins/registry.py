@@ -107,7 +107,17 @@ def adopt_stack(stack: NativeStack) -> None:
     if stack.name in _built_in("stack"):
         msg = f'{stack.file}: "{stack.name}" is the name of a built-in QUIC stack; choose another'
         raise ValueError(msg)
-    _registered["stack"][stack.name] = stack
+    adopt_build(stack, stack.name)
+
+
+def adopt_build(stack: NativeStack | type, name: str) -> None:
+    """Make a QUIC stack known to scenarios of this process by a name."""
+    _registered["stack"][name] = stack
+
+
+def forget_stack(name: str) -> None:
+    """Make a QUIC stack unknown to scenarios of this process, if it was known."""
+    _registered["stack"].pop(name, None)
 
 
 def registered(more: Mapping[Kind, Mapping[str, Any] | None] | None = None) -> Classes:

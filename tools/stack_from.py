@@ -1,0 +1,141 @@
+"""Builds a QUIC stack of another folder: a checkout, beside the version that `make stacks` builds.
+
+    python tools/stack_from.py quinn ~/src/quinn --build fix --into .venv/share/gargalo/stacks --target target/stacks
+
+makes `quinn@fix.so`, which is `stack = "quinn@fix"` in scenarios. `make stacks QUINN=~/src/quinn BUILD=fix` calls it.
+
+quinn, quiche: the folder has the crate, or a folder that has it; the glue in `stacks/NAME` is built against it. ngtcp2: the
+folder is where that is installed (`--prefix`), with GnuTLS. The glue is for the versions that are named there; what a
+later one has changed is an error of the compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from gargalo._toml import loads
+
+ROOT = Path(__file__).resolve().parents[1]
+CRATES = {"quinn": ("quinn-proto", "libquinn.so"), "quiche": ("quiche", "libquiche_stack.so")}
+"""Of a stack in Rust: the crate that it is around, and the library that is built."""
+NAME = re.compile(r"[\w.-]+")
+
+
+def crate_in(folder: Path, name: str) -> Path:
+    """Return the folder of a crate: this one, or one in it."""
+    for manifest in (folder / "Cargo.toml", *sorted(folder.glob("*/Cargo.toml"))):
+        if (
+            manifest.is_file()
+            and loads(manifest.read_text("utf-8")).get("package", {}).get("name") == name
+        ):
+            return manifest.parent
+    sys.exit(
+        f"{folder} has no crate {name}: give the folder of its Cargo.toml, or the one around it"
+    )
+
+
+def version_of(folder: Path) -> str:
+    """Return the commit of a checkout, with + if files have changed since; empty if it is none."""
+    told = ["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--exclude=*"]
+    done = subprocess.run(told, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def glue(name: str, folder: Path, made: Path) -> None:
+    """Write a copy of a stack's glue that is built against the crate of another folder."""
+    crate, _ = CRATES[name]
+    source = crate_in(folder.resolve(), crate)
+    own = ROOT / "stacks" / name
+    shutil.copytree(own, made, dirs_exist_ok=True, ignore=shutil.ignore_patterns("target"))
+    manifest = (own / "Cargo.toml").read_text("utf-8")
+    manifest = manifest.replace('path = "../', f'path = "{own.parent}/').replace(
+        f'"{own.parent}/../', f'"{own.parent.parent}/'
+    )
+    dependency = re.compile(rf'^{re.escape(crate)} = \{{ version = "=([^"]+)"', re.MULTILINE)
+    if not (found := dependency.search(manifest)):
+        sys.exit(f"{own / 'Cargo.toml'}: no dependency {crate} with one version")
+    manifest = dependency.sub(f'{crate} = {{ path = "{source}"', manifest)
+    (made / "Cargo.toml").write_text(manifest, "utf-8")
+    commit = version_of(source)
+    version = loads((source / "Cargo.toml").read_text("utf-8"))["package"]["version"]
+    if not isinstance(version, str):
+        version = found[1]  # That of the workspace around it.
+    library = made / "src" / "lib.rs"
+    text = library.read_text("utf-8")
+    told = f"{version} {commit}".strip()
+    library.write_text(text.replace(f'version: "{found[1]}"', f'version: "{told}"', 1), "utf-8")
+
+
+def build_rust(name: str, folder: Path, build: str, target: Path) -> Path:
+    """Build a stack in Rust; return its library."""
+    made = target / f"{name}@{build}.glue"
+    glue(name, folder, made)
+    # RUSTFLAGS of the caller would replace those of the folder's .cargo/config.toml.
+    environment = {
+        k: v for k, v in os.environ.items() if k not in ("RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS")
+    }
+    # What is the same for all builds is compiled once.
+    out = target / name
+    subprocess.run(
+        ["cargo", "build", "--release", "--quiet", "--target-dir", str(out)],
+        cwd=made, env=environment, check=True,
+    )  # fmt: skip
+    return out / "release" / CRATES[name][1]
+
+
+def build_c(name: str, folder: Path, build: str, target: Path) -> Path:
+    """Build ngtcp2's glue against an installed one; return its library."""
+    places = sorted({str(pc.parent) for pc in folder.resolve().rglob("libngtcp2*.pc")})
+    if not places:
+        sys.exit(f"{folder} has no libngtcp2.pc: give the prefix where ngtcp2 is installed")
+    made = target / f"{name}@{build}"
+    shutil.copytree(ROOT / "stacks" / name, made, dirs_exist_ok=True)
+    (made / "ngtcp2.so").unlink(missing_ok=True)
+    libraries = sorted({str(so.parent) for so in folder.resolve().rglob("libngtcp2*.so")})
+    flags = "-O2 -g " + " ".join(f"-Wl,-rpath,{place}" for place in libraries)
+    subprocess.run(
+        ["make", "--no-print-directory", f"INCLUDE={ROOT / 'crates/plugin/include'}", f"CFLAGS={flags}"],
+        cwd=made, env={**os.environ, "PKG_CONFIG_PATH": os.pathsep.join(places)}, check=True,
+    )  # fmt: skip
+    return made / "ngtcp2.so"
+
+
+def main() -> None:
+    """Build one."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("name", choices=(*CRATES, "ngtcp2"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--build", help="name of the build; default: that of the folder")
+    parser.add_argument("--into", type=Path, required=True)
+    parser.add_argument("--target", type=Path, required=True)
+    asked = parser.parse_args()
+    build = asked.build or asked.folder.resolve().name
+    if not NAME.fullmatch(build):
+        sys.exit(f"--build {build}: letters, digits, dots, hyphens and underscores")
+    if not asked.folder.is_dir():
+        sys.exit(f"{asked.folder} is no folder")
+    builder = build_rust if asked.name in CRATES else build_c
+    try:
+        library = builder(asked.name, asked.folder, build, asked.target)
+    except subprocess.CalledProcessError as e:
+        sys.exit(f"{asked.name} of {asked.folder} could not be built: exit code {e.returncode}")
+    asked.into.mkdir(parents=True, exist_ok=True)
+    made = asked.into / f"{asked.name}@{build}.so"
+    # Whoever has the old one open keeps it.
+    shutil.copy(library, made.with_suffix(".new"))
+    made.with_suffix(".new").replace(made)
+    print(f'{made}: stack = "{asked.name}@{build}"')
+
+
+if __name__ == "__main__":
+    main()
