@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from gargalo.checking.builds import settings
 from gargalo.cli.app import app
 from gargalo.plugins import discovery, registry
+from toy_stack import SOURCE
 
 if TYPE_CHECKING:
     from click.testing import Result
 
 ROOT = Path(__file__).resolve().parents[1]
-TOY = (ROOT / "tests" / "toy_stack.py").read_text(encoding="utf-8")
 SCENARIO = """\
 duration = "5s"
 [topology.simple]
@@ -34,8 +34,8 @@ workload.bulk = {{ bytes = "200kB" }}
 
 def written(folder: Path, name: str, window: int = 32) -> None:
     """Write a build of the toy."""
-    text = TOY.replace("WINDOW, SEGMENT, AGAIN = 32", f"WINDOW, SEGMENT, AGAIN = {window}")
-    text += '\n\ngargalo.quic_stack("toy")(Toy)\n'
+    text = SOURCE.replace("WINDOW, SEGMENT, AGAIN = 32", f"WINDOW, SEGMENT, AGAIN = {window}")
+    text += '\n\ngargalo.quic_stack("small")(Toy)\n'
     (folder / f"{name}.py").write_text(text, encoding="utf-8")
 
 
@@ -44,15 +44,15 @@ def here(tmp_path, monkeypatch):
     """A folder with three builds, and scenarios."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GARGALO_STACKS", str(tmp_path))
-    for name, window in (("toy", 32), ("toy@main", 32), ("toy@fix", 31)):
+    for name, window in (("small", 32), ("small@main", 32), ("small@fix", 31)):
         written(tmp_path, name, window)
     scenarios = tmp_path / "scenarios"
     scenarios.mkdir()
-    toy = 'quic = { stack = "toy", congestion = "fixed" }'
+    toy = 'quic = { stack = "small", congestion = "fixed" }'
     for name, transport in (("toy", toy), ("plain", "tcp = {}")):
         (scenarios / f"{name}.toml").write_text(SCENARIO.format(transport=transport))
     yield tmp_path
-    for name in ("toy", "toy@main", "toy@fix"):
+    for name in ("small", "small@main", "small@fix"):
         registry.forget_stack(name)
 
 
@@ -61,20 +61,20 @@ def compared(*arguments: str) -> Result:
 
 
 def test_builds_are_found_by_their_names_and_loaded_beside_each_other(here):
-    assert {"toy", "toy@main", "toy@fix"} <= discovery.installed().keys()
-    discovery.load(here / "toy@main.py")
-    assert "toy" not in registry.registered()["stack"]
-    discovery.load(here / "toy.py")
-    before = registry.registered()["stack"]["toy"]
-    discovery.load(here / "toy@fix.py")
+    assert {"small", "small@main", "small@fix"} <= discovery.installed().keys()
+    discovery.load(here / "small@main.py")
+    assert "small" not in registry.registered()["stack"]
+    discovery.load(here / "small.py")
+    before = registry.registered()["stack"]["small"]
+    discovery.load(here / "small@fix.py")
     found = registry.registered()["stack"]
-    assert found["toy"] is before
-    assert len({id(found[n]) for n in ("toy", "toy@main", "toy@fix")}) == 3
+    assert found["small"] is before
+    assert len({id(found[n]) for n in ("small", "small@main", "small@fix")}) == 3
 
 
 @pytest.mark.usefixtures("here")
 def test_the_first_packet_in_which_two_builds_differ_is_named():
-    done = compared("--a", "stack=toy@main", "--b", "stack=toy@fix", "--json")
+    done = compared("--a", "stack=small@main", "--b", "stack=small@fix", "--json")
     assert done.exit_code == 0, done.output
     plain, toy = json.loads(done.stdout)["scenarios"]
     assert plain == {
@@ -84,16 +84,16 @@ def test_the_first_packet_in_which_two_builds_differ_is_named():
     # The 32nd segment is the first that only one build sends before anything is acknowledged.
     assert toy["packet"]["subject"] == "upload"
     assert 0 < toy["packet"]["time_s"] < 0.2
-    text = compared("--a", "stack=toy@main", "--b", "stack=toy@fix").output
+    text = compared("--a", "stack=small@main", "--b", "stack=small@fix").output
     assert "same    scenarios/plain.toml: both sides are the same scenario" in text
     assert "differs scenarios/toy.toml" in text
-    assert "stack=toy@fix: " in text
+    assert "stack=small@fix: " in text
     assert "1 of 2 scenarios differ" in text
 
 
 @pytest.mark.usefixtures("here")
 def test_builds_without_a_change_have_the_same_packets():
-    text = compared("--a", "stack=toy", "--b", "stack=toy@main").output
+    text = compared("--a", "stack=small", "--b", "stack=small@main").output
     assert "same    scenarios/toy.toml: every packet" in text
     assert "0 of 2 scenarios differ" in text
 

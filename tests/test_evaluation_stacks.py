@@ -21,6 +21,7 @@ from gargalo.interop import Stack
 from gargalo.judging import Profile
 from gargalo.plugins import registry
 from gargalo.sweeps.errors import SweepError
+from toy_stack import SOURCE
 
 PLAIN = Stack("plain", "1", ("cubic", "bbr"), frozenset(), {"bbr": "bbr"})
 QUICK = PROFILES["quick"]
@@ -289,9 +290,8 @@ def test_a_scorecard_of_the_stack_inside(tmp_path):
 
 
 def test_a_stack_of_a_plugin_is_judged_as_one_that_is_installed(tmp_path):
-    text = (ROOT / "tests" / "toy_stack.py").read_text(encoding="utf-8")
     plugin = tmp_path / "mine.py"
-    plugin.write_text(f'{text}\n\ngargalo.quic_stack("mine")(Toy)\n', encoding="utf-8")
+    plugin.write_text(f'{SOURCE}\n\ngargalo.quic_stack("mine")(Toy)\n', encoding="utf-8")
     try:
         done = running.evaluate(
             ["fixed"],

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 from conftest import ROOT, command, environment
+from toy_stack import SOURCE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-TOY = ROOT / "tests/toy_stack.py"
 CASES = ("handshake", "1-rtt", "0-rtt", "retry", "migration", "transfer")
 
 
 def written(folder: Path, name: str, *changes: tuple[str, str]) -> None:
     """Write the toy under another name, after some changes of its source."""
-    text = TOY.read_text(encoding="utf-8")
+    text = SOURCE
     for old, new in changes:
         assert text.count(old) == 1, old
         text = text.replace(old, new)

@@ -61,6 +61,59 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("toy"), "toy")
 
 
+BEGUN = """
+[[flows]]
+from = "client"
+to = "server"
+transport.quic = {{ stack = "{name}", congestion = "fixed" }}
+workload.bulk = {{ bytes = "500kB" }}
+[record]
+verify = true
+"""
+
+
+@pytest.mark.parametrize("language", ["python", "rust"])
+def test_the_toy_in_other_languages_carries_data_and_is_the_same_twice(
+    tmp_path: Path, language: str
+) -> None:
+    new = [
+        "plugin",
+        "new",
+        "own.py" if language == "python" else "own",
+        "--from",
+        f"stack-{language}",
+    ]
+    subprocess.run(command(*new), cwd=tmp_path, check=True, env=environment(), capture_output=True)
+    plugin, name = tmp_path / "own.py", "own"
+    if language == "rust":
+        # `cargo test` builds it, since it is an example of the crate that loads plug-ins.
+        (built,) = [*(ROOT / "target").glob("*/examples/libtoy_stack.so")][:1] or [None]
+        if built is None:
+            pytest.skip("the example toy_stack of crates/native is not built: cargo test does that")
+        plugin, name = built, "toy-stack"
+    link = 'rate = "10Mbit/s", delay = "10ms", loss = { independent = "0.5%" }'
+    text = scenario("", link).replace("record = { events = true }", "") + BEGUN.format(name=name)
+    (tmp_path / "own.toml").write_text(text)
+    tables = []
+    for output in ("one", "two"):
+        run = ["run", "own.toml", "--plugin", plugin, "--no-plots", "--quiet", "--output", output]
+        done = subprocess.run(
+            command(*run),
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        tables.append((tmp_path / output / "flows.parquet").read_bytes())
+    assert tables[0] == tables[1]
+    row = gargalo.load(tmp_path / "one").flows.row(0, named=True)
+    assert row["verified"]
+    assert row["delivered_bytes"] == 500_000
+    assert row["completion_s"] is not None
+
+
 @pytest.mark.usefixtures("toy")
 @pytest.mark.parametrize("loss", [0, 0.01])
 def test_transfers_requests_and_pages_complete(loss: float) -> None:

@@ -17,6 +17,10 @@ use rand_pcg::Pcg64;
 const MSS: Bytes = Bytes::new(1448);
 
 fn example(name: &str) -> Plugin {
+    controls(&format!("{name}.so"), &example_library(name))
+}
+
+fn example_library(name: &str) -> Vec<u8> {
     // Tests are in target/PROFILE/deps, examples beside that folder.
     let exe = std::env::current_exe().unwrap();
     let file = exe
@@ -24,13 +28,12 @@ fn example(name: &str) -> Plugin {
         .nth(2)
         .unwrap()
         .join(format!("examples/lib{name}.so"));
-    let library = fs::read(&file).unwrap_or_else(|e| {
+    fs::read(&file).unwrap_or_else(|e| {
         panic!(
             "{}: {e}; cargo test without --test builds it",
             file.display()
         )
-    });
-    controls(&format!("{name}.so"), &library)
+    })
 }
 
 /// Compiles a library of this C code.
@@ -349,6 +352,15 @@ fn libraries_that_are_no_plug_ins_are_refused() {
         assert!(error.starts_with(&format!("{name}.so: ")), "{error}");
         assert!(error.contains(told), "{error}");
     }
+}
+
+#[test]
+fn the_stack_that_a_new_one_in_rust_begins_as_is_loaded() {
+    let contents = Contents::load("toy.so", &example_library("toy_stack")).unwrap();
+    let stack = contents.stack.unwrap();
+    assert_eq!((stack.name(), stack.version()), ("toy-stack", "1.0"));
+    assert_eq!(stack.congestion(), ["fixed"]);
+    assert!(contents.congestion.is_none());
 }
 
 #[test]

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from gargalo._core import NativeStack
     from gargalo.plugins.module_comparison import Compared, Figures
 
-Template: TypeAlias = Literal["reno", "cubic", "bbr", "linux", "rust", "stack"]
+Template: TypeAlias = Literal[
+    "reno", "cubic", "bbr", "linux", "rust", "stack", "stack-rust", "stack-python"
+]
 """What a new plug-in begins as."""
 
 NAMES = 3
@@ -52,6 +54,10 @@ def plugin() -> None:
         ),
         ("gargalo plugin new mine --from rust", "A crate in the directory mine."),
         ("gargalo plugin new toy.c --from stack", "A QUIC stack, as far as the interface goes."),
+        (
+            "gargalo plugin new toy.py --from stack-python",
+            "The same as a class; stack-rust: a crate.",
+        ),
     ],
 )
 @click.argument("file", type=PATH, metavar="FILE", help="File to write, or directory of a crate.")
@@ -64,24 +70,35 @@ def plugin() -> None:
 )
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 def new(file: Path, begun: Template, overwrite: bool) -> None:
-    """Write a congestion control in C or Rust, or a stack in C, to be changed, with the name of the file."""
+    """Write a congestion control in C or Rust, or a stack in C, Rust or Python, to be changed, with the name of the file."""
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower().removeprefix("tcp_")).strip("-") or "mine"
-    if begun == "rust":
+    if begun in ("rust", "stack-rust"):
+        of = "crate" if begun == "rust" else "stack"
         write(
             {
-                file / "Cargo.toml": template("crate.toml", name),
-                file / "src" / "lib.rs": template("crate.rs", name),
+                file / "Cargo.toml": template(f"{of}.toml", name),
+                file / "src" / "lib.rs": template(f"{of}.rs", name),
             },
             overwrite=overwrite,
         )
         library = f"target/release/lib{name.replace('-', '_')}.so"
         told = f"cd {shlex.quote(str(file))} && cargo build --release; then --plugin {library}"
+    elif begun == "stack-python":
+        if not file.suffix:
+            file = file.with_suffix(".py")
+        write({file: template("stack.py", name)}, overwrite=overwrite)
+        print(
+            printable(
+                f'wrote {file}, the stack "{name}"; run it: --plugin {shlex.quote(str(file))}'
+            )
+        )
+        return
     else:
         if not file.suffix:
             file = file.with_suffix(".c")
         write({file: template(f"{begun}.c", name)}, overwrite=overwrite)
         told = f"gargalo plugin build {shlex.quote(str(file))}"
-    kind = "stack" if begun == "stack" else "congestion control"
+    kind = "stack" if begun.startswith("stack") else "congestion control"
     print(printable(f'wrote {file}, the {kind} "{name}"; compile it: {told}'))
 
 
