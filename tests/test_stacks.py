@@ -57,6 +57,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "self.host.received(stream, bytes(b ^ 1 for b in data))",
     )
     written(made, "corrupting", corrupts)
+    generator = (imported, "import random\n" + imported + "\nOF_ALL = random.Random(1)\n")
+    drawn = ("host.random(8)", "bytes(OF_ALL.randrange(1, 9))")
+    written(made, "by-history", generator, drawn)
+    begun = (
+        "        self.ready, self.waiting",
+        "        threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "        self.ready, self.waiting",
+    )
+    written(made, "threaded", (imported, "import threading\n" + imported), begun)
     written(made, "crashing", (imported, "import os\n" + imported), crash)
     return made
 
@@ -212,3 +221,25 @@ def test_the_page_has_the_lines_of_glue_that_there_are():
     assert told == stack_lines.table(), "python tools/stack_lines.py prints the table"
     assert stack_lines.of_python('"""Doc."""\n\nx = 1  # one\n# none\ny = """a\nb"""\n') == 3
     assert stack_lines.of_braces("/* a\n b */\n\n// c\nint x;\n}\n") == 2
+
+
+def test_what_ran_before_in_the_process_is_found_where_two_processes_are_alike(stacks):
+    text = stacks(
+        "by-history", "--matrix", "--case", "handshake", "--case", "1-rtt", "--twice", code=1
+    )
+    told = " ".join(text.split())
+    assert "other results after another run in the same process" in told
+    cells = json.loads(
+        stacks("by-history", "--matrix", "--case", "handshake", "--twice", "--json", code=1)
+    )["cells"]
+    (cell,) = cells
+    # Two processes that do the same are alike.
+    assert (cell["same"], cell["differs"]) == (
+        False, "other results after another run in the same process",
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_a_stack_that_begins_threads_is_named(stacks):
+    text = stacks("threaded", "--matrix", "--case", "handshake", "--twice", code=1)
+    assert "the stack begins" in " ".join(text.split())

@@ -338,3 +338,27 @@ def test_a_library_with_another_version_is_refused(tmp_path: Path) -> None:
         built(tmp_path, "poor", (".stats = stats", ".stats = 0"))
     with pytest.raises(native.PluginError, match="name"):
         built(tmp_path, "noq")
+
+
+def test_the_host_is_not_called_from_other_threads(tmp_path: Path) -> None:
+    """The flow fails with the function's name, and nothing is reported from there."""
+    include = ('#include "gargalo_stack.h"\n', '#include "gargalo_stack.h"\n#include <pthread.h>\n')
+    elsewhere = (
+        "static void opened(struct toy *t) {\n    if (t->is_open) return;\n",
+        """static void *elsewhere(void *at) {
+    struct toy *t = at;
+    t->host->rtt_sample(t->host->context, 1);
+    return NULL;
+}
+
+static void opened(struct toy *t) {
+    pthread_t other;
+    if (t->is_open) return;
+    if (pthread_create(&other, NULL, elsewhere, t) == 0) pthread_join(other, NULL);
+""",
+    )
+    built(tmp_path, "threading-toy", include, elsewhere)
+    run = gargalo.run(scenario(flow('bulk = { bytes = "10kB" }', '"threading-toy"')))
+    (failure,) = run.flows["failure"]
+    assert "called the host's function rtt_sample from a thread of its own" in failure
+    assert "threading-toy" in failure or failure.startswith("called")

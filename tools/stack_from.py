@@ -4,9 +4,9 @@
 
 makes `quinn@fix.so`, which is `stack = "quinn@fix"` in scenarios. `make stacks QUINN=~/src/quinn BUILD=fix` calls it.
 
-quinn, quiche: the folder has the crate, or a folder that has it; the glue in `stacks/NAME` is built against it. ngtcp2: the
-folder is where that is installed (`--prefix`), with GnuTLS. The glue is for the versions that are named there; what a
-later one has changed is an error of the compiler.
+quinn, quiche: the folder has the crate, or a folder that has it; the glue in `stacks/NAME` is built against it.
+ngtcp2: the folder is where that is installed (`--prefix`), with GnuTLS. The glue is for the versions that are named
+there; what a later one has changed is an error of the compiler.
 """
 
 from __future__ import annotations

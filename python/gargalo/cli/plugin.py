@@ -70,7 +70,7 @@ def plugin() -> None:
 )
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 def new(file: Path, begun: Template, overwrite: bool) -> None:
-    """Write a congestion control in C or Rust, or a stack in C, Rust or Python, to be changed, with the name of the file."""
+    """Write a congestion control in C or Rust, or a stack in C, Rust or Python, with the name of the file."""
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower().removeprefix("tcp_")).strip("-") or "mine"
     if begun in ("rust", "stack-rust"):
         of = "crate" if begun == "rust" else "stack"

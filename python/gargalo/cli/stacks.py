@@ -50,7 +50,9 @@ MOST_NAMES = 6
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="Of all runs.")
 @click.option(
-    "--twice", is_flag=True, help="Run all a second time in other processes: is it the same?"
+    "--twice",
+    is_flag=True,
+    help="Run all a second time in other processes, and some after others in one: is it the same?",
 )
 @click.option(
     "--report",
@@ -106,7 +108,13 @@ def stacks(
     entries = known_failures(known, "matrix")
     with sweep_errors(), display(err, shown=not as_json) as progress:
         made = interop.matrix(
-            found, cases=cases, seed=seed, twice=twice, workers=workers, progress=progress
+            found,
+            cases=cases,
+            seed=seed,
+            twice=twice,
+            plugins=plugin,
+            workers=workers,
+            progress=progress,
         )
     told = compare([(cell.place, cell.passed) for cell in made.cells], entries)
     if report is not None:
@@ -180,7 +188,7 @@ def show_matrix(made: Matrix, cases: Sequence[Case], told: Compared) -> None:
             line = f"{mark} {what}: {cell.seen}; expected: {expected[cell.case]}{because}"
             out.print(line, style=style, markup=False)
         if cell.same is False:
-            line = f"{mark} {what}: two runs with the same seed differ{because}"
+            line = f"{mark} {what}: {cell.differs}{because}"
             out.print(line, style=style, markup=False)
     for number in told.mended:
         cell = made.cells[number]
@@ -194,6 +202,6 @@ def show_matrix(made: Matrix, cases: Sequence[Case], told: Compared) -> None:
     passed = sum(c.verdict == "pass" for c in ran)
     same = ""
     if any(c.same is not None for c in ran):
-        same = f", {sum(bool(c.same) for c in ran)} of {len(ran)} the same in two processes"
+        same = f", {sum(bool(c.same) for c in ran)} of {len(ran)} the same in two processes and after others"
     failed = f", {len(told.known)} failures are known" if told.known else ""
     out.print(f"{passed} of {len(ran)} passed{failed}{same}", markup=False)

@@ -28,8 +28,8 @@ LEAST_DISPLACED = 3
 """Fewer packets out of order tell nothing."""
 SURE = 0.9
 UNSEEN = 0.1
-"""Share of a probability by which it is less certain: late packets that arrive after one that was sent again are dropped
-by their time stamp (RFC 7323, section 5.3)."""
+"""Share of a probability by which it is less certain: late packets that arrive after one that was sent again
+are dropped by their time stamps (RFC 7323, section 5.3)."""
 HALF_WIDTH = 0.82
 """Ranks beside the middle one between which the median is in nine of ten cases, as a share of the root of all."""
 

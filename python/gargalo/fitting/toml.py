@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 WIDTH = 100
 STEPS_A_LINE = 4
 KEYS = {
-    "rate": ("rate_bps", "bit/s"),
-    "delay": ("base_rtt_s", "s"),
-    "queue": ("buffer_bytes", "byte"),
+    "rate": (("", "rate_bps", "bit/s"),),
+    "delay": (("half of the round trip: ", "base_rtt_s", "s"),),
+    "queue": (("", "buffer_bytes", "byte"),),
+    "jitter": (("", "jitter_s", "s"),),
+    "aggregation": (("", "aggregation_s", "s"),),
+    "reorder": (("probability ", "reorder_probability", "%"), ("by ", "reorder_by_s", "s")),
+    "policer": (("rate ", "policer_rate_bps", "bit/s"),),
 }
-"""Keys of a direction: the parameter that they are, and its unit."""
+"""Keys of a direction: the parameters that they are, each with a word before it and its unit."""
 
 
 def between(interval: Interval, unit: str) -> str:
@@ -43,11 +47,12 @@ def toml(fit: Fit) -> str:
     lines += [f"{key} = {value(scenario[key])}" for key in ("name", "description", "duration")]
     lines += ["", "[topology.simple.link.up]  # the way of the data"]
     for key, written in link["up"].items():
-        name, unit = KEYS.get(key, ("", ""))
-        interval = fit.intervals.get(name)
-        about = f"  # {between(interval, unit)}" if interval else ""
-        if key == "delay" and interval:
-            about = f"  # half of the round trip: {between(interval, unit)}"
+        lies = [
+            word + between(fit.intervals[name], unit)
+            for word, name, unit in KEYS.get(key, ())
+            if name in fit.intervals
+        ]
+        about = f"  # {'; '.join(lies)}" if lies else ""
         text = f"{key} = {value(written)}"
         lines += [text + about] if "\n" not in text else [about.strip(), text] if about else [text]
     lines += ["", "[topology.simple.link.down]  # the way of the acknowledgements"]

@@ -76,7 +76,9 @@ class Cell:
     packets_hash: str | None = None
     """SHA-256 of the capture."""
     same: bool | None = None
-    """Whether a second run in another process had the same results; None: there was none."""
+    """Whether further runs had the same results, in other processes and after others; None: there were none."""
+    differs: str = ""
+    """How they differed."""
 
     @property
     def name(self) -> str:
@@ -106,6 +108,7 @@ class Cell:
             "results_hash": self.results_hash,
             "packets_hash": self.packets_hash,
             "same": self.same,
+            "differs": self.differs or None,
         }
 
 

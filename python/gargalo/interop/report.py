@@ -139,7 +139,7 @@ def section(cell: Cell, matrix: Matrix, evidence: Evidence) -> str:
     )
     seen = cell.seen
     if cell.same is False:
-        seen += "; a second run with the same seed in another process had other results"
+        seen += f"; {cell.differs}"
     lines = [
         f"## {cell.client} → {cell.server}: {case.title}",
         "",
@@ -186,7 +186,7 @@ def suites(matrix: Matrix, told: Compared) -> list[Suite]:
     found: dict[str, list[Reported]] = {}
     for number, cell in enumerate(matrix.cells):
         differs = cell.verdict == "pass" and cell.same is False
-        text = "two runs with the same seed differ" if differs else cell.seen
+        text = cell.differs if differs else cell.seen
         one = reported(cell.case, number, told, passed=cell.passed, text=text)
         found.setdefault(f"{cell.client} to {cell.server}", []).append(one)
     return [Suite(name, cases) for name, cases in found.items()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.interop import traces
+from gargalo.interop import history, traces
 from gargalo.interop.cases import CASES, Observed
 from gargalo.interop.model import Cell, Matrix
 from gargalo.interop.stacks import common_congestion
@@ -17,6 +17,7 @@ from gargalo.sweeps import Job, execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from gargalo.interop.cases import Case, Row
     from gargalo.interop.model import Stack
@@ -61,6 +62,7 @@ def matrix(
     cases: Sequence[Case] = CASES,
     seed: int = SEED,
     twice: bool = False,
+    plugins: Sequence[Path] = (),
     workers: int | None = None,
     progress: Callable[[SweepProgress], object] | None = None,
 ) -> Matrix:
@@ -70,7 +72,9 @@ def matrix(
         stacks: From `known` or `find`.
         cases: Some of `CASES`.
         seed: Of all scenarios.
-        twice: Run everything a second time in other processes and compare the results.
+        twice: Run everything a second time in other processes and compare the results; and some cells of each stack
+            after others in one process.
+        plugins: Files that register stacks.
         workers: Processes; by default one for each core.
         progress: Called a few times a second.
 
@@ -82,11 +86,18 @@ def matrix(
     found = done(cells, cases, workers, progress)
     if twice:
         again = done(cells, cases, workers, progress)
+        by_history = history.differing(cells, plugins, workers)
         found = [
-            one if one.scenario is None else replace(one, same=equal(one, other))
+            one if one.scenario is None else compared(one, other, by_history.get(one.name, ""))
             for one, other in zip(found, again, strict=True)
         ]
     return Matrix(stacks, found, seed)
+
+
+def compared(one: Cell, other: Cell, by_history: str) -> Cell:
+    """Return a cell with how it differed from a second run, or by what had run before."""
+    differs = by_history if equal(one, other) else "two runs with the same seed differ"
+    return replace(one, same=not differs, differs=differs)
 
 
 def equal(one: Cell, other: Cell) -> bool:

@@ -1,6 +1,8 @@
 //! The functions by which a stack reports to the host during a call.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
@@ -11,10 +13,76 @@ use rand::Rng;
 
 use super::text;
 
-/// The functions that a stack may call.
-pub(super) fn host(pending: *mut Pending) -> abi::Host {
+/// What the functions of the host are given: where reports go, and who may report now.
+#[derive(Debug)]
+pub(super) struct Context {
+    pending: *mut Pending,
+    /// The thread that is in a call; null: none.
+    caller: AtomicPtr<u8>,
+    /// 1 + the index in [`NAMES`] of a function that was called by another thread, or outside of a call; 0: none.
+    strange: AtomicUsize,
+}
+
+/// The host's functions.
+const NAMES: [&str; 9] = [
+    "random",
+    "event",
+    "received",
+    "session",
+    "secret",
+    "qlog",
+    "notice",
+    "rtt_sample",
+    "send",
+];
+
+thread_local! {
+    /// Its address is the thread's mark.
+    static MARK: u8 = const { 0 };
+}
+
+/// A value that no other thread has at this time; null while this one ends.
+fn mark() -> *mut u8 {
+    MARK.try_with(|mark| ptr::from_ref(mark).cast_mut())
+        .unwrap_or_default()
+}
+
+impl Context {
+    /// Reports go to `pending`, which outlives this.
+    pub(super) fn new(pending: *mut Pending) -> Self {
+        Self {
+            pending,
+            caller: AtomicPtr::default(),
+            strange: AtomicUsize::new(0),
+        }
+    }
+
+    /// Does a call, in which this thread may report.
+    pub(super) fn during<T>(&self, call: impl FnOnce() -> T) -> T {
+        self.caller.store(mark(), Ordering::Relaxed);
+        let result = call();
+        self.caller.store(ptr::null_mut(), Ordering::Relaxed);
+        result
+    }
+
+    /// A sentence about a function of the host that was called when it must not be, once for each.
+    pub(super) fn strange(&self) -> Option<String> {
+        if self.strange.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let which = self.strange.swap(0, Ordering::Relaxed);
+        let name = which.checked_sub(1).and_then(|i| NAMES.get(i))?;
+        Some(format!(
+            "called the host's function {name} from a thread of its own, or outside of a call: there is neither time \
+             nor a random number there"
+        ))
+    }
+}
+
+/// The functions that a stack may call; they get `context`.
+pub(super) fn host(context: *const Context) -> abi::Host {
     abi::Host {
-        context: pending.cast(),
+        context: context.cast_mut().cast(),
         random,
         event,
         received,
@@ -27,13 +95,20 @@ pub(super) fn host(pending: *mut Pending) -> abi::Host {
     }
 }
 
-/// What the stack has reported.
+/// Where reports go, if this thread is in a call of the stack; else it is noted which of [`NAMES`] was called.
 ///
 /// # Safety
-/// `at` must be what [`host`] was given, and no other reference to it may exist: calls of a stack hold none.
-unsafe fn pending<'a>(at: *mut c_void) -> &'a mut Pending {
-    // SAFETY: the caller answers for it.
-    unsafe { &mut *at.cast::<Pending>() }
+/// `at` must be what [`host`] was given.
+unsafe fn pending<'a>(at: *mut c_void, function: usize) -> Option<&'a mut Pending> {
+    // SAFETY: the caller answers for it; it is shared, and all that changes is atomic.
+    let context = unsafe { &*at.cast::<Context>() };
+    let me = mark();
+    if me.is_null() || context.caller.load(Ordering::Relaxed) != me {
+        context.strange.store(1 + function, Ordering::Relaxed);
+        return None;
+    }
+    // SAFETY: this thread is in the call, so that no other one has a reference, and calls of a stack hold none.
+    Some(unsafe { &mut *context.pending })
 }
 
 /// The bytes of a stack.
@@ -53,13 +128,18 @@ unsafe extern "C" fn random(at: *mut c_void, out: *mut u8, length: usize) {
         return;
     }
     // SAFETY: a stack passes its context on, and room for `length` bytes.
-    let (pending, out) = unsafe { (pending(at), std::slice::from_raw_parts_mut(out, length)) };
-    pending.rng.fill_bytes(out);
+    let (pending, out) = unsafe { (pending(at, 0), std::slice::from_raw_parts_mut(out, length)) };
+    match pending {
+        Some(pending) => pending.rng.fill_bytes(out),
+        None => out.fill(0),
+    }
 }
 
 unsafe extern "C" fn event(at: *mut c_void, kind: u32, value: u32, why: *const c_char) {
     // SAFETY: a stack passes its context on.
-    let pending = unsafe { pending(at) };
+    let Some(pending) = (unsafe { pending(at, 1) }) else {
+        return;
+    };
     match kind {
         abi::event::EARLY => pending.early(),
         abi::event::CONNECTED => {
@@ -88,47 +168,56 @@ unsafe extern "C" fn received(
     fin: c_int,
 ) {
     // SAFETY: a stack passes its context on, and `length` bytes.
-    let (pending, data) = unsafe { (pending(at), slice(data, length)) };
-    pending.received(stream, data, fin != 0);
+    let (pending, data) = unsafe { (pending(at, 2), slice(data, length)) };
+    if let Some(pending) = pending {
+        pending.received(stream, data, fin != 0);
+    }
 }
 
 unsafe extern "C" fn session(at: *mut c_void, data: *const u8, length: usize) {
     // SAFETY: a stack passes its context on, and `length` bytes.
-    let (pending, data) = unsafe { (pending(at), slice(data, length)) };
-    pending.keep_session(data);
+    let (pending, data) = unsafe { (pending(at, 3), slice(data, length)) };
+    if let Some(pending) = pending {
+        pending.keep_session(data);
+    }
 }
 
 unsafe extern "C" fn secret(at: *mut c_void, line: *const c_char) {
     // SAFETY: a stack passes its context on.
-    let pending = unsafe { pending(at) };
-    if let Some(line) = text(line) {
+    let pending = unsafe { pending(at, 4) };
+    if let (Some(pending), Some(line)) = (pending, text(line)) {
         pending.secret(&line);
     }
 }
 
 unsafe extern "C" fn qlog(at: *mut c_void, data: *const u8, length: usize) {
     // SAFETY: a stack passes its context on, and `length` bytes.
-    let (pending, data) = unsafe { (pending(at), slice(data, length)) };
-    pending.qlog(data);
+    let (pending, data) = unsafe { (pending(at, 5), slice(data, length)) };
+    if let Some(pending) = pending {
+        pending.qlog(data);
+    }
 }
 
 unsafe extern "C" fn notice(at: *mut c_void, kind: *const c_char, detail: *const c_char) {
     // SAFETY: a stack passes its context on.
-    let pending = unsafe { pending(at) };
-    if let Some(kind) = text(kind) {
+    let pending = unsafe { pending(at, 6) };
+    if let (Some(pending), Some(kind)) = (pending, text(kind)) {
         pending.notice(&kind, || text(detail).unwrap_or_default());
     }
 }
 
 unsafe extern "C" fn rtt_sample(at: *mut c_void, rtt: u64) {
     // SAFETY: a stack passes its context on.
-    unsafe { pending(at) }.rtt_sample(Duration::from_nanos(rtt));
+    if let Some(pending) = unsafe { pending(at, 7) } {
+        pending.rtt_sample(Duration::from_nanos(rtt));
+    }
 }
 
 unsafe extern "C" fn send(at: *mut c_void, path: *const abi::Path, data: *const u8, length: usize) {
     // SAFETY: a stack passes its context on, a path or null, and `length` bytes.
-    let (pending, path, data) = unsafe { (pending(at), path.as_ref(), slice(data, length)) };
-    if let Some((path, remote)) = path.and_then(|p| Some((p, p.remote.socket()?))) {
+    let (pending, path, data) = unsafe { (pending(at, 8), path.as_ref(), slice(data, length)) };
+    let path = path.and_then(|p| Some((p, p.remote.socket()?)));
+    if let (Some(pending), Some((path, remote))) = (pending, path) {
         pending.send(Outgoing {
             payload: BytesMut::from(data),
             remote,

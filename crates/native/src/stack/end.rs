@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
 use gargalo_quic::foreign::{Callbacks, Outgoing, Path, Pending, Request, Sender};
-use gargalo_quic::{ALPN, Error, INITIAL_RTT, MAX_STREAMS, SERVER_NAME, StreamId};
+use gargalo_quic::{ALPN, Error, Event, INITIAL_RTT, MAX_STREAMS, SERVER_NAME, StreamId};
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate, SenderCounters};
 
-use super::context::host;
+use super::context::{Context, host};
 use super::{Functions, NativeStack, function};
 use crate::calls::{Callee, calling};
 use crate::fault::Faults;
@@ -30,6 +30,8 @@ pub(super) struct End {
     stack: *mut c_void,
     /// What the stack has reported; from a box, and freed with this. It is used between calls only.
     pending: *mut Pending,
+    /// Who may report; the host's functions have a pointer to it.
+    context: Box<Context>,
     /// The stack may keep a pointer to it.
     _host: Box<abi::Host>,
     scratch: Box<[u8]>,
@@ -81,11 +83,12 @@ impl End {
             notices: true.into(),
         };
         let pending = Box::into_raw(Box::new(pending));
-        let host = Box::new(host(pending));
+        let context = Box::new(Context::new(pending));
+        let host = Box::new(host(&raw const *context));
         let mut why = [0_u8; ERROR_ROOM];
         let (callee, run) = (of.callee, faults.id());
         // SAFETY: everything that the structures point to is alive, and the library follows the header.
-        let stack = calling(callee, function::CREATE, run, || unsafe {
+        let create = || unsafe {
             (of.functions.create)(
                 &raw const wanted,
                 &raw const *host,
@@ -93,7 +96,8 @@ impl End {
                 why.as_mut_ptr().cast(),
                 why.len() - 1,
             )
-        });
+        };
+        let stack = context.during(|| calling(callee, function::CREATE, run, create));
         if stack.is_null() {
             // SAFETY: it is from the box above, and the library has no object that could use it.
             drop(unsafe { Box::from_raw(pending) });
@@ -108,6 +112,7 @@ impl End {
             run,
             stack,
             pending,
+            context,
             _host: host,
             scratch: vec![0; LARGEST_DATAGRAM].into(),
         })
@@ -115,9 +120,14 @@ impl End {
 
     /// Does a call of one of the functions, which the watching thread sees; `call` is nothing but that call.
     fn call<T>(&self, function: usize, call: impl FnOnce(&Functions, *mut c_void) -> T) -> T {
-        calling(self.callee, function, self.run, || {
-            call(&self.functions, self.stack)
-        })
+        let called = || call(&self.functions, self.stack);
+        let result = self
+            .context
+            .during(|| calling(self.callee, function, self.run, called));
+        if let Some(why) = self.context.strange() {
+            self.pending(|all| all.end(Event::Failed(why)));
+        }
+        result
     }
 }
 

@@ -27,7 +27,9 @@ fn expectations_are_of_figures_that_there_are_and_change_no_run() {
     let found = ok(&with(
         "metric = \"summary.utilization\"\nat_least = \"90%\"",
     ));
-    let written = json!([{ "metric": "summary.utilization", "at_least": "90%", "why": "" }]);
+    let written = json!([{
+        "metric": "summary.utilization", "at_least": "90%", "by": "mean", "why": ""
+    }]);
     assert_eq!(found.document["expect"], written);
 }
 

@@ -1,0 +1,119 @@
+"""Whether what ran before in the same process changes what a stack does.
+
+Generators, caches and tables of a whole process do that, and a comparison of two processes that do the same in the same
+order does not show it: so a run is done alone, before another one, and after it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gargalo import _core
+from gargalo.interop import traces
+from gargalo.running import run
+from gargalo.sweeps.plugins import Plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gargalo.interop.model import Cell
+
+Scenario: TypeAlias = "Mapping[str, Any]"
+Hashes: TypeAlias = "tuple[str, ...]"
+THREADS = Path("/proc/self/task")
+
+
+@dataclass(frozen=True)
+class Lived:
+    """What a process did: a digest of each run, and how many threads the stack has begun."""
+
+    hashes: Hashes
+    threads: int
+
+
+def differing(
+    cells: Sequence[Cell], plugins: Sequence[Path] = (), workers: int | None = None
+) -> dict[str, str]:
+    """Return for cells, by their names, why they are not the same whatever ran before; others are left out.
+
+    Of each stack two cells with itself are looked at: alone in a process, and before, between and after each other.
+
+    Args:
+        cells: Of a matrix; those without a scenario are left out.
+        plugins: Files that processes load.
+        workers: Processes at the same time; by default one for each core.
+
+    """
+    of_stack: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.client == cell.server and cell.scenario is not None:
+            of_stack.setdefault(cell.client, []).append(cell)
+    pairs = [(own[0], own[1] if len(own) > 1 else None) for own in of_stack.values()]
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+        told = pool.map(lambda pair: _of_pair(pair[0], pair[1], tuple(plugins)), pairs)
+        return {name: why for found in told for name, why in found.items()}
+
+
+def _of_pair(one: Cell, other: Cell | None, plugins: tuple[Path, ...]) -> dict[str, str]:
+    """Return for two cells of a stack why they are not the same; a second one is the first with another seed."""
+    a: Scenario = one.scenario or {}
+    b: Scenario = (other.scenario if other else None) or {**a, "seed": int(a["seed"]) + 1}
+    try:
+        alone = [_process([s], plugins) for s in (a, b)]
+        between = [_process([s, t, s], plugins) for s, t in ((a, b), (b, a))]
+    except (_core.RunError, OSError, BrokenProcessPool, ValueError) as e:
+        return {one.name: f"could not be run again: {e}"}
+    found = {}
+    first, last = between
+    seen = (
+        (one, {alone[0].hashes[0], first.hashes[0], first.hashes[2], last.hashes[1]}),
+        (other, {alone[1].hashes[0], last.hashes[0], last.hashes[2], first.hashes[1]}),
+    )
+    for cell, hashes in seen:
+        if cell is not None and len(hashes) > 1:
+            found[cell.name] = "other results after another run in the same process"
+    if (many := max(lived.threads for lived in alone)) and one.name not in found:
+        threads = f"{many} threads" if many > 1 else "a thread"
+        found[one.name] = f"the stack begins {threads}: what these do is not in virtual time"
+    return found
+
+
+def _process(scenarios: Sequence[Scenario], plugins: tuple[Path, ...]) -> Lived:
+    """Do runs one after the other in a process of their own."""
+    with ProcessPoolExecutor(1, get_context("spawn"), Plugins.load, (plugins,)) as pool:
+        return pool.submit(live, scenarios).result()
+
+
+def live(scenarios: Sequence[Scenario]) -> Lived:
+    """Do runs one after the other."""
+    # What the host has of threads is there after a run without the stack.
+    usual = {**scenarios[0], "flows": [_inside(flow) for flow in scenarios[0]["flows"]]}
+    _hash(usual)
+    before = _threads()
+    hashes = [_hash(scenarios[0])]
+    more = _threads() - before
+    hashes += [_hash(scenario) for scenario in scenarios[1:]]
+    return Lived(tuple(hashes), max(0, more))
+
+
+def _inside(flow: Scenario) -> Scenario:
+    """Return a flow over the stack inside."""
+    return {**flow, "transport": {"quic": {}}}
+
+
+def _threads() -> int:
+    return len(list(THREADS.iterdir())) if THREADS.is_dir() else 0
+
+
+def _hash(scenario: Scenario) -> str:
+    """Do a run and return a digest of its results and packets."""
+    with tempfile.TemporaryDirectory(prefix="gargalo-history-") as place:
+        done = run(dict(scenario), output=Path(place) / "run")
+        return f"{done.info['results_hash']} {traces.of_run(done).packets_hash}"
