@@ -149,10 +149,11 @@ test-tools:
 # Those QUIC stacks of others that take seconds; the rest is made by `make stacks` and tested every night.
 test-stacks: $(VENV)/.stacks
 $(VENV)/.stacks: $(VENV)/.dev $(wildcard stacks/aioquic/* stacks/ngtcp2/*.[ch]) crates/plugin/include/gargalo_stack.h
-	@$(AIOQUIC_STACK) || echo "setup: aioquic could not be installed; its tests will skip" >&2
-	@{ $(MAKE) --no-print-directory stack-tools STACKS=ngtcp2 && $(NGTCP2_STACK); } \
-		|| echo "setup: ngtcp2 could not be built; its tests will skip" >&2
-	@touch $@
+	@done=1; \
+	{ $(AIOQUIC_STACK); } || { done=; echo "setup: aioquic could not be installed; its tests will skip" >&2; }; \
+	{ $(MAKE) --no-print-directory stack-tools STACKS=ngtcp2 && $(NGTCP2_STACK); } \
+		|| { done=; echo "setup: ngtcp2 could not be built; its tests will skip" >&2; }; \
+	if [ -n "$$done" ]; then touch $@; fi
 
 # Needs some minutes for each mutant's tests: SINCE=commit for what has changed, or PARTS="link metrics" SAMPLE=40.
 SINCE ?= HEAD

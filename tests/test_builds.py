@@ -49,7 +49,7 @@ def here(tmp_path, monkeypatch):
     scenarios = tmp_path / "scenarios"
     scenarios.mkdir()
     toy = 'quic = { stack = "small", congestion = "fixed" }'
-    for name, transport in (("toy", toy), ("plain", "tcp = {}")):
+    for name, transport in (("small", toy), ("plain", "tcp = {}")):
         (scenarios / f"{name}.toml").write_text(SCENARIO.format(transport=transport))
     yield tmp_path
     for name in ("small", "small@main", "small@fix"):
@@ -78,7 +78,8 @@ def test_the_first_packet_in_which_two_builds_differ_is_named():
     assert done.exit_code == 0, done.output
     plain, toy = json.loads(done.stdout)["scenarios"]
     assert plain == {
-        "file": "scenarios/plain.toml", "same": True, "packet": None, "figures": [], "failed": None, "alike": True,
+        "file": "scenarios/plain.toml", "same": True, "packet": None, "figures": [], "failed": None,
+        "alike": True, "cut": False,
     }  # fmt: skip
     assert not toy["same"]
     # The 32nd segment is the first that only one build sends before anything is acknowledged.
@@ -86,7 +87,7 @@ def test_the_first_packet_in_which_two_builds_differ_is_named():
     assert 0 < toy["packet"]["time_s"] < 0.2
     text = compared("--a", "stack=small@main", "--b", "stack=small@fix").output
     assert "same    scenarios/plain.toml: both sides are the same scenario" in text
-    assert "differs scenarios/toy.toml" in text
+    assert "differs scenarios/small.toml" in text
     assert "stack=small@fix: " in text
     assert "1 of 2 scenarios differ" in text
 
@@ -94,7 +95,7 @@ def test_the_first_packet_in_which_two_builds_differ_is_named():
 @pytest.mark.usefixtures("here")
 def test_builds_without_a_change_have_the_same_packets():
     text = compared("--a", "stack=small", "--b", "stack=small@main").output
-    assert "same    scenarios/toy.toml: every packet" in text
+    assert "same    scenarios/small.toml: every packet" in text
     assert "0 of 2 scenarios differ" in text
 
 
@@ -163,3 +164,31 @@ def test_a_folder_or_a_name_that_is_wrong_is_refused(tmp_path):
     assert "is no folder" in built("quinn", str(tmp_path / "none"))
     assert "letters, digits" in built("quinn", str(tmp_path), "--build", "a/b")
     assert "libngtcp2.pc" in built("ngtcp2", str(tmp_path))
+
+
+def test_a_build_that_ends_the_process_or_raises_fails_alone(here):
+    text = (here / "small@fix.py").read_text()
+    for name, code in (("dies", "import os; os.abort()"), ("raises", "raise KeyError('x')")):
+        broken = text.replace(
+            "        self.ready, self.waiting", f"        {code}\n        self.ready, self.waiting"
+        )
+        (here / f"small@{name}.py").write_text(broken)
+    done = compared("--a", "stack=small", "--b", "stack=small@dies")
+    assert done.exit_code == 1
+    assert "failed  scenarios/small.toml" in done.output
+    assert "same    scenarios/plain.toml" in done.output
+    done = compared("--a", "stack=small", "--b", "stack=small@raises")
+    assert "scenarios/plain.toml" in done.output
+    for name in ("small@dies", "small@raises"):
+        registry.forget_stack(name)
+
+
+def test_a_stack_that_no_scenario_has_and_sweeps_are_not_compared(here):
+    none = compared("--a", "stack=smal@main", "--b", "stack=smal@fix")
+    assert none.exit_code == 2
+    assert "no flow has this stack" in none.output
+    sweep = 'scenario = "plain.toml"\n[axes]\nseed = [1]\n[[expect]]\nmetric = "summary.jain_index"\nat_least = 0\n'
+    (here / "scenarios" / "sweep.toml").write_text(sweep)
+    assert (
+        "1 of 2 scenarios differ" in compared("--a", "stack=small", "--b", "stack=small@fix").output
+    )

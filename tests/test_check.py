@@ -258,6 +258,9 @@ def test_results_have_places_of_their_own(tmp_path, monkeypatch):
     keep = tmp_path / "checks"
     assert place_of(tmp_path / "a" / "x.toml", keep) == keep / "a" / "x.toml"
     assert place_of(tmp_path.parent / "x.toml", keep).name == "x.toml"
+    outside = place_of(Path("..") / ".." / "x.toml", keep)
+    assert ".." not in outside.parts
+    assert keep in outside.parents
 
 
 def test_reports_write_any_text():
@@ -313,7 +316,7 @@ def test_what_a_cell_misses_is_said_and_a_run_of_it_kept(tmp_path, monkeypatch):
         ("rate = 5Mbit/s", False),
         ("rate = 10Mbit/s", True),
     ]
-    place = tmp_path / "checks" / "sweep.toml" / "rate_=_5Mbit_s"
+    (place,) = (tmp_path / "checks" / "sweep.toml").glob("rate_=_5Mbit_s-*")
     assert told["kept"] == str(place.relative_to(tmp_path))
     scenario = (place / "results" / "scenario.toml").read_text()
     assert "5Mbit/s" in scenario
@@ -327,10 +330,11 @@ def test_what_a_cell_misses_is_said_and_a_run_of_it_kept(tmp_path, monkeypatch):
     assert "rate = 5Mbit/s: flows.new.goodput_bps is " in text
     assert "(mean of 4, 95%: " in text
     assert "in 4 of 4 repeats, expected: at least 10 s" in text
-    # Once all is as expected nothing is kept.
+    # Once all is as expected nothing is kept, but for what somebody else has put there.
+    (place.parent / "mine").mkdir()
     sweep_of(tmp_path, 'metric = "flows.new.goodput_bps"\nat_least = 0')
     assert checked("sweep.toml").exit_code == 0
-    assert not (tmp_path / "checks" / "sweep.toml").exists()
+    assert [p.name for p in place.parent.iterdir()] == ["mine"]
 
 
 def test_repeats_of_a_figure():
@@ -354,6 +358,27 @@ def test_repeats_of_a_figure():
     assert "too few for an interval" in text
     assert level(1.5, 1.5, by="interval") == (True, "1.5 s (mean of 2, all the same)")
     assert level(1.5, None) == (False, "not known in 1 of 2 repeats")
+    # Twice nothing is not more than nothing.
+    runs = [
+        Checked(
+            "x",
+            (
+                Outcome(
+                    "flows.a.lost_packets",
+                    0,
+                    "at most 200% of b",
+                    True,
+                    "",
+                    0,
+                    "at_most",
+                    "mean",
+                    None,
+                    2.0,
+                ),
+            ),
+        )
+    ]
+    assert over_repeats(runs * 3)[0].met
 
 
 def test_a_directory_has_the_sweeps_that_expect_something(tmp_path, monkeypatch):
@@ -361,6 +386,11 @@ def test_a_directory_has_the_sweeps_that_expect_something(tmp_path, monkeypatch)
     sweep_of(tmp_path)
     assert "base.toml" in checked(".").output
     sweep_of(tmp_path, 'metric = "summary.jain_index"\nat_least = 0')
+    (tmp_path / "known.toml").write_text('[[known]]\ncase = "retry"\n')
+    assert "2 of 2 scenarios are as expected" in checked(".").output
+    # However the tables are written.
+    text = (tmp_path / "sweep.toml").read_text().replace("[[expect]]", "[[ expect ]]  # why")
+    (tmp_path / "sweep.toml").write_text(text)
     assert "2 of 2 scenarios are as expected" in checked(".").output
     (tmp_path / "sweep.toml").write_text('expect = ["x"]\n' + SWEEP)
     wrong = checked("sweep.toml")
@@ -405,6 +435,13 @@ case = "startup"
     assert (list(told.new), dict(told.known), list(told.mended)) == ([3], {0: "a#1"}, [2])
     assert not told.as_known
     assert known.compare(cells[:2], entries).as_known
+    # In any order; and one that leaves out a name means all.
+    (one,) = [c for c in cells if c[0]["case"] == "zero-rtt"]
+    wide = known.Known({"client": "*"}, "")
+    assert list(known.compare([one], [wide, *entries]).mended) == [0]
+    assert known.compare([one], [known.Known({"case": "zero-rtt"}, "")]).as_known
+    (tmp_path / "none.toml").write_text("# mended\n")
+    assert known.read(tmp_path / "none.toml", "matrix") == []
     rows = [reported(c["case"], n, told, passed=p, text="seen") for n, (c, p) in enumerate(cells)]
     assert [bool(r.failures) for r in rows] == [False, False, True, True, False]
     assert [r.skipped for r in rows] == ["known to fail: a#1", "", "", "", "seen"]

@@ -45,8 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "    def datagram_in(self, now, datagram):\n",
         "    def datagram_in(self, now, datagram):\n        os.abort()\n",
     )
-    features = '("fixed",)\n    features = frozenset({"migration", "retry", "0-rtt"})'
-    congestion = ('("fixed",)', features)
+    congestion = ('{"options"}', '{"migration", "retry", "0-rtt"}')
     still = (
         "    def close(self, now):",
         "    def migrate(self, now, local):\n        pass\n\n    def close(self, now):",
@@ -103,7 +102,7 @@ def test_the_list_has_the_stack_inside_and_installed_ones(stacks):
     found = {s["name"]: s for s in json.loads(stacks("--json"))}
     assert {"noq", "toy", "cubic-toy"} <= set(found)
     assert found["toy"]["congestion"] == ["fixed"]
-    assert found["toy"]["features"] == []
+    assert found["toy"]["features"] == ["options"]
     assert found["toy"]["file"].endswith("toy.py")
     assert {"0-rtt", "retry", "migration"} <= set(found["noq"]["features"])
     text = stacks("noq", "toy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -72,20 +73,20 @@ verify = true
 """
 
 
-@pytest.mark.parametrize("language", ["python", "rust"])
+@pytest.mark.parametrize("language", ["py", "rs"])
 def test_the_toy_in_other_languages_carries_data_and_is_the_same_twice(
     tmp_path: Path, language: str
 ) -> None:
     new = [
         "plugin",
         "new",
-        "own.py" if language == "python" else "own",
+        "own.py" if language == "py" else "own",
         "--from",
-        f"stack-{language}",
+        f"stack.{language}",
     ]
     subprocess.run(command(*new), cwd=tmp_path, check=True, env=environment(), capture_output=True)
     plugin, name = tmp_path / "own.py", "own"
-    if language == "rust":
+    if language == "rs":
         # `cargo test` builds it, since it is an example of the crate that loads plug-ins.
         (built,) = [*(ROOT / "target").glob("*/examples/libtoy_stack.so")][:1] or [None]
         if built is None:
@@ -362,3 +363,79 @@ static void opened(struct toy *t) {
     (failure,) = run.flows["failure"]
     assert "called the host's function rtt_sample from a thread of its own" in failure
     assert "threading-toy" in failure or failure.startswith("called")
+
+
+def test_options_are_handed_over_as_they_are(tmp_path: Path) -> None:
+    """To a library that says that it takes some; to others they are an error before the run."""
+    declared = (".features = 0,", ".features = GARGALO_STACK_OPTIONS,")
+    told = (
+        "    t->host = host;\n",
+        '    t->host = host;\n    host->notice(host->context, "options", config->options);\n',
+    )
+    built(tmp_path, "optional-toy", declared, told)
+    text = scenario(
+        flow('bulk = { bytes = "10kB" }', '"optional-toy", options = { rate = 1.5, name = "x" }')
+    )
+    events = gargalo.run(text).events
+    seen = events.filter(events["kind"] == "options")["detail"].to_list()
+    assert seen == ['{"name":"x","rate":1.5}'] * 2
+    text = scenario(
+        flow('bulk = { bytes = "10kB" }', '"optional-toy", options = { server = { a = [1] } }')
+    )
+    events = gargalo.run(text).events
+    seen = events.filter(events["kind"] == "options")["detail"].to_list()
+    assert sorted(seen) == ['{"a":[1]}', "{}"]
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_stack_without_options_of_its_own_gets_none() -> None:
+    for stack, told in (('"toy"', "cannot do options"), ('"noq"', "noq has no options of its own")):
+        congestion = "fixed" if "toy" in stack else "cubic"
+        text = scenario(
+            flow(
+                'bulk = { bytes = "10kB" }',
+                f"{stack}, options = {{ a = 1 }}",
+                congestion=congestion,
+            )
+        )
+        with pytest.raises((gargalo.RunError, gargalo.ScenarioError), match=told):
+            gargalo.run(text)
+
+
+def test_the_toy_in_python_has_an_option() -> None:
+    gargalo.quic_stack("choosy-toy")(Toy)
+    took = []
+    for window in (4, 32):
+        options = f'"choosy-toy", options = {{ client = {{ window = {window} }} }}'
+        run = gargalo.run(scenario(flow('bulk = { bytes = "200kB" }', options)))
+        took.append(run.flows["completion_s"][0])
+    assert took[0] > 3 * took[1]
+    wrong = scenario(flow('bulk = { bytes = "1kB" }', '"choosy-toy", options = { windows = 1 }'))
+    with pytest.raises(ValueError, match="there is no option windows"):
+        gargalo.run(wrong)
+
+
+def test_a_library_that_begins_no_thread_is_not_said_to(tmp_path: Path) -> None:
+    """The thread that watches calls of libraries is the host's."""
+    library = built(tmp_path, "quiet-toy")
+    words = [
+        "stacks",
+        "quiet-toy",
+        "--matrix",
+        "--twice",
+        "--case",
+        "handshake",
+        "--plugin",
+        library,
+        "--json",
+    ]
+    done = subprocess.run(
+        command(*words),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (cell,) = json.loads(done.stdout)["cells"]
+    assert (cell["same"], cell["differs"]) == (True, None), done.stdout

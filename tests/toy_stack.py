@@ -1,4 +1,4 @@
-"""The toy in Python, as `gargalo plugin new --from stack-python` writes it, without a name of its own."""
+"""The toy in Python, as `gargalo plugin new --from stack.py` writes it, without a name of its own."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
 makes `quinn@fix.so`, which is `stack = "quinn@fix"` in scenarios. `make stacks QUINN=~/src/quinn BUILD=fix` calls it.
 
 quinn, quiche: the folder has the crate, or a folder that has it; the glue in `stacks/NAME` is built against it.
-ngtcp2: the folder is where that is installed (`--prefix`), with GnuTLS. The glue is for the versions that are named
-there; what a later one has changed is an error of the compiler.
+ngtcp2: the folder is where that is installed (`--prefix`), with GnuTLS and static libraries made with -fPIC. The glue
+is for the versions that are named there (ngtcp2: 0.12); what a later one has changed is an error of the compiler.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from gargalo._toml import loads
 
@@ -99,8 +97,18 @@ def build_c(name: str, folder: Path, build: str, target: Path) -> Path:
     made = target / f"{name}@{build}"
     shutil.copytree(ROOT / "stacks" / name, made, dirs_exist_ok=True)
     (made / "ngtcp2.so").unlink(missing_ok=True)
-    libraries = sorted({str(so.parent) for so in folder.resolve().rglob("libngtcp2*.so")})
-    flags = "-O2 -g " + " ".join(f"-Wl,-rpath,{place}" for place in libraries)
+    # Within it: of two shared ones of one name a process has only the first.
+    static = made / "static"
+    static.mkdir(exist_ok=True)
+    for name_of_one in ("libngtcp2.a", "libngtcp2_crypto_gnutls.a"):
+        archive = next(folder.resolve().rglob(name_of_one), None)
+        if archive is None:
+            sys.exit(
+                f"{folder} has no {name_of_one}: build ngtcp2 with static libraries and GnuTLS"
+            )
+        (static / name_of_one).unlink(missing_ok=True)
+        (static / name_of_one).symlink_to(archive)
+    flags = f"-O2 -g -L{static.resolve()} -Wl,--exclude-libs,ALL"
     subprocess.run(
         ["make", "--no-print-directory", f"INCLUDE={ROOT / 'crates/plugin/include'}", f"CFLAGS={flags}"],
         cwd=made, env={**os.environ, "PKG_CONFIG_PATH": os.pathsep.join(places)}, check=True,

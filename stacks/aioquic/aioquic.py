@@ -76,7 +76,7 @@ class Aioquic(QuicStack):
 
     version = aioquic.__version__
     congestion = ("reno", "cubic")
-    features = frozenset({"0-rtt", "retry", "migration", "qlog", "initial-window"})
+    features = frozenset({"0-rtt", "retry", "migration", "qlog", "initial-window", "options"})
 
     def __init__(self, config: QuicConfig, host: QuicHost, now: float) -> None:
         self.config, self.host, self.local = config, host, config.local
@@ -147,6 +147,11 @@ class Aioquic(QuicStack):
             server_name=config.server_name,
             cadata=certificate.public_bytes(Encoding.PEM),
         )
+        for name, value in config.options.items():
+            # Those of the library, by its own names.
+            if not hasattr(made, name):
+                raise ValueError(f"aioquic's QuicConfiguration has no {name}")
+            setattr(made, name, value)
         if config.is_server:
             made.certificate = certificate
             made.private_key = load_der_private_key(config.private_key, None)

@@ -5,8 +5,7 @@ use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
 
 use crate::chance::{normal, split, uniform, uniform_positive};
-use crate::config::LinkConfig;
-use crate::reorder::Reorderer;
+use crate::reorder::{Reorder, Reorderer};
 
 kinds! {
     /// Propagation delay: the time from the departure of a packet's last byte to its arrival.
@@ -123,12 +122,17 @@ struct Varying {
 }
 
 impl Propagation {
-    pub(crate) fn new(config: &LinkConfig, mut rng: Pcg64) -> Self {
-        let jitter = config.jitter.filter(|j| !j.scale.is_zero());
-        let aggregation = config.aggregation.filter(|time| !time.is_zero());
-        let reorder = config.reorder.as_ref();
+    pub(crate) fn new(
+        delay: &Delay,
+        aggregation: Option<Duration>,
+        jitter: Option<Jitter>,
+        reorder: Option<&Reorder>,
+        mut rng: Pcg64,
+    ) -> Self {
+        let jitter = jitter.filter(|j| !j.scale.is_zero());
+        let aggregation = aggregation.filter(|time| !time.is_zero());
         let (jitter_rng, reorder_rng) = (split(&mut rng), split(&mut rng));
-        let (current, steps) = match &config.delay {
+        let (current, steps) = match delay {
             Delay::Constant(d) => (*d, Vec::new()),
             Delay::Steps(s) => (s.first().map_or(Duration::ZERO, |s| s.1), s.clone()),
         };
@@ -225,7 +229,6 @@ impl Jitter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reorder::Reorder;
     use gargalo_settings::Setting;
 
     const MS: Duration = Duration::from_millis(1);
@@ -241,19 +244,15 @@ mod tests {
             (ms(10), Duration::from_millis(20)),
         ]);
         delay.check().unwrap();
-        let config = LinkConfig {
-            delay,
-            ..LinkConfig::default()
-        };
-        let mut p = Propagation::new(&config, Pcg64::new(1, 1));
+        let mut p = Propagation::new(&delay, None, None, None, Pcg64::new(1, 1));
         assert_eq!(p.arrival(ms(9)), ms(59));
         assert_eq!(p.arrival(ms(10)), ms(59));
         assert_eq!(p.arrival(ms(50)), ms(70));
-        let reorder = Some(Reorder {
+        let reorder = Reorder {
             late: Some(MS),
             ..Reorder::new(0.0)
-        });
-        let mut p = Propagation::new(&LinkConfig { reorder, ..config }, Pcg64::new(1, 1));
+        };
+        let mut p = Propagation::new(&delay, None, None, Some(&reorder), Pcg64::new(1, 1));
         assert!(!p.keeps_order());
         assert_eq!(p.arrival(ms(9)), ms(59));
         assert_eq!(p.arrival(ms(10)), ms(30));
@@ -261,12 +260,9 @@ mod tests {
 
     #[test]
     fn aggregated_packets_leave_together_at_multiples_of_a_time() {
-        let config = LinkConfig {
-            delay: Delay::Constant(Duration::from_millis(10)),
-            aggregation: Some(Duration::from_millis(4)),
-            ..LinkConfig::default()
-        };
-        let mut p = Propagation::new(&config, Pcg64::new(1, 1));
+        let delay = Delay::Constant(Duration::from_millis(10));
+        let every = Some(Duration::from_millis(4));
+        let mut p = Propagation::new(&delay, every, None, None, Pcg64::new(1, 1));
         assert_eq!((p.constant(), p.keeps_order()), (None, true));
         let sent = [0, 1, 3, 4, 5, 9, 16].map(ms);
         assert_eq!(
@@ -313,12 +309,8 @@ mod tests {
             distribution: JitterDistribution::Normal,
             scale: Duration::from_millis(5),
         };
-        let config = LinkConfig {
-            delay: Delay::Constant(MS),
-            jitter: Some(jitter),
-            ..LinkConfig::default()
-        };
-        let mut p = Propagation::new(&config, Pcg64::new(1, 1));
+        let delay = Delay::Constant(MS);
+        let mut p = Propagation::new(&delay, None, Some(jitter), None, Pcg64::new(1, 1));
         let mut last = Instant::ZERO;
         for i in 0..10_000 {
             let departure = Instant::from_nanos(i * 10_000);

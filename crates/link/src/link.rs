@@ -135,7 +135,13 @@ impl<P: Copy> Link<P> {
             return Err(ConfigError::of("queue", message).help("give packets, bytes or a time"));
         }
         let (losses, duplicates) = (split(&mut rng), split(&mut rng));
-        let propagation = Propagation::new(&config, split(&mut rng));
+        let propagation = Propagation::new(
+            &config.delay,
+            config.aggregation,
+            config.jitter,
+            config.reorder.as_ref(),
+            split(&mut rng),
+        );
         Ok(Self {
             mtu: config.mtu,
             screen: Screen::new(&config, losses, duplicates),

@@ -42,6 +42,7 @@ extern "C" {
 #define GARGALO_STACK_NO_PACING (1u << 5) /* pacing can be switched off */
 #define GARGALO_STACK_MTU_DISCOVERY (1u << 6) /* searches for larger datagrams (RFC 8899) */
 #define GARGALO_STACK_INITIAL_WINDOW (1u << 7) /* follows initial_window; otherwise it is ten packets (RFC 9002 §7.2) */
+#define GARGALO_STACK_OPTIONS (1u << 8)   /* takes options of its own */
 
 /* Kinds of events; see `gargalo_stack_host.event`. */
 #define GARGALO_STACK_EARLY 1     /* client: early data may be written */
@@ -107,6 +108,7 @@ struct gargalo_stack_config {
     uint8_t qlog;                /* call `qlog`; otherwise it is ignored, as the next two are */
     uint8_t secrets;             /* call `secret` */
     uint8_t notices;             /* call `notice` */
+    const char *options;         /* what the scenario has for this stack: an object of JSON, "{}" for nothing */
 };
 
 /* The host. The structure is valid as long as the object; every function takes `context` first. Later versions add functions

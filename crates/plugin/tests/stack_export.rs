@@ -143,6 +143,7 @@ fn config(server_name: &CStr) -> abi::Config {
         qlog: 0,
         secrets: 0,
         notices: 0,
+        options: c"{}".as_ptr(),
     }
 }
 

@@ -43,7 +43,7 @@ fn layout_and_constants_are_those_of_the_header() {
         size local remote congestion server_name alpn certificate private_key ticket_key session
         initial_window stream_window connection_window send_window idle_timeout initial_rtt
         max_streams datagram_size max_datagram_size is_server early_data retry ecn pacing qlog
-        secrets notices);
+        secrets notices options);
     compare!(both, "gargalo_stack_host", abi::Host,
         context random event received session secret qlog notice rtt_sample send);
     compare!(both, "gargalo_stack_stats", abi::Stats,

@@ -107,11 +107,12 @@ impl PyStack {
                 "no-pacing" => f.no_pacing = true,
                 "mtu-discovery" => f.mtu_discovery = true,
                 "initial-window" => f.initial_window = true,
+                "options" => f.options = true,
                 "qlog" => {}
                 _ => {
                     return Err(PyValueError::new_err(format!(
                         "{own}.features has \"{word}\"; there are 0-rtt, retry, migration, ecn, qlog, no-pacing, \
-                         mtu-discovery and initial-window"
+                         mtu-discovery, initial-window and options"
                     )));
                 }
             }
@@ -495,6 +496,8 @@ fn keywords<'py>(py: Python<'py>, request: &Request<'_>) -> PyResult<Bound<'py, 
     fields.set_item("qlog", request.qlog)?;
     fields.set_item("secrets", request.secrets)?;
     fields.set_item("notices", true)?;
+    let json = py.import("json")?;
+    fields.set_item("options", json.call_method1("loads", (&request.options,))?)?;
     Ok(fields)
 }
 

@@ -62,6 +62,7 @@ impl PyNativeStack {
             ("no-pacing", f.no_pacing),
             ("mtu-discovery", f.mtu_discovery),
             ("initial-window", f.initial_window),
+            ("options", f.options),
         ];
         let has = words.into_iter().filter(|(_, has)| *has);
         has.map(|(word, _)| word).collect()

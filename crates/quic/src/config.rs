@@ -8,7 +8,7 @@ use serde_json::Map;
 
 use crate::Profile;
 use crate::congestion::OursOrOwn;
-use crate::stacks::Stacks;
+use crate::stacks::{NOQ, Options, Stacks};
 
 settings! {
     /// QUIC (RFC 9000): a production implementation in virtual time. Options that are not given have the profile's
@@ -16,6 +16,9 @@ settings! {
     pub struct Config as "Quic", over Config::usual, checked by Config::consistent {
         /// The implementation: `noq`, or the name of a plug-in; a table `{ client, server }` for different ends.
         stack: Stacks = Stacks::default();
+        /// Options that a plug-in's stack has by itself, handed over as they are; tables `client` and `server`
+        /// for different ones.
+        options: Options = Options::default();
         /// Congestion control of both ends: a name, or a table of one name and its parameters. `noq-cubic`,
         /// `noq-newreno` and `noq-bbr3` are the implementation's own.
         congestion: Congestion as OursOrOwn = Congestion::default();
@@ -293,6 +296,13 @@ impl Config {
                 let message = format!("{key} = \"{window}\" is out of range");
                 let help = format!("give {least} (two datagrams, RFC 9002 §7.2) to {most}");
                 return Err(Error::of(key, message).help(help));
+            }
+        }
+        for (stack, is_client) in [(&self.stack.client, true), (&self.stack.server, false)] {
+            if stack == NOQ && !self.options.of(is_client).is_empty() {
+                let message = "noq has no options of its own";
+                let help = "leave them out: its settings are keys of quic itself";
+                return Err(Error::of("options", message).help(help));
             }
         }
         let paths = self.paths();

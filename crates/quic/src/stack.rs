@@ -122,6 +122,8 @@ pub struct Features {
     pub mtu_discovery: bool,
     /// Starts with another window than ten packets (RFC 9002 §7.2).
     pub initial_window: bool,
+    /// Takes options of its own.
+    pub options: bool,
 }
 
 /// The stack's name, of those in `own`, for a congestion control that a scenario names: the same name, or if the stack
@@ -183,7 +185,11 @@ impl Features {
             return cannot(what, only_noq);
         }
         let leave = "leave it out, or use another stack";
-        let optional: [(&str, bool); 4] = [
+        let optional: [(&str, bool); 5] = [
+            (
+                "options",
+                !config.options.of(is_client).is_empty() && !self.options,
+            ),
             (
                 "handshake = \"0-rtt\"",
                 config.handshake == Handshake::ZeroRtt && !self.zero_rtt,

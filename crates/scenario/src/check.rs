@@ -329,6 +329,8 @@ impl<'a> Checker<'a> {
             match properties(schema).find(|(k, _)| *k == e.key) {
                 Some((_, schema)) => self.inside(&e.key, |c| c.node(&e.value, schema, &e.key)),
                 None => match schema.get("additionalProperties") {
+                    // Whatever it is, somebody else knows it.
+                    Some(Json::Object(any)) if any.is_empty() => {}
                     // A table whose keys are names.
                     Some(values @ Json::Object(_)) => {
                         self.inside(&e.key, |c| c.node(&e.value, values, &e.key));

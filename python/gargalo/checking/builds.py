@@ -6,15 +6,13 @@ Runs are deterministic, so that the first packet that differs is where the two p
 from __future__ import annotations
 
 import math
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, reading
 from gargalo._toml import tables
-from gargalo.sweeps.plugins import Plugins
+from gargalo.checking.processes import ENDED, each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,6 +61,8 @@ class Sides:
     """Why there is nothing to compare."""
     alike: bool = False
     """No flow of the scenario has the stack."""
+    cut: bool = False
+    """A capture became too large: the figures are not compared, and packets as far as both go."""
 
     @property
     def same(self) -> bool:
@@ -78,6 +78,7 @@ class Sides:
             "figures": [asdict(f) for f in self.figures],
             "failed": self.failed or None,
             "alike": self.alike,
+            "cut": self.cut,
         }
 
 
@@ -101,11 +102,10 @@ def compare_builds(
 
     """
     found = []
-    one = partial(compare_one, a=a, b=b)
-    with ProcessPoolExecutor(jobs, get_context("spawn"), Plugins.load, (plugins,)) as pool:
-        for sides in pool.map(one, files):
-            found.append(sides)
-            progress(sides)
+    results = each(partial(compare_one, a=a, b=b), files, plugins, jobs)
+    for file, sides in zip(files, results, strict=True):
+        found.append(sides or Sides(str(file), failed=ENDED))
+        progress(found[-1])
     return found
 
 
@@ -120,9 +120,15 @@ def compare_one(file: Path, a: Mapping[str, Any], b: Mapping[str, Any]) -> Sides
             return Sides(str(file), alike=True)
         with recorded(file, changes=first) as one, recorded(file, changes=second) as other:
             packet = packet_difference(one, other)
-            return Sides(str(file), packet, tuple(differing(one.run, other.run)))
+            # Runs that were ended for their size ended anywhere.
+            cut = one.large or other.large
+            figures = () if cut else tuple(differing(one.run, other.run))
+            return Sides(str(file), packet, figures, cut=cut)
     except (_core.ScenarioError, _core.RunError, OSError, UnicodeDecodeError) as e:
         return Sides(str(file), failed=str(e))
+    except Exception as e:
+        # A class of a plug-in may raise anything.
+        return Sides(str(file), failed=f"{type(e).__name__}: {e}")
 
 
 def settings(scenario: Mapping[str, Any], side: Mapping[str, Any]) -> dict[str, Any]:

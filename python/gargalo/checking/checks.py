@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +26,13 @@ from gargalo.checking.expectations import (
     outcomes,
 )
 from gargalo.checking.faults import Fault, faults
+from gargalo.checking.processes import ENDED, alone, each
 from gargalo.checking.repeats import of_sweep
 from gargalo.running import Text
 from gargalo.severity import Kind, counted
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.job import Source
 from gargalo.sweeps.model import SweepFile
-from gargalo.sweeps.plugins import Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 EXPECT = "[[expect]]"
 STORY = "explain.txt"
+LONGEST_NAME = 100
 MARK = "check.json"
 """In a directory that was kept: what came of the scenario. Only directories that have it are replaced."""
 
@@ -119,6 +120,9 @@ def cases_of(file: Path, options: Options) -> list[Case] | Checked:
         plan = SweepFile.load(file).plan(set=options.settings, world=options.world)
     except (SweepError, _core.ScenarioError) as e:
         return Checked(str(file), wrong=(str(e),))
+    except _core.RunError as e:
+        # A stack that it names cannot be loaded.
+        return Checked(str(file), faults=(Fault("failure", str(e)),))
     cases = []
     for job in plan:
         source = Source.of(job.scenario)
@@ -150,9 +154,12 @@ def _of_file(
 
 
 def _again(case: Case, place: Path, options: Options) -> Checked:
-    """Do a run of a sweep once more and keep what comes of it."""
-    name = re.sub(r"[^\w.=+-]+", "_", case.cell) or "cell"
-    return check_one(replace(case, place=place / name), options, always=True)
+    """Do a run of a sweep once more, in a process of its own, and keep what comes of it."""
+    name = re.sub(r"[^\w.=+-]+", "_", case.cell)[:LONGEST_NAME] or "cell"
+    digest = hashlib.sha256(case.cell.encode()).hexdigest()[:6]
+    kept = replace(case, place=place / f"{name}-{digest}")
+    again = partial(check_one, options=options, always=True)
+    return alone(again, kept, options.plugins) or Checked(str(case.file))
 
 
 def _each(cases: Sequence[Case], options: Options, jobs: int) -> Generator[Checked]:
@@ -160,24 +167,14 @@ def _each(cases: Sequence[Case], options: Options, jobs: int) -> Generator[Check
         for case in cases:
             yield check_one(case, options)
         return
-    arguments = (jobs, get_context("spawn"), Plugins.load, (options.plugins,))
-    pool = ProcessPoolExecutor(*arguments)
-    try:
-        running = [(case, pool.submit(check_one, case, options)) for case in cases]
-        for case, task in running:
-            try:
-                yield task.result()
-            except BrokenProcessPool:
-                told = "the process of this run, or of one beside it, has ended: out of memory, or a plug-in"
-                yield Checked(str(case.file), faults=(Fault("failure", told),))
-    finally:
-        # What has not begun does not begin any more.
-        pool.shutdown(cancel_futures=True)
+    results = each(partial(check_one, options=options), cases, options.plugins, jobs)
+    for case, checked in zip(cases, results, strict=True):
+        yield checked or Checked(str(case.file), faults=(Fault("failure", ENDED),))
 
 
 def place_of(file: Path, keep: Path) -> Path:
     """Return where it is kept what came of a file: of each another place, whatever else is checked."""
-    file = file.absolute()
+    file = Path(os.path.normpath(file.absolute()))
     try:
         below = file.relative_to(Path.cwd())
     except ValueError:
@@ -218,9 +215,14 @@ def _sentence(e: Exception) -> str:
 
 
 def _clear(place: Path) -> None:
-    """Remove what a check has kept before, of a scenario or of a sweep's runs."""
-    if (place / MARK).is_file() or (place.is_dir() and any(place.glob(f"*/{MARK}"))):
+    """Remove what a check has kept before, of a scenario or of a sweep's runs, and nothing else."""
+    if (place / MARK).is_file():
         shutil.rmtree(place)
+    elif place.is_dir():
+        for mark in list(place.glob(f"*/{MARK}")):
+            shutil.rmtree(mark.parent)
+        if not any(place.iterdir()):
+            place.rmdir()
 
 
 def _kept(found: Checked, made: Path, place: Path, *, always: bool) -> Checked:

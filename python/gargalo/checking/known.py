@@ -34,6 +34,12 @@ class Known:
     """Names by their kinds, as in `PLACES`; `*` at the end of one stands for any text."""
     why: str
 
+    @property
+    def is_exact(self) -> bool:
+        """It means one result: all of its kind's names are given, and none stands for several."""
+        whole = any(self.place.keys() == set(names) for names in PLACES.values())
+        return whole and not any("*" in name for name in self.place.values())
+
     def fits(self, failure: Mapping[str, str]) -> bool:
         """Tell whether a failure is meant."""
         return self.place.keys() <= failure.keys() and all(
@@ -56,8 +62,8 @@ def read(file: Path, kind: str) -> list[Known]:
     except (UnicodeDecodeError, TOMLDecodeError) as e:
         msg = f"{file}: this is not TOML: {e}"
         raise KnownError(msg) from None
-    entries = table.get("known")
-    if not isinstance(entries, list) or table.keys() != {"known"}:
+    entries = table.get("known", [])
+    if not isinstance(entries, list) or not table.keys() <= {"known"}:
         msg = f"{file}: known failures are tables [[known]], and nothing else is there"
         raise KnownError(msg)
     found = [_entry(entry, f"{file}: entry {n}") for n, entry in enumerate(entries, 1)]
@@ -115,13 +121,13 @@ def compare(
     mended: list[int] = []
     expected: dict[int, str] = {}
     for n, (place, passed) in enumerate(results):
-        entry = next((k for k in known if k.fits(place)), None)
+        entries = [k for k in known if k.fits(place)]
         if passed is None:
             continue
-        if not passed and entry is None:
+        if not passed and not entries:
             new.append(n)
-        elif not passed and entry is not None:
-            expected[n] = entry.why
-        elif entry is not None and not any("*" in v for v in entry.place.values()):
+        elif not passed:
+            expected[n] = entries[0].why
+        elif any(k.is_exact for k in entries):
             mended.append(n)
     return Compared(new, expected, mended)

@@ -81,7 +81,9 @@ def _judged(outcomes: Sequence[Outcome]) -> Outcome:
     missed = [o for o in outcomes if not o.met]
     # Of shares, that of each run follows in brackets.
     bound = first.bound.partition(" (")[0]
-    if first.by == "each" or first.limit is None:
+    # Shares of nothing are no numbers, but a bound says whether they are met.
+    of_nothing = any(o.level is None and o.value is not None and o.met for o in outcomes)
+    if first.by == "each" or first.limit is None or of_nothing:
         shown = missed[0] if missed else first
         of = f" in {len(missed)} of {many} repeats" if missed and many > 1 else ""
         text = f"{written(shown.metric, shown.value)}{of}"

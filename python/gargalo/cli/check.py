@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from gargalo.severity import Kind
 
 KEPT = "checks"
-EXPECT = "[[expect]]"
 MOST_TOLD = 20
 """Figures of a scenario that are told."""
 
@@ -154,7 +153,7 @@ def check(
         raise Exit(FAILED)
 
 
-def scenarios(places: tuple[Path, ...], keep: Path) -> list[Path]:
+def scenarios(places: tuple[Path, ...], keep: Path, *, sweeps: bool = True) -> list[Path]:
     """Return the scenarios that are named, and those of directories, in the order of their names.
 
     Of a directory all files *.toml are taken but those that are known to be something else, sweeps without [[expect]],
@@ -179,7 +178,7 @@ def scenarios(places: tuple[Path, ...], keep: Path) -> list[Path]:
         own = [
             f
             for f, k in zip(files, kinds, strict=True)
-            if k is None or k.kind is SCENARIO or (k.kind is SWEEP and expects(f))
+            if k is None or k.kind is SCENARIO or (sweeps and k.kind is SWEEP and expects(f))
         ]
         if not own:
             fail(f"{place}: no file *.toml in it is a scenario")
@@ -189,7 +188,10 @@ def scenarios(places: tuple[Path, ...], keep: Path) -> list[Path]:
 
 def expects(sweep: Path) -> bool:
     """Tell whether a sweep says what its cells have to show."""
-    return any(line.strip() == EXPECT for line in sweep.read_text("utf-8").splitlines())
+    from gargalo import reading
+    from gargalo._toml import tables
+
+    return bool(tables(reading.text(sweep)).get("expect"))
 
 
 def lines(checked: Checked) -> list[str]:

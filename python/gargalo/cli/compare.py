@@ -300,7 +300,7 @@ def builds(
     common = dict(change(text) for text in changes)
     a, b = ({**common, **dict(key_value(o, t, "stack=quinn@fix") for t in texts)}
             for o, texts in (("--a", set_a), ("--b", set_b)))  # fmt: skip
-    files = scenarios((place,), Path("checks"))
+    files = scenarios((place,), Path("checks"), sweeps=False)
     names = [" ".join(texts) or AS_WRITTEN for texts in (set_a, set_b)]
 
     def tell_one(sides: Sides) -> None:
@@ -309,6 +309,10 @@ def builds(
 
     jobs = min(workers or os.cpu_count() or 1, len(files))
     found = compare_builds(files, a, b, plugin, jobs, tell_one)
+    if all(s.alike for s in found):
+        fail(
+            f"{place}: {names[0]} and {names[1]} are the same for each scenario: no flow has this stack"
+        )
     if as_json:
         print(to_json({"a": names[0], "b": names[1], "scenarios": [s.to_json() for s in found]}))
     else:
@@ -327,7 +331,8 @@ def told(sides: Sides, names: Sequence[str]) -> list[str]:
     if sides.alike:
         return [f"same    {sides.file}: both sides are the same scenario"]
     if sides.same:
-        return [f"same    {sides.file}: every packet"]
+        what = "every packet until a capture was too large" if sides.cut else "every packet"
+        return [f"same    {sides.file}: {what}"]
     lines = [f"differs {sides.file}"]
     if (packet := sides.packet) is not None:
         only = ", by its contents" if packet.first == packet.second else ""

@@ -203,7 +203,7 @@ def evaluate(
     told = compare([(c.place, c.result.conforms) for c in cases], entries)
     if junit is not None:
         with writing(junit):
-            write_junit(suites(cases, told), "evaluate", junit)
+            write_junit(suites(found.scorecards, cases, told), "evaluate", junit)
     for line in mended(cases, told):
         say(line)
     failed = any(c.broken or any(r.failures for r in c.results) for c in found.scorecards)

@@ -54,6 +54,11 @@ CAPTURE = Kind(
     "a packet capture",
     "gargalo read {} tells what its flows did, gargalo fit {} the path of one; Wireshark shows its packets",
 )
+KNOWN = Kind(
+    "known",
+    "a file of known failures",
+    "gargalo stacks --matrix --known {}, or gargalo evaluate ALGORITHM --known {}",
+)
 LOG = Kind("log", "a log of connections", "gargalo read {} tells what they did")
 RUN = Kind(
     "run",
@@ -76,7 +81,7 @@ SCORES = Kind(
 EXAMPLE = Kind("example", "an example that comes with gargalo", "gargalo example {} copies it here")
 
 _PLACES = (RUN, STORE, STUDIED, SCORECARD)
-_FILES = (SCENARIO, SWEEP, CLASSES, PYTHON, SCRIPT, TRACE, CAPTURE, LOG, SCORES)
+_FILES = (SCENARIO, SWEEP, CLASSES, PYTHON, SCRIPT, TRACE, CAPTURE, KNOWN, LOG, SCORES)
 _NAMES = (STUDY, ALGORITHM, EXAMPLE)
 KINDS = {k.name: k for k in (*_PLACES, *_FILES, *_NAMES)}
 """Kinds by name."""
@@ -221,6 +226,8 @@ def kind_of_text(text: str) -> Kind | None:
         return TRACE
     if "axes" in table or ("scenario" in table and "flows" not in table):
         return SWEEP
+    if table.keys() == {"known"}:
+        return KNOWN
     return SCENARIO if table.keys() & {"flows", "topology"} else None
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gargalo.plugins.module_comparison import Compared, Figures
 
 Template: TypeAlias = Literal[
-    "reno", "cubic", "bbr", "linux", "rust", "stack", "stack-rust", "stack-python"
+    "reno", "cubic", "bbr", "linux", "rust", "stack", "stack.rs", "stack.py"
 ]
 """What a new plug-in begins as."""
 
@@ -55,8 +55,8 @@ def plugin() -> None:
         ("gargalo plugin new mine --from rust", "A crate in the directory mine."),
         ("gargalo plugin new toy.c --from stack", "A QUIC stack, as far as the interface goes."),
         (
-            "gargalo plugin new toy.py --from stack-python",
-            "The same as a class; stack-rust: a crate.",
+            "gargalo plugin new toy.py --from stack.py",
+            "The same as a class; stack.rs: a crate.",
         ),
     ],
 )
@@ -66,13 +66,14 @@ def plugin() -> None:
     "begun",
     type=click.Choice(get_args(Template)),
     default="reno",
-    help="What it begins as.",
+    metavar="NAME",
+    help=f"What it begins as: {', '.join(get_args(Template))}.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 def new(file: Path, begun: Template, overwrite: bool) -> None:
     """Write a congestion control in C or Rust, or a stack in C, Rust or Python, with the name of the file."""
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower().removeprefix("tcp_")).strip("-") or "mine"
-    if begun in ("rust", "stack-rust"):
+    if begun in ("rust", "stack.rs"):
         of = "crate" if begun == "rust" else "stack"
         write(
             {
@@ -83,7 +84,7 @@ def new(file: Path, begun: Template, overwrite: bool) -> None:
         )
         library = f"target/release/lib{name.replace('-', '_')}.so"
         told = f"cd {shlex.quote(str(file))} && cargo build --release; then --plugin {library}"
-    elif begun == "stack-python":
+    elif begun == "stack.py":
         if not file.suffix:
             file = file.with_suffix(".py")
         write({file: template("stack.py", name)}, overwrite=overwrite)

@@ -20,6 +20,7 @@ from gargalo.cli.common import (
 )
 from gargalo.cli.help import command
 from gargalo.cli.judged import junit_option, known_failures, known_option, writing
+from gargalo.terminal.text import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,7 +129,10 @@ def stacks(
         show_matrix(made, cases, told)
         if report is not None:
             print(report)
-    if not told.as_known:
+    broken = [s for s in found if s.broken]
+    for s in broken:
+        say(f"{s.name}: {s.broken}")
+    if broken or not told.as_known:
         raise Exit(FAILED)
 
 

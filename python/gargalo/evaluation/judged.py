@@ -39,9 +39,13 @@ def cases_of(cards: Sequence[Scorecard]) -> list[Of]:
     ]
 
 
-def suites(cases: Sequence[Of], told: Compared) -> list[Suite]:
+def suites(cards: Sequence[Scorecard], cases: Sequence[Of], told: Compared) -> list[Suite]:
     """Return a suite for each algorithm, for CI servers; failures that are known do not count."""
     found: dict[str, list[Reported]] = {}
+    for card in cards:
+        failures = dict.fromkeys(str(f) for result in card.results for f in result.failures)
+        errors = [*([card.broken] if card.broken else []), *failures]
+        found[card.algorithm] = [Reported("run", errors=errors)]
     for number, case in enumerate(cases):
         result = case.result
         text = f"{result.verdict}: {result.seen}" if result.conforms is None else result.fault

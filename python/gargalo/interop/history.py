@@ -6,9 +6,11 @@ order does not show it: so a run is done alone, before another one, and after it
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import tempfile
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as WaitedTooLong
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 Scenario: TypeAlias = "Mapping[str, Any]"
 Hashes: TypeAlias = "tuple[str, ...]"
 THREADS = Path("/proc/self/task")
+OWN = "gargalo-"
+LONGEST_S = 300.0
+"""Runs that take longer are ended."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +51,14 @@ def differing(
     Of each stack two cells with itself are looked at: alone in a process, and before, between and after each other.
 
     Args:
-        cells: Of a matrix; those without a scenario are left out.
+        cells: Of a matrix; those that were not run are left out.
         plugins: Files that processes load.
         workers: Processes at the same time; by default one for each core.
 
     """
     of_stack: dict[str, list[Cell]] = {}
     for cell in cells:
-        if cell.client == cell.server and cell.scenario is not None:
+        if cell.client == cell.server and cell.results_hash is not None:
             of_stack.setdefault(cell.client, []).append(cell)
     pairs = [(own[0], own[1] if len(own) > 1 else None) for own in of_stack.values()]
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
@@ -68,6 +73,8 @@ def _of_pair(one: Cell, other: Cell | None, plugins: tuple[Path, ...]) -> dict[s
     try:
         alone = [_process([s], plugins) for s in (a, b)]
         between = [_process([s, t, s], plugins) for s, t in ((a, b), (b, a))]
+    except TimeoutError:
+        return {one.name: f"no end within {LONGEST_S:g} s when it was run after another one"}
     except (_core.RunError, OSError, BrokenProcessPool, ValueError) as e:
         return {one.name: f"could not be run again: {e}"}
     found = {}
@@ -88,7 +95,14 @@ def _of_pair(one: Cell, other: Cell | None, plugins: tuple[Path, ...]) -> dict[s
 def _process(scenarios: Sequence[Scenario], plugins: tuple[Path, ...]) -> Lived:
     """Do runs one after the other in a process of their own."""
     with ProcessPoolExecutor(1, get_context("spawn"), Plugins.load, (plugins,)) as pool:
-        return pool.submit(live, scenarios).result()
+        running = pool.submit(live, scenarios)
+        try:
+            return running.result(LONGEST_S)
+        except WaitedTooLong as e:
+            for process in multiprocessing.active_children():
+                if process.pid in pool._processes:
+                    process.kill()
+            raise TimeoutError from e
 
 
 def live(scenarios: Sequence[Scenario]) -> Lived:
@@ -109,7 +123,17 @@ def _inside(flow: Scenario) -> Scenario:
 
 
 def _threads() -> int:
-    return len(list(THREADS.iterdir())) if THREADS.is_dir() else 0
+    """Return how many threads the process has, but for those of the host, which are named after it."""
+    if not THREADS.is_dir():
+        return 0
+    return sum(not name.startswith(OWN) for name in map(_name_of, THREADS.iterdir()))
+
+
+def _name_of(thread: Path) -> str:
+    try:
+        return (thread / "comm").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return OWN  # It has ended.
 
 
 def _hash(scenario: Scenario) -> str:

@@ -86,7 +86,7 @@ def matrix(
     found = done(cells, cases, workers, progress)
     if twice:
         again = done(cells, cases, workers, progress)
-        by_history = history.differing(cells, plugins, workers)
+        by_history = history.differing(found, plugins, workers)
         found = [
             one if one.scenario is None else compared(one, other, by_history.get(one.name, ""))
             for one, other in zip(found, again, strict=True)

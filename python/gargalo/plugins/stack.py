@@ -11,9 +11,9 @@ address as text and the port, as in the module `socket`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from gargalo._core import QuicHost
 from gargalo.plugins.registry import base, register
@@ -97,6 +97,8 @@ class QuicConfig:
     """Call `QuicHost.secret`."""
     notices: bool
     """Call `QuicHost.notice`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the scenario has for this stack."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +151,9 @@ class QuicStack:
         features: What a scenario may ask of it, of "0-rtt" (early data with a session of an earlier connection,
             RFC 9001 §4.6), "retry" (as a server, RFC 9000 §8.1.2), "migration" (as a client, a new local address,
             RFC 9000 §9), "ecn" (RFC 9000 §13.4), "qlog", "no-pacing" (pacing can be switched off), "mtu-discovery"
-            (RFC 8899) and "initial-window" (it starts with another window than ten packets, RFC 9002 §7.2). A request
-            for anything else is an error before the run.
+            (RFC 8899), "initial-window" (it starts with another window than ten packets, RFC 9002 §7.2) and "options"
+            (it has some of its own, in `QuicConfig.options`; `__init__` refuses those that it does not know). A
+            request for anything else is an error before the run.
 
     """
 

@@ -49,8 +49,8 @@ impl End {
         pending: Pending,
     ) -> Result<Self, Error> {
         let config = request.config;
-        let strings = [request.congestion, SERVER_NAME, ALPN].map(CString::new);
-        let [Ok(congestion), Ok(server_name), Ok(alpn)] = strings else {
+        let strings = [request.congestion, SERVER_NAME, ALPN, &request.options].map(CString::new);
+        let [Ok(congestion), Ok(server_name), Ok(alpn), Ok(options)] = strings else {
             return Err(Error::Option("a name has a zero byte".to_owned()));
         };
         let wanted = abi::Config {
@@ -81,6 +81,7 @@ impl End {
             qlog: request.qlog.into(),
             secrets: request.secrets.into(),
             notices: true.into(),
+            options: options.as_ptr(),
         };
         let pending = Box::into_raw(Box::new(pending));
         let context = Box::new(Context::new(pending));

@@ -204,6 +204,7 @@ impl NativeStack {
                 no_pacing: has(feature::NO_PACING),
                 mtu_discovery: has(feature::MTU_DISCOVERY),
                 initial_window: has(feature::INITIAL_WINDOW),
+                options: has(feature::OPTIONS),
             },
             writes_qlog: has(feature::QLOG),
         }))

@@ -27,6 +27,8 @@ pub mod feature {
     pub const MTU_DISCOVERY: u32 = 1 << 6;
     /// The initial window can be other than ten packets.
     pub const INITIAL_WINDOW: u32 = 1 << 7;
+    /// Takes options of its own.
+    pub const OPTIONS: u32 = 1 << 8;
 }
 
 /// Kinds of events.
@@ -148,6 +150,7 @@ pub struct Config {
     pub qlog: u8,
     pub secrets: u8,
     pub notices: u8,
+    pub options: *const c_char,
 }
 
 /// `struct gargalo_stack_host`: the functions that a library may call, each with `context` as first argument.

@@ -387,6 +387,7 @@ unsafe fn read_config<'a>(config: *const abi::Config) -> Result<Config<'a>, Stri
             qlog: c.qlog != 0,
             secrets: c.secrets != 0,
             notices: c.notices != 0,
+            options: text("options", c.options)?,
         })
     }
 }

@@ -154,6 +154,8 @@ pub struct Config<'a> {
     pub secrets: bool,
     /// Call [`host::notice`]; without it, such calls are ignored.
     pub notices: bool,
+    /// What the scenario has for this stack: an object of JSON, `{}` for nothing.
+    pub options: &'a str,
 }
 
 /// Something that has happened to the connection.

@@ -34,6 +34,8 @@ pub struct Request<'a> {
     pub max_datagram_size: u16,
     /// Early data is sent or accepted.
     pub early_data: bool,
+    /// Options of the stack's own: an object of JSON.
+    pub options: String,
     /// A qlog file is written.
     pub qlog: bool,
     /// Secrets are collected.
@@ -86,6 +88,7 @@ impl<'a> Request<'a> {
             session: resumed.unwrap_or_default(),
             max_datagram_size: found.unwrap_or(config.datagram_size),
             early_data,
+            options: serde_json::Value::from(config.options.of(is_client).clone()).to_string(),
             qlog: qlog.is_some(),
             secrets: init.secrets,
         };

@@ -19,9 +19,13 @@ HEADER = struct.Struct(">cIIQ?")  # Kind, number, stream, offset, end of the str
 class Toy(gargalo.QuicStack):
     version = "1"
     congestion = ("fixed",)
+    features = frozenset({"options"})
 
     def __init__(self, config, host, now):
         self.config, self.host, self.remote = config, host, config.remote
+        if unknown := config.options.keys() - {"window"}:
+            raise ValueError(f"there is no option {min(unknown)}; there is window, in segments")
+        self.window = config.options.get("window", WINDOW)
         self.ready, self.waiting, self.flight = deque(), deque(), {}
         self.parts, self.next, self.written = {}, {}, {}
         self.numbers = self.streams = self.lost = 0
@@ -59,7 +63,7 @@ class Toy(gargalo.QuicStack):
                 self.host.received(stream, b"", True)
 
     def datagram_out(self, now):
-        if self.waiting and len(self.flight) < WINDOW and not self.ready:
+        if self.waiting and len(self.flight) < self.window and not self.ready:
             number, data = self.waiting.popleft()
             self.flight[number] = now, data
             self.ready.append(data)
@@ -83,7 +87,7 @@ class Toy(gargalo.QuicStack):
         return 4 * (self.streams - 1) + self.config.is_server
 
     def write(self, now, stream, data, fin):
-        room = max(0, 4 * WINDOW - len(self.waiting)) * SEGMENT
+        room = max(0, 4 * self.window - len(self.waiting)) * SEGMENT
         taken = min(len(data), room)
         at = self.written.get(stream, 0)
         for start in range(0, taken, SEGMENT):
