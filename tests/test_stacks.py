@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from conftest import ROOT, command, environment
+from gargalo.interop.history import begun
 from toy_stack import SOURCE
 
 if TYPE_CHECKING:
@@ -242,3 +243,11 @@ def test_what_ran_before_in_the_process_is_found_where_two_processes_are_alike(s
 def test_a_stack_that_begins_threads_is_named(stacks):
     text = stacks("threaded", "--matrix", "--case", "handshake", "--twice", code=1)
     assert "the stack begins" in " ".join(text.split())
+
+
+def test_threads_of_the_host_and_of_pools_are_not_those_of_a_stack():
+    own = str(os.getpid())
+    before = {own: "python\n", "2": "pool-0\n", "3": "workers\n"}
+    assert begun(before, before) == 0
+    assert begun(before, {**before, "4": "pool-1\n", "5": "gargalo-watch\n", "6": "workers\n"}) == 0
+    assert begun(before, {**before, "4": "python\n", "5": "reader\n"}) == 2

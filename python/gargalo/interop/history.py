@@ -12,6 +12,7 @@ import tempfile
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as WaitedTooLong
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -112,9 +113,9 @@ def live(scenarios: Sequence[Scenario]) -> Lived:
     _hash(usual)
     before = _threads()
     hashes = [_hash(scenarios[0])]
-    more = _threads() - before
+    more = begun(before, _threads())
     hashes += [_hash(scenario) for scenario in scenarios[1:]]
-    return Lived(tuple(hashes), max(0, more))
+    return Lived(tuple(hashes), more)
 
 
 def _inside(flow: Scenario) -> Scenario:
@@ -122,18 +123,30 @@ def _inside(flow: Scenario) -> Scenario:
     return {**flow, "transport": {"quic": {}}}
 
 
-def _threads() -> int:
-    """Return how many threads the process has, but for those of the host, which are named after it."""
-    if not THREADS.is_dir():
-        return 0
-    return sum(not name.startswith(OWN) for name in map(_name_of, THREADS.iterdir()))
+def _threads() -> dict[str, str]:
+    """Return the threads of the process: their names by their numbers."""
+    found = {}
+    for thread in THREADS.iterdir() if THREADS.is_dir() else ():
+        # One may end in the meantime.
+        with suppress(OSError):
+            found[thread.name] = (thread / "comm").read_text(encoding="utf-8", errors="replace")
+    return found
 
 
-def _name_of(thread: Path) -> str:
-    try:
-        return (thread / "comm").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return OWN  # It has ended.
+def begun(before: Mapping[str, str], after: Mapping[str, str]) -> int:
+    """Return how many threads there are now that there were not, but for those of the host and its libraries.
+
+    The host's are named after it, and more of a pool have the names of those that were there. A thread without a name
+    of its own has that of the process.
+    """
+    usual = before.get(str(os.getpid()), "")
+    pools = {_pool_of(name) for name in before.values()} - {_pool_of(usual)}
+    new = [name for number, name in after.items() if number not in before]
+    return sum(not name.startswith(OWN) and _pool_of(name) not in pools for name in new)
+
+
+def _pool_of(name: str) -> str:
+    return name.strip().rstrip("0123456789")
 
 
 def _hash(scenario: Scenario) -> str:
