@@ -899,7 +899,7 @@ class Quic:
     multipath: bool | int | None = None
     """Use disjoint paths between the hosts at once (draft-ietf-quic-multipath): true for up to eight, or how many at most."""
     options: Mapping[str, Any] | None = None
-    """Options that a plug-in's stack has by itself, handed over as they are; tables `client` and `server` for different ones."""
+    """Options that a plug-in's stack has by itself, handed over as they are; tables `client` and `server` for different ones. Default: none."""
     pacing: bool | None = None
     """Pace packets over the round trip; false: only where the congestion control gives a rate."""
     packet_threshold: int | None = None

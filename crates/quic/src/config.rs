@@ -17,8 +17,8 @@ settings! {
         /// The implementation: `noq`, or the name of a plug-in; a table `{ client, server }` for different ends.
         stack: Stacks = Stacks::default();
         /// Options that a plug-in's stack has by itself, handed over as they are; tables `client` and `server`
-        /// for different ones.
-        options: Options = Options::default();
+        /// for different ones. Default: none.
+        options: Option<Options> = None;
         /// Congestion control of both ends: a name, or a table of one name and its parameters. `noq-cubic`,
         /// `noq-newreno` and `noq-bbr3` are the implementation's own.
         congestion: Congestion as OursOrOwn = Congestion::default();
@@ -269,6 +269,12 @@ impl Config {
     }
 
     /// Checks the values that depend on each other.
+    /// Options of the stack's own, of one end.
+    pub fn options_of(&self, is_client: bool) -> Map<String, Json> {
+        let given = self.options.as_ref();
+        given.map_or_else(Map::new, |options| options.of(is_client).clone())
+    }
+
     fn consistent(&self) -> Result<(), Error> {
         let datagram = u64::from(self.datagram_size);
         let sizes = Bytes::new(datagram)..=Bytes::from(MOST);
@@ -299,7 +305,7 @@ impl Config {
             }
         }
         for (stack, is_client) in [(&self.stack.client, true), (&self.stack.server, false)] {
-            if stack == NOQ && !self.options.of(is_client).is_empty() {
+            if stack == NOQ && !self.options_of(is_client).is_empty() {
                 let message = "noq has no options of its own";
                 let help = "leave them out: its settings are keys of quic itself";
                 return Err(Error::of("options", message).help(help));

@@ -188,7 +188,7 @@ impl Features {
         let optional: [(&str, bool); 5] = [
             (
                 "options",
-                !config.options.of(is_client).is_empty() && !self.options,
+                !config.options_of(is_client).is_empty() && !self.options,
             ),
             (
                 "handshake = \"0-rtt\"",

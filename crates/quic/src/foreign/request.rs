@@ -88,7 +88,7 @@ impl<'a> Request<'a> {
             session: resumed.unwrap_or_default(),
             max_datagram_size: found.unwrap_or(config.datagram_size),
             early_data,
-            options: serde_json::Value::from(config.options.of(is_client).clone()).to_string(),
+            options: serde_json::Value::from(config.options_of(is_client)).to_string(),
             qlog: qlog.is_some(),
             secrets: init.secrets,
         };
