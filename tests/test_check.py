@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,16 @@ from xml.etree import ElementTree as Xml
 import gargalo as package
 import pytest
 from click.testing import CliRunner
-from gargalo.checking import Checked, ExpectationError, Fault, Outcome, faults, judge, known
+from gargalo.checking import (
+    Checked,
+    ExpectationError,
+    Fault,
+    Outcome,
+    faults,
+    judge,
+    known,
+    processes,
+)
 from gargalo.checking.checks import place_of
 from gargalo.checking.repeats import over_repeats
 from gargalo.checking.reports import annotated, junit, reported, suite_of
@@ -507,3 +517,10 @@ def test_the_action_of_workflows_runs_what_its_page_says(tmp_path):
     assert any(text.startswith(line) for text in done.stdout.splitlines()), done.stdout
     assert (tmp_path / given["results"]).is_file()
     assert (tmp_path / given["keep"] / "scenarios" / "one.toml" / "explain.txt").is_file()
+
+
+def test_what_takes_too_long_or_ends_its_process_is_told_apart():
+    with pytest.raises(TimeoutError):
+        processes.alone(time.sleep, 60, (), longest_s=0.5)
+    assert processes.alone(os._exit, 3, ()) is None
+    assert list(processes.each(abs, [-1, -2], (), 2)) == [1, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import TimeoutError as WaitedTooLong
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, TypeVar
@@ -46,13 +47,24 @@ def each(
         pool.shutdown(cancel_futures=True)
 
 
-def alone(work: Callable[[T], R], item: T, plugins: tuple[Path, ...]) -> R | None:
-    """Do some work in a process of its own; None if that has ended."""
-    try:
-        with _pool(1, plugins) as pool:
-            return pool.submit(work, item).result()
-    except BrokenProcessPool:
-        return None
+def alone(
+    work: Callable[[T], R], item: T, plugins: tuple[Path, ...], longest_s: float | None = None
+) -> R | None:
+    """Do some work in a process of its own; None if that has ended.
+
+    Raises:
+        TimeoutError: It took longer than it may, and was ended.
+
+    """
+    with _pool(1, plugins) as pool:
+        try:
+            return pool.submit(work, item).result(longest_s)
+        except BrokenProcessPool:
+            return None
+        except WaitedTooLong as e:
+            for process in pool._processes.values():
+                process.kill()
+            raise TimeoutError from e
 
 
 def _pool(jobs: int, plugins: tuple[Path, ...]) -> ProcessPoolExecutor:

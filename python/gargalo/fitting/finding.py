@@ -30,7 +30,7 @@ def find(seen: Observed) -> tuple[Estimate, float]:
         other, other_distance = refine(ordered, estimate(ordered, every))
         if other_distance < _share(seen, found.path, other.path) * distance:
             found, distance = other, other_distance
-    return with_reordering(found, seen), distance
+    return with_reordering(found, seen, ordered), distance
 
 
 def _share(seen: Observed, plain: Path, aggregated: Path) -> float:

@@ -47,15 +47,21 @@ def in_order(seen: Observed) -> Observed:
     return replace(seen, acknowledged_s=acknowledged)
 
 
-def with_reordering(found: Estimate, seen: Observed) -> Estimate:
-    """Return an estimate that displaces packets as those of a recording were; of one in order the same."""
+def with_reordering(found: Estimate, seen: Observed, ordered: Observed) -> Estimate:
+    """Return an estimate that displaces packets as those of a recording were; of one in order the same.
+
+    Args:
+        found: For packets in order.
+        seen: The recording.
+        ordered: The same in order.
+
+    """
     known = np.flatnonzero(np.isfinite(seen.acknowledged_s))
     times = seen.acknowledged_s[known]
     displaced, are_late = displaced_of(times)
     if displaced.sum() < LEAST_DISPLACED:
         return found
     # When each would have been acknowledged: as over the path, but for what its neighbours in order differ by.
-    ordered = in_order(seen)
     rtt = carry(replace(found.path, loss=0.0), ordered).rtt_s
     acks = ordered.acks
     off = acks.rtt_s - rtt[acks.newest]

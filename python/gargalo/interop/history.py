@@ -6,22 +6,18 @@ order does not show it: so a run is done alone, before another one, and after it
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import tempfile
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as WaitedTooLong
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gargalo import _core
+from gargalo.checking.processes import ENDED, alone
 from gargalo.interop import traces
 from gargalo.running import run
-from gargalo.sweeps.plugins import Plugins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,22 +68,22 @@ def _of_pair(one: Cell, other: Cell | None, plugins: tuple[Path, ...]) -> dict[s
     a: Scenario = one.scenario or {}
     b: Scenario = (other.scenario if other else None) or {**a, "seed": int(a["seed"]) + 1}
     try:
-        alone = [_process([s], plugins) for s in (a, b)]
+        first_runs = [_process([s], plugins) for s in (a, b)]
         between = [_process([s, t, s], plugins) for s, t in ((a, b), (b, a))]
     except TimeoutError:
         return {one.name: f"no end within {LONGEST_S:g} s when it was run after another one"}
-    except (_core.RunError, OSError, BrokenProcessPool, ValueError) as e:
+    except (_core.RunError, OSError, ValueError) as e:
         return {one.name: f"could not be run again: {e}"}
     found = {}
     first, last = between
     seen = (
-        (one, {alone[0].hashes[0], first.hashes[0], first.hashes[2], last.hashes[1]}),
-        (other, {alone[1].hashes[0], last.hashes[0], last.hashes[2], first.hashes[1]}),
+        (one, {first_runs[0].hashes[0], first.hashes[0], first.hashes[2], last.hashes[1]}),
+        (other, {first_runs[1].hashes[0], last.hashes[0], last.hashes[2], first.hashes[1]}),
     )
     for cell, hashes in seen:
         if cell is not None and len(hashes) > 1:
             found[cell.name] = "other results after another run in the same process"
-    if (many := max(lived.threads for lived in alone)) and one.name not in found:
+    if (many := max(lived.threads for lived in first_runs)) and one.name not in found:
         threads = f"{many} threads" if many > 1 else "a thread"
         found[one.name] = f"the stack begins {threads}: what these do is not in virtual time"
     return found
@@ -95,15 +91,10 @@ def _of_pair(one: Cell, other: Cell | None, plugins: tuple[Path, ...]) -> dict[s
 
 def _process(scenarios: Sequence[Scenario], plugins: tuple[Path, ...]) -> Lived:
     """Do runs one after the other in a process of their own."""
-    with ProcessPoolExecutor(1, get_context("spawn"), Plugins.load, (plugins,)) as pool:
-        running = pool.submit(live, scenarios)
-        try:
-            return running.result(LONGEST_S)
-        except WaitedTooLong as e:
-            for process in multiprocessing.active_children():
-                if process.pid in pool._processes:
-                    process.kill()
-            raise TimeoutError from e
+    lived = alone(live, scenarios, plugins, LONGEST_S)
+    if lived is None:
+        raise _core.RunError(ENDED)
+    return lived
 
 
 def live(scenarios: Sequence[Scenario]) -> Lived:
