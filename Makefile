@@ -196,12 +196,13 @@ fuzz-corpus: ## keeps what `make fuzz` found that covers more
 # QUIC implementations of others, outside the default build and Cargo's workspace; a library is found by its file's name.
 # STACKS="quinn ngtcp2" builds those. RUSTFLAGS of the caller would replace those of a folder's .cargo/config.toml.
 # QUINN=DIR (QUICHE=, NGTCP2=) builds that of a checkout as `stack = "quinn@BUILD"`, beside the other; BUILD= names it.
-FROM := $(if $(QUINN),quinn) $(if $(QUICHE),quiche) $(if $(NGTCP2),ngtcp2)
+# PICOQUIC=DIR builds picoquic, of which there is no package; PICOTLS= if that is not beside it.
+FROM := $(if $(QUINN),quinn) $(if $(QUICHE),quiche) $(if $(NGTCP2),ngtcp2) $(if $(PICOQUIC),picoquic)
 STACKS ?= $(or $(strip $(FROM)),quinn quiche ngtcp2 aioquic)
 FROM_DIR = "$(BIN)/python" tools/stack_from.py $(1) "$(2)" $(if $(BUILD),--build "$(BUILD)") --into "$(STACKS_FOUND)" --target "$(STACKS_BUILT)"
 STACKS_BUILT := $(abspath $(TARGET))/stacks
 STACKS_FOUND := $(abspath $(VENV))/share/gargalo/stacks
-stacks: setup stack-tools $(addprefix stack-,$(STACKS)) ## QUIC stacks of others, for `stack = "NAME"`: quinn, quiche, ngtcp2, aioquic (STACKS="quinn ngtcp2")
+stacks: setup stack-tools $(addprefix stack-,$(STACKS)) ## QUIC stacks of others, for `stack = "NAME"`: quinn, quiche, ngtcp2, aioquic (STACKS="quinn ngtcp2"), picoquic of PICOQUIC=DIR
 
 define CARGO_STACK
 @echo "stacks: building $(1)"; \
@@ -210,7 +211,7 @@ cargo build --release --locked --quiet --target-dir "$(STACKS_BUILT)/$(1)"; \
 mkdir -p "$(STACKS_FOUND)"; cp "$(STACKS_BUILT)/$(1)/release/$(2)" "$(STACKS_FOUND)/$(1).so"
 endef
 
-.PHONY: stack-quinn stack-quiche stack-ngtcp2 stack-aioquic
+.PHONY: stack-quinn stack-quiche stack-ngtcp2 stack-aioquic stack-picoquic
 stack-quinn: setup
 	$(if $(QUINN),$(call FROM_DIR,quinn,$(QUINN)),$(call CARGO_STACK,quinn,libquinn.so))
 
@@ -221,6 +222,10 @@ stack-quiche: setup stack-tools
 NGTCP2_STACK = $(MAKE) --no-print-directory -C stacks/ngtcp2 && mkdir -p "$(STACKS_FOUND)" && cp stacks/ngtcp2/ngtcp2.so "$(STACKS_FOUND)/"
 stack-ngtcp2: setup stack-tools
 	@echo "stacks: building ngtcp2"; $(if $(NGTCP2),$(call FROM_DIR,ngtcp2,$(NGTCP2)),$(NGTCP2_STACK))
+
+stack-picoquic: setup stack-tools
+	@[ -n "$(PICOQUIC)" ] || { echo "stacks: picoquic is built from its sources: PICOQUIC=DIR names their folder" >&2; exit 1; }
+	@echo "stacks: building picoquic"; $(call FROM_DIR,picoquic,$(PICOQUIC)) $(if $(PICOTLS),--also "$(PICOTLS)")
 
 AIOQUIC_STACK = $(MAKE) --no-print-directory -C stacks/aioquic install PYTHON="$(abspath $(BIN)/python)"
 stack-aioquic: setup
@@ -236,6 +241,8 @@ stack-tools:
 	case " $(STACKS) " in *" ngtcp2 "*) \
 		pkg-config --exists libngtcp2 libngtcp2_crypto_gnutls gnutls 2>/dev/null \
 			|| wanted="$$wanted pkg-config libngtcp2-dev libngtcp2-crypto-gnutls-dev libgnutls28-dev";; esac; \
+	case " $(STACKS) " in *" picoquic "*) \
+		[ -f /usr/include/openssl/rand.h ] && compgen -G "/usr/lib*/*/libcrypto.a" >/dev/null || wanted="$$wanted libssl-dev";; esac; \
 	if [ -n "$$wanted" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$wanted; } \
 			>/dev/null 2>&1 && wanted=""; \

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import ClassVar
 
 import gargalo
 import pytest
 from gargalo import virtual
+from gargalo.interop import wire
 from gargalo.plugins import discovery, registry
 from toy_stack import SOURCE, Toy
 
@@ -68,6 +70,57 @@ def test_requests_are_answered_over_streams() -> None:
     )
     flow = gargalo.run(text, stacks={"toy": Toy}).flows.row(0, named=True)
     assert flow["delivered_bytes"] == 60_000
+
+
+class TellsAddresses(Toy):
+    """Goes on with the address before for a second after it has migrated."""
+
+    features: ClassVar = frozenset({"migration", "local-address"})
+    arrived: ClassVar[list] = []
+    moved = None
+
+    def migrate(self, now, local):
+        self.moved = now, local
+
+    def datagram_in(self, now, datagram):
+        self.remote = datagram.remote
+        if not self.config.is_server:
+            self.arrived.append((now, datagram.local))
+        super().datagram_in(now, datagram)
+
+    def datagram_out(self, now):
+        sent = super().datagram_out(now)
+        is_new = sent is not None and self.moved is not None and now > self.moved[0] + 1
+        return sent._replace(local=self.moved[1]) if is_new else sent
+
+
+class TellsNone(TellsAddresses):
+    features: ClassVar = frozenset({"migration"})
+
+
+def test_a_stack_may_say_from_which_of_its_addresses_a_datagram_leaves(tmp_path: Path) -> None:
+    def sent_from(stack: type[TellsAddresses]) -> tuple[list[tuple[str, int]], list[object]]:
+        TellsAddresses.arrived.clear()
+        out = tmp_path / stack.__name__
+        changes = {
+            "flows.0.transport.quic.migration": '{ after = "100ms" }',
+            "flows.0.workload.bulk.bytes": "2MB",
+            "record.captures": '["link"]',
+        }
+        done = gargalo.run(SCENARIO, stacks={"toy": stack}, set=changes, output=out)
+        assert done.flows["delivered_bytes"][0] == 2_000_000
+        firsts: dict[str, float] = {}
+        for data in wire.datagrams(out / "capture.pcapng"):
+            if data.source.port != 443:
+                firsts.setdefault(str(IPv4Address(data.source.ip)), data.time_s)
+        return list(firsts.items()), [a for _, a in TellsAddresses.arrived]
+
+    (old, new), arrived = sent_from(TellsAddresses)
+    assert new[1] == pytest.approx(1.1, abs=0.1)
+    assert {ip for ip, _ in arrived} == {old[0], new[0]}
+    # What it does not say is the host's: the present address at once.
+    (_, new), arrived = sent_from(TellsNone)
+    assert new[1] == pytest.approx(0.1, abs=0.05)
 
 
 class Broken(Toy):

@@ -5,6 +5,8 @@
 makes `quinn@fix.so`, which is `stack = "quinn@fix"` in scenarios. `make stacks QUINN=~/src/quinn BUILD=fix` calls it.
 
 quinn, quiche: the folder has the crate, or a folder that has it; the glue in `stacks/NAME` is built against it.
+picoquic: the folder is its checkout; that of picotls is beside it, or `--also` names it. Without a build's name it is
+`stack = "picoquic"`: there is no other version of it.
 ngtcp2: the folder is where that is installed (`--prefix`), with GnuTLS and static libraries made with -fPIC. The glue
 is for the versions that are named there (ngtcp2: 0.12); what a later one has changed is an error of the compiler.
 """
@@ -24,6 +26,8 @@ from gargalo._toml import loads
 ROOT = Path(__file__).resolve().parents[1]
 CRATES = {"quinn": ("quinn-proto", "libquinn.so"), "quiche": ("quiche", "libquiche_stack.so")}
 """Of a stack in Rust: the crate that it is around, and the library that is built."""
+ONLY_HERE = ("picoquic",)
+"""Of which there is no version but that of a folder."""
 NAME = re.compile(r"[\w.-]+")
 
 
@@ -89,6 +93,19 @@ def build_rust(name: str, folder: Path, build: str, target: Path) -> Path:
     return out / "release" / CRATES[name][1]
 
 
+def build_picoquic(folder: Path, also: Path | None, target: Path) -> Path:
+    """Build picoquic's glue with the sources of picoquic and picotls; return the library."""
+    target.mkdir(parents=True, exist_ok=True)
+    sources = [f"PICOQUIC={folder.resolve()}", f"OUT={target.resolve()}"]
+    if also is not None:
+        sources.append(f"PICOTLS={also.resolve()}")
+    subprocess.run(
+        ["make", "--no-print-directory", "--silent", "--jobs", str(os.cpu_count() or 1), *sources],
+        cwd=ROOT / "stacks" / "picoquic", check=True,
+    )  # fmt: skip
+    return target / "picoquic.so"
+
+
 def build_c(name: str, folder: Path, build: str, target: Path) -> Path:
     """Build ngtcp2's glue against an installed one; return its library."""
     places = sorted({str(pc.parent) for pc in folder.resolve().rglob("libngtcp2*.pc")})
@@ -121,28 +138,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("name", choices=(*CRATES, "ngtcp2"))
+    parser.add_argument("name", choices=(*CRATES, "ngtcp2", *ONLY_HERE))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--build", help="name of the build; default: that of the folder")
+    parser.add_argument("--also", type=Path, help="picoquic: the folder of picotls")
     parser.add_argument("--into", type=Path, required=True)
     parser.add_argument("--target", type=Path, required=True)
     asked = parser.parse_args()
     build = asked.build or asked.folder.resolve().name
+    is_plain = asked.name in ONLY_HERE and not asked.build
+    full = asked.name if is_plain else f"{asked.name}@{build}"
     if not NAME.fullmatch(build):
         sys.exit(f"--build {build}: letters, digits, dots, hyphens and underscores")
     if not asked.folder.is_dir():
         sys.exit(f"{asked.folder} is no folder")
-    builder = build_rust if asked.name in CRATES else build_c
     try:
-        library = builder(asked.name, asked.folder, build, asked.target)
+        if asked.name == "picoquic":
+            library = build_picoquic(asked.folder, asked.also, asked.target / full)
+        else:
+            builder = build_rust if asked.name in CRATES else build_c
+            library = builder(asked.name, asked.folder, build, asked.target)
     except subprocess.CalledProcessError as e:
         sys.exit(f"{asked.name} of {asked.folder} could not be built: exit code {e.returncode}")
     asked.into.mkdir(parents=True, exist_ok=True)
-    made = asked.into / f"{asked.name}@{build}.so"
+    made = asked.into / f"{full}.so"
     # Whoever has the old one open keeps it.
     shutil.copy(library, made.with_suffix(".new"))
     made.with_suffix(".new").replace(made)
-    print(f'{made}: stack = "{asked.name}@{build}"')
+    print(f'{made}: stack = "{full}"')
 
 
 if __name__ == "__main__":

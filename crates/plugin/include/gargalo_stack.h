@@ -43,6 +43,8 @@ extern "C" {
 #define GARGALO_STACK_MTU_DISCOVERY (1u << 6) /* searches for larger datagrams (RFC 8899) */
 #define GARGALO_STACK_INITIAL_WINDOW (1u << 7) /* follows initial_window; otherwise it is ten packets (RFC 9002 §7.2) */
 #define GARGALO_STACK_OPTIONS (1u << 8)   /* takes options of its own */
+#define GARGALO_STACK_LOCAL_ADDRESS (1u << 9) /* fills `path.local` of each datagram: after `migrate` it may go on to use
+                                               * the address before, until the new one is validated (RFC 9000 §9.2) */
 
 /* Kinds of events; see `gargalo_stack_host.event`. */
 #define GARGALO_STACK_EARLY 1     /* client: early data may be written */
@@ -172,7 +174,8 @@ struct gargalo_stack {
     /* A datagram has arrived; it may be changed in place. */
     void (*datagram_in)(void *stack, uint64_t now, const struct gargalo_path *path, uint8_t *data, size_t length);
     /* Writes the next datagram that may be sent now; returns its length, 0 for none. The remote address and the mark of
-     * `path` are to be filled; it is sent from the present local address. */
+     * `path` are to be filled, with GARGALO_STACK_LOCAL_ADDRESS the local address, too; without, it is sent from the present
+     * one, and `datagram_in` has that for each. */
     size_t (*datagram_out)(void *stack, uint64_t now, struct gargalo_path *path, uint8_t *out, size_t room);
     /* When `timeout` must be called, pacing included; GARGALO_NONE: never. */
     uint64_t (*next_timer)(void *stack);

@@ -66,6 +66,11 @@ fn layout_and_constants_are_those_of_the_header() {
             "GARGALO_STACK_MTU_DISCOVERY",
             abi::feature::MTU_DISCOVERY.into(),
         ),
+        ("GARGALO_STACK_OPTIONS", abi::feature::OPTIONS.into()),
+        (
+            "GARGALO_STACK_LOCAL_ADDRESS",
+            abi::feature::LOCAL_ADDRESS.into(),
+        ),
         ("GARGALO_STACK_EARLY", abi::event::EARLY.into()),
         ("GARGALO_STACK_CONNECTED", abi::event::CONNECTED.into()),
         ("GARGALO_STACK_CLOSED", abi::event::CLOSED.into()),

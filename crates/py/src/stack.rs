@@ -98,23 +98,14 @@ impl PyStack {
             ));
         }
         for word in names("features")? {
-            let f = &mut stack.features;
-            match word.as_str() {
-                "0-rtt" => f.zero_rtt = true,
-                "retry" => f.retry = true,
-                "migration" => f.migration = true,
-                "ecn" => f.ecn = true,
-                "no-pacing" => f.no_pacing = true,
-                "mtu-discovery" => f.mtu_discovery = true,
-                "initial-window" => f.initial_window = true,
-                "options" => f.options = true,
-                "qlog" => {}
-                _ => {
-                    return Err(PyValueError::new_err(format!(
-                        "{own}.features has \"{word}\"; there are 0-rtt, retry, migration, ecn, qlog, no-pacing, \
-                         mtu-discovery, initial-window and options"
-                    )));
-                }
+            let mut all = stack.features.by_word();
+            if let Some((_, has)) = all.iter_mut().find(|(known, _)| *known == word) {
+                **has = true;
+            } else if word != "qlog" {
+                let known = all.map(|(known, _)| known).join(", ");
+                return Err(PyValueError::new_err(format!(
+                    "{own}.features has \"{word}\"; there are {known} and qlog"
+                )));
             }
         }
         let migrates = stack.features.migration.then_some("migrate");
@@ -455,12 +446,13 @@ impl Callbacks for End {
 /// A `gargalo.QuicDatagram`; `None` if it is none, or its length is not possible.
 fn outgoing(given: &Bound<'_, PyAny>) -> Option<Outgoing> {
     type Fields<'py> = (Bound<'py, PyBytes>, Bound<'py, PyAny>, (IpAddr, u16), u8);
-    let (data, _local, (ip, port), ecn): Fields<'_> =
+    let (data, local, (ip, port), ecn): Fields<'_> =
         given.cast::<PyTuple>().ok()?.extract().ok()?;
     let payload = data.as_bytes();
     let fits = !payload.is_empty() && payload.len() <= LARGEST_DATAGRAM;
     fits.then(|| Outgoing {
         payload: BytesMut::from(payload),
+        local: local.extract::<(IpAddr, u16)>().ok().map(SocketAddr::from),
         remote: SocketAddr::new(ip, port),
         ecn: Ecn::from_bits(ecn & 3),
     })

@@ -52,20 +52,10 @@ impl PyNativeStack {
     /// What a scenario may request of it, in words.
     #[getter]
     fn features(&self) -> Vec<&'static str> {
-        let f = self.inner.features();
-        let words = [
-            ("0-rtt", f.zero_rtt),
-            ("retry", f.retry),
-            ("migration", f.migration),
-            ("ecn", f.ecn),
-            ("qlog", self.inner.writes_qlog()),
-            ("no-pacing", f.no_pacing),
-            ("mtu-discovery", f.mtu_discovery),
-            ("initial-window", f.initial_window),
-            ("options", f.options),
-        ];
-        let has = words.into_iter().filter(|(_, has)| *has);
-        has.map(|(word, _)| word).collect()
+        let mut all = self.inner.features();
+        let has = all.by_word().into_iter().filter(|(_, has)| **has);
+        let qlog = self.inner.writes_qlog().then_some("qlog");
+        has.map(|(word, _)| word).chain(qlog).collect()
     }
 
     /// The file that it is from.

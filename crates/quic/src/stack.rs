@@ -124,6 +124,8 @@ pub struct Features {
     pub initial_window: bool,
     /// Takes options of its own.
     pub options: bool,
+    /// Says from which of its addresses each datagram leaves.
+    pub local_address: bool,
 }
 
 /// The stack's name, of those in `own`, for a congestion control that a scenario names: the same name, or if the stack
@@ -134,6 +136,21 @@ pub fn own_name<'a>(own: &'a [String], asked: &str) -> Option<&'a str> {
 }
 
 impl Features {
+    /// Each by the word that names it in lists.
+    pub fn by_word(&mut self) -> [(&'static str, &mut bool); 9] {
+        [
+            ("0-rtt", &mut self.zero_rtt),
+            ("retry", &mut self.retry),
+            ("migration", &mut self.migration),
+            ("ecn", &mut self.ecn),
+            ("no-pacing", &mut self.no_pacing),
+            ("mtu-discovery", &mut self.mtu_discovery),
+            ("initial-window", &mut self.initial_window),
+            ("options", &mut self.options),
+            ("local-address", &mut self.local_address),
+        ]
+    }
+
     /// Checks what a scenario requests of the stack of this name, with these congestion controls, at one end.
     ///
     /// # Errors

@@ -151,9 +151,10 @@ class QuicStack:
         features: What a scenario may ask of it, of "0-rtt" (early data with a session of an earlier connection,
             RFC 9001 §4.6), "retry" (as a server, RFC 9000 §8.1.2), "migration" (as a client, a new local address,
             RFC 9000 §9), "ecn" (RFC 9000 §13.4), "qlog", "no-pacing" (pacing can be switched off), "mtu-discovery"
-            (RFC 8899), "initial-window" (it starts with another window than ten packets, RFC 9002 §7.2) and "options"
-            (it has some of its own, in `QuicConfig.options`; `__init__` refuses those that it does not know). A
-            request for anything else is an error before the run.
+            (RFC 8899), "initial-window" (it starts with another window than ten packets, RFC 9002 §7.2), "options"
+            (it has some of its own, in `QuicConfig.options`; `__init__` refuses those that it does not know) and
+            "local-address" (`QuicDatagram.local` counts: after `migrate` it may go on to use the address before;
+            otherwise a datagram leaves from the present one). A request for anything else is an error before the run.
 
     """
 

@@ -220,6 +220,7 @@ unsafe extern "C" fn send(at: *mut c_void, path: *const abi::Path, data: *const 
     if let (Some(pending), Some((path, remote))) = (pending, path) {
         pending.send(Outgoing {
             payload: BytesMut::from(data),
+            local: path.local.socket(),
             remote,
             ecn: Ecn::from_bits(path.ecn & 3),
         });

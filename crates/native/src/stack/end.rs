@@ -162,13 +162,14 @@ impl Callbacks for End {
                 "returned {length} bytes, more than the room of {LARGEST_DATAGRAM}"
             ));
         };
-        // The local address may be left empty.
         let remote = path
             .remote
             .socket()
             .ok_or("left no remote address in the path")?;
         Ok(Some(Outgoing {
             payload: BytesMut::from(payload),
+            // It may be left empty.
+            local: path.local.socket(),
             remote,
             ecn: Ecn::from_bits(path.ecn & 3),
         }))

@@ -205,6 +205,7 @@ impl NativeStack {
                 mtu_discovery: has(feature::MTU_DISCOVERY),
                 initial_window: has(feature::INITIAL_WINDOW),
                 options: has(feature::OPTIONS),
+                local_address: has(feature::LOCAL_ADDRESS),
             },
             writes_qlog: has(feature::QLOG),
         }))

@@ -29,6 +29,8 @@ pub mod feature {
     pub const INITIAL_WINDOW: u32 = 1 << 7;
     /// Takes options of its own.
     pub const OPTIONS: u32 = 1 << 8;
+    /// Says from which of its addresses each datagram leaves.
+    pub const LOCAL_ADDRESS: u32 = 1 << 9;
 }
 
 /// Kinds of events.

@@ -19,10 +19,11 @@ pub struct Foreign<C> {
     callbacks: C,
     name: String,
     now: Instant,
-    local: SocketAddr,
-    /// The local address as the stack knows it.
-    known_local: SocketAddr,
+    /// The local addresses so far, the present one last.
+    addresses: Vec<Local>,
     can_migrate: bool,
+    /// It says from which address each datagram leaves.
+    tells_local: bool,
     unsent: Unsent,
     /// It violated the interface, and is not called any more.
     is_broken: bool,
@@ -38,6 +39,23 @@ pub struct Foreign<C> {
     due_at_once: u32,
 }
 
+/// A local address. A client does not notice a rebinding of its NAT, so that the real one may be another than the stack
+/// knows.
+#[derive(Clone, Copy, Debug)]
+struct Local {
+    known: SocketAddr,
+    real: SocketAddr,
+}
+
+impl Local {
+    fn of(address: SocketAddr) -> Self {
+        Self {
+            known: address,
+            real: address,
+        }
+    }
+}
+
 impl<C: Callbacks> Foreign<C> {
     /// Wraps the end of a stack that was made for this request.
     pub fn new(callbacks: C, about: About<'_>, request: &Request<'_>) -> Self {
@@ -48,9 +66,9 @@ impl<C: Callbacks> Foreign<C> {
             callbacks,
             name: about.name.to_owned(),
             now,
-            local,
-            known_local: local,
+            addresses: vec![Local::of(local)],
             can_migrate: about.features.migration,
+            tells_local: about.features.local_address,
             unsent: Unsent::new(request.config.send_window),
             is_broken: false,
             sent_datagrams: 0,
@@ -132,6 +150,13 @@ impl<C: Callbacks> Foreign<C> {
         }
     }
 
+    /// The local address that `is` finds, if the stack tells them apart; else the present one.
+    fn address(&self, is: impl Fn(&Local) -> bool) -> Local {
+        let present = || self.addresses[self.addresses.len() - 1];
+        let told = self.addresses.iter().filter(|_| self.tells_local);
+        told.copied().find(is).unwrap_or_else(present)
+    }
+
     /// A pending datagram, else the next of [`Callbacks::datagram_out`].
     fn next_datagram(&mut self, now: Instant) -> Result<Option<Outgoing>, String> {
         let pending = |c: &C| c.pending(|p| p.datagrams.pop_front());
@@ -149,7 +174,7 @@ impl<C: Callbacks> Stack for Foreign<C> {
         now: Instant,
         mut payload: BytesMut,
         ecn: Ecn,
-        _local: SocketAddr,
+        local: SocketAddr,
         remote: SocketAddr,
     ) {
         self.ce_marks += u64::from(ecn == Ecn::Ce);
@@ -158,8 +183,9 @@ impl<C: Callbacks> Stack for Foreign<C> {
         }
         let now = self.advance(now);
         let path = Path {
-            // Datagrams to the old address of a migrated client still arrive, but are no reason to move back.
-            local: self.known_local,
+            // Datagrams to the old address of a migrated client still arrive. A stack that tells its addresses apart
+            // knows what to make of it; for others it would be a reason to move back.
+            local: self.address(|a| a.real == local).known,
             remote,
             ecn,
         };
@@ -220,8 +246,7 @@ impl<C: Callbacks> Stack for Foreign<C> {
         Some(Datagram {
             payload: sent.payload,
             ecn: sent.ecn,
-            // Of a single path; a client does not notice a NAT rebinding.
-            local: self.local,
+            local: self.address(|a| Some(a.known) == sent.local).real,
             remote: sent.remote,
         })
     }
@@ -297,11 +322,13 @@ impl<C: Callbacks> Stack for Foreign<C> {
     }
 
     fn migrate(&mut self, now: Instant, local: SocketAddr) {
-        let rebound = self.local.ip() == local.ip();
-        self.local = local;
-        if self.can_migrate && !rebound {
+        let present = self.addresses.len() - 1;
+        let rebound = self.addresses[present].real.ip() == local.ip();
+        if rebound || !self.can_migrate {
+            self.addresses[present].real = local;
+        } else {
             let now = self.advance(now);
-            self.known_local = local;
+            self.addresses.push(Local::of(local));
             self.callbacks.migrate(now, local);
             let moved = || format!("moved to {local}");
             self.callbacks.pending(|p| p.add_notice("path", moved));

@@ -21,6 +21,8 @@ pub struct Path {
 pub struct Outgoing {
     /// UDP payload of the datagram.
     pub payload: BytesMut,
+    /// Address and port that it leaves from, as the stack knows them; `None`: it does not say.
+    pub local: Option<SocketAddr>,
     /// Destination address and port.
     pub remote: SocketAddr,
     /// ECN field of the IP packet that carries it.

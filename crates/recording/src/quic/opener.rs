@@ -5,7 +5,9 @@ use std::ops::Range;
 use gargalo_wire::quic::{Header, Kind, Long, Packet, Version};
 
 use super::hello::{Delays, Messages};
-use super::protection::{HeaderKey, PacketKey, Suite, initial_secrets};
+use super::protection::{
+    HIDDEN, HIDDEN_BESIDE_LOSS_BITS, HeaderKey, PacketKey, Suite, initial_secrets,
+};
 use crate::secrets::{Random, Secret, Secrets, Session};
 
 /// A packet number space (RFC 9000 §12.3).
@@ -68,7 +70,7 @@ impl Keys {
         largest: Option<u64>,
         room: &mut Vec<u8>,
     ) -> Option<Found> {
-        let bare = self.header.bare(bytes, number_at)?;
+        let bare = self.header.bare(bytes, number_at, HIDDEN)?;
         let number = bare.number(largest);
         Some((number, self.packet.open(bytes, &bare, number, room)?))
     }
@@ -120,6 +122,8 @@ struct Phases {
     phase: bool,
     /// The first packet number with it.
     since: u64,
+    /// The bits of the first byte that are hidden: what the ends agreed on is seen from what opens.
+    hidden: u8,
 }
 
 impl Phases {
@@ -131,6 +135,7 @@ impl Phases {
             previous: None,
             phase: false,
             since: 0,
+            hidden: HIDDEN,
         }
     }
 
@@ -141,7 +146,27 @@ impl Phases {
         largest: Option<u64>,
         room: &mut Vec<u8>,
     ) -> Option<Found> {
-        let bare = self.header.bare(bytes, number_at)?;
+        let usual = self.open_with(self.hidden, bytes, number_at, largest, room);
+        usual.or_else(|| {
+            let other = match self.hidden {
+                HIDDEN => HIDDEN_BESIDE_LOSS_BITS,
+                _ => HIDDEN,
+            };
+            let found = self.open_with(other, bytes, number_at, largest, room)?;
+            self.hidden = other;
+            Some(found)
+        })
+    }
+
+    fn open_with(
+        &mut self,
+        hidden: u8,
+        bytes: &[u8],
+        number_at: usize,
+        largest: Option<u64>,
+        room: &mut Vec<u8>,
+    ) -> Option<Found> {
+        let bare = self.header.bare(bytes, number_at, hidden)?;
         let number = bare.number(largest);
         if bare.key_phase() == self.phase {
             return Some((number, self.current.open(bytes, &bare, number, room)?));
@@ -315,15 +340,19 @@ impl Opener {
                 .open(bytes, number_at, largest, room)
                 .ok_or(Sealed::Damaged);
         }
-        let mut keys = None;
-        let of = Sealing {
-            version: self.version.unwrap_or(Version::One),
-            secret: session.and_then(|s| s.data[from].as_ref()),
-            largest,
-        };
-        let found = of.open(&mut keys, bytes, number_at, room)?;
-        self.data[from] = keys.map(Phases::new);
-        Ok(found)
+        let version = self.version.unwrap_or(Version::One);
+        let secret = session.and_then(|s| s.data[from].as_ref());
+        let secret = secret.ok_or(Sealed::NoKey)?;
+        for suite in secret.suites() {
+            let tried = Keys::new(version, *suite, secret).map(Phases::new);
+            if let Some(mut tried) = tried
+                && let Some(found) = tried.open(bytes, number_at, largest, room)
+            {
+                self.data[from] = Some(tried);
+                return Ok(found);
+            }
+        }
+        Err(Sealed::Damaged)
     }
 
     /// Takes handshake data of an end.

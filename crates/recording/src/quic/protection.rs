@@ -180,6 +180,11 @@ impl Bare {
     }
 }
 
+/// The bits of a short header's first byte that are hidden (RFC 9001 §5.4.1).
+pub const HIDDEN: u8 = 0x1f;
+/// Those where the reserved two are the loss bits of draft-ferrieuxhamchaoui-quic-lossbits, which anybody may read.
+pub const HIDDEN_BESIDE_LOSS_BITS: u8 = 0x07;
+
 /// A key that takes the protection off headers; it stays when packets get another key.
 pub struct HeaderKey(HeaderProtectionKey);
 
@@ -203,14 +208,15 @@ impl HeaderKey {
         HeaderProtectionKey::new(algorithm, key).ok().map(Self)
     }
 
-    /// What is hidden in a header whose packet number begins at `number_at`; `None` if too few bytes follow.
-    pub fn bare(&self, bytes: &[u8], number_at: usize) -> Option<Bare> {
+    /// What is hidden in a header whose packet number begins at `number_at`; `None` if too few bytes follow. `short`
+    /// has the bits of a short header's first byte that are hidden.
+    pub fn bare(&self, bytes: &[u8], number_at: usize, short: u8) -> Option<Bare> {
         let sample_at = number_at + SAMPLE_AT;
         let mask = self
             .0
             .new_mask(bytes.get(sample_at..sample_at + SAMPLE)?)
             .ok()?;
-        let hidden = if bytes[0] & 0x80 == 0 { 0x1f } else { 0x0f };
+        let hidden = if bytes[0] & 0x80 == 0 { short } else { 0x0f };
         let first = bytes[0] ^ (mask[0] & hidden);
         let number_length = usize::from(first & 3) + 1;
         let payload_at = number_at + number_length;
@@ -264,12 +270,12 @@ impl PacketKey {
 
 #[cfg(test)]
 impl HeaderKey {
-    /// Protects the header of a packet.
-    pub fn protect(&self, packet: &mut [u8], number_at: usize) {
+    /// Protects the header of a packet; `short` as in [`HeaderKey::bare`].
+    pub fn protect(&self, packet: &mut [u8], number_at: usize, short: u8) {
         let sample = &packet[number_at + SAMPLE_AT..][..SAMPLE];
         let mask = self.0.new_mask(sample).unwrap();
         let number_length = usize::from(packet[0] & 3) + 1;
-        packet[0] ^= mask[0] & if packet[0] & 0x80 == 0 { 0x1f } else { 0x0f };
+        packet[0] ^= mask[0] & if packet[0] & 0x80 == 0 { short } else { 0x0f };
         for (byte, mask) in packet[number_at..][..number_length]
             .iter_mut()
             .zip(&mask[1..])
@@ -360,7 +366,7 @@ mod tests {
         let [_, server] = initial_secrets(Version::One, &hex("8394c8f03e515708")).unwrap();
         let header = HeaderKey::new(Version::One, Suite::Aes128, &server).unwrap();
         let key = PacketKey::new(Version::One, Suite::Aes128, server).unwrap();
-        let bare = header.bare(&packet, 18).unwrap();
+        let bare = header.bare(&packet, 18, HIDDEN).unwrap();
         assert_eq!((bare.first, bare.number_length, bare.low), (0xc1, 2, 1));
         let mut room = Vec::new();
         let found = key
@@ -397,7 +403,7 @@ mod tests {
         let next = "1223504755036d556342ee9361d253421a826c9ecdf3c7148684b36b714881f9";
         assert_eq!(key.next().unwrap().secret, Secret::new(&hex(next)).unwrap());
         let packet = hex("4cfe4189655e5cd55c41f69080575d7999c25a5bfb");
-        let bare = header.bare(&packet, 1).unwrap();
+        let bare = header.bare(&packet, 1, HIDDEN).unwrap();
         assert_eq!(
             (bare.first, bare.number_length, bare.key_phase()),
             (0x42, 3, false)

@@ -6,7 +6,9 @@ use gargalo_units::{Duration, Ecn, Instant};
 use gargalo_wire::quic::Version;
 use proptest::prelude::*;
 
-use super::protection::{HeaderKey, PacketKey, Suite, initial_secrets};
+use super::protection::{
+    HIDDEN, HIDDEN_BESIDE_LOSS_BITS, HeaderKey, PacketKey, Suite, initial_secrets,
+};
 use super::*;
 use crate::packet::Transport;
 use crate::secrets::{Secret, Session};
@@ -69,6 +71,8 @@ struct Traffic {
     kept: usize,
     first: Vec<u8>,
     spin: bool,
+    /// The reserved bits of short headers are loss bits.
+    loss_bits: bool,
 }
 
 impl Traffic {
@@ -84,6 +88,7 @@ impl Traffic {
             kept: usize::MAX,
             first: FIRST.to_vec(),
             spin: false,
+            loss_bits: false,
         }
     }
 
@@ -131,7 +136,9 @@ impl Traffic {
             }
             Space::Data => {
                 let phase = (self.updates[from] % 2) as u8;
-                let header = [&[0x43 | phase << 2 | u8::from(self.spin) << 5][..], &to].concat();
+                let loss = if self.loss_bits { 0x18 } else { 0 };
+                let first = 0x43 | phase << 2 | loss | u8::from(self.spin) << 5;
+                let header = [&[first][..], &to].concat();
                 (header, self.suite, of.data[from].clone().unwrap())
             }
         };
@@ -145,9 +152,13 @@ impl Traffic {
         header.extend_from_slice(&(number as u32).to_be_bytes());
         let sealed = key.seal(number, &header, frames);
         let mut packet = [header, sealed].concat();
+        let hidden = match self.loss_bits {
+            true => HIDDEN_BESIDE_LOSS_BITS,
+            false => HIDDEN,
+        };
         HeaderKey::new(self.version, suite, &secret)
             .unwrap()
-            .protect(&mut packet, number_at);
+            .protect(&mut packet, number_at, hidden);
         packet
     }
 
@@ -313,6 +324,19 @@ fn a_connection_is_decrypted_in_every_version_and_suite() {
         let (first, last) = first_and_last(&traffic.finish().views, 0).unwrap();
         assert_eq!((first.place, last.place), (0, 0));
     }
+}
+
+#[test]
+fn loss_bits_are_not_hidden() {
+    let mut traffic = Traffic::new(Version::One, Suite::Aes128);
+    traffic.loss_bits = true;
+    traffic.open();
+    (0..40).for_each(|n| traffic.data(100.0 + n as f64, n));
+    assert_eq!(traffic.half().sent.bytes(), 40_000);
+    assert_eq!(
+        traffic.finish().views[0].encrypted,
+        [Encrypted::default(); 2]
+    );
 }
 
 #[test]
@@ -498,7 +522,7 @@ fn early_data_is_of_the_same_space() {
     let mut packet = [&header[..], &key.seal(0, &header, &frames)].concat();
     HeaderKey::new(Version::One, Suite::Aes128, &early)
         .unwrap()
-        .protect(&mut packet, number_at);
+        .protect(&mut packet, number_at, HIDDEN);
     traffic.datagram(0.0, 0, &packet);
     traffic.numbers[0][2] = 1;
     let initial = traffic.packet(1, Space::Initial, &ack(0, 0));
