@@ -12,6 +12,7 @@ from gargalo import _core, reading
 from gargalo.diagnostics import unreadable
 from gargalo.plugins import discovery, registry
 from gargalo.results import Run
+from gargalo.scenarios import picoquic
 from gargalo.scenarios.scenario import Scenario, plain, to_toml
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def read(scenario: ScenarioLike) -> tuple[str, Path | None]:
         return scenario, None
     path = Path(scenario)
     try:
-        return reading.text(path), path
+        text = reading.text(path)
+        return (to_toml(picoquic.scenario_of(text, path)) if picoquic.is_one(text) else text), path
     except UnicodeDecodeError as e:
         what = f"not UTF-8 text (byte {e.start})"
         raise unreadable(path, what, "a scenario is a TOML file") from None

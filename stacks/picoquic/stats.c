@@ -124,11 +124,11 @@ void stats_update(struct stats *stats, picoquic_cnx_t *cnx) {
     stats->mtu = path->send_mtu;
 }
 
-/* In the order of each algorithm's own states, which its observer tells. */
+/* In the order of each algorithm's own states, which its observer tells. BBR has a STARTUP of its own for long round trips. */
 static const char *phase_of(const char *algorithm, uint64_t state) {
     static const char *const bbr[] = {"startup", "drain", "probe-bw-down", "probe-bw-cruise", "probe-bw-refill",
-                                      "probe-bw-up", "probe-rtt", "startup-long-rtt", "startup-resume"};
-    static const char *const bbr1[] = {"startup", "drain", "probe-bw", "probe-rtt", "startup-long-rtt"};
+                                      "probe-bw-up", "probe-rtt", "startup", "startup"};
+    static const char *const bbr1[] = {"startup", "drain", "probe-bw", "probe-rtt", "startup"};
     static const char *const c4[] = {"initial", "recovery", "cruising", "probing", "pushing", "resuming"};
     static const char *const fast[] = {"initial", "evaluation", "freeze"};
     static const char *const reno[] = {"slow-start", "congestion-avoidance"};

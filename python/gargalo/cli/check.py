@@ -157,7 +157,7 @@ def scenarios(places: tuple[Path, ...], keep: Path, *, sweeps: bool = True) -> l
     """Return the scenarios that are named, and those of directories, in the order of their names.
 
     Of a directory all files *.toml are taken but those that are known to be something else, sweeps without [[expect]],
-    and what was kept before.
+    and what was kept before; and texts *.txt that are scenarios in another language.
     """
     from gargalo.cli.kinds import SCENARIO, SWEEP, of_file
 
@@ -180,6 +180,10 @@ def scenarios(places: tuple[Path, ...], keep: Path, *, sweeps: bool = True) -> l
             for f, k in zip(files, kinds, strict=True)
             if k is None or k.kind is SCENARIO or (sweeps and k.kind is SWEEP and expects(f))
         ]
+        texts = (
+            f for f in sorted(place.rglob("*.txt")) if keep.absolute() not in f.absolute().parents
+        )
+        own += [f for f in texts if (k := of_file(f)) is not None and k.kind is SCENARIO]
         if not own:
             fail(f"{place}: no file *.toml in it is a scenario")
         found += own

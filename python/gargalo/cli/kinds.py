@@ -11,6 +11,7 @@ from typing import Any
 from gargalo import _core, reading
 from gargalo._toml import TOMLDecodeError, loads
 from gargalo.extras import MissingExtraError
+from gargalo.scenarios import picoquic
 
 
 @dataclass(frozen=True)
@@ -216,6 +217,8 @@ def of_file(path: Path) -> Found | None:
 
 def kind_of_text(text: str) -> Kind | None:
     """Return what a text is."""
+    if picoquic.is_one(text):
+        return SCENARIO
     try:
         table: dict[str, Any] = loads(text)
     except TOMLDecodeError:
