@@ -412,7 +412,7 @@ def test_the_examples_of_help_pages_work(here, monkeypatch):
     assert call("new", "race.toml").exit_code == 0
     assert call("plugin", "new", "mine.c").exit_code == 0
     assert call("plugin", "build", "mine.c").exit_code == 0
-    quietly = ["--no-plots", "--quiet", "--capture", "*"]
+    quietly = ["--no-plots", "--quiet", "--capture", "*", "--set", "duration=10s"]
     assert call("run", "race.toml", *quietly, "--output", "captured").exit_code == 0
     capture = (here / "captured" / "capture.pcapng").read_bytes()
     # A scenario with expectations, and a directory of such.
