@@ -10,12 +10,13 @@ import polars as pl
 import pytest
 from conftest import ROOT
 from gargalo import interop
-from gargalo.evaluation import running
+from gargalo.evaluation import records, running, traces
 from gargalo.evaluation.criteria import CRITERIA, find
 from gargalo.evaluation.criteria.conformance import model, outside
 from gargalo.evaluation.criteria.conformance.cases import BBR
 from gargalo.evaluation.criteria.conformance.seen import Seen
-from gargalo.evaluation.model import PROFILES, Plan, Scores
+from gargalo.evaluation.model import PROFILES, CaseResult, Plan, Result, Scores
+from gargalo.evaluation.running import Scorecard
 from gargalo.evaluation.stacks import Own, carried, label_of
 from gargalo.interop import Stack
 from gargalo.judging import Profile
@@ -262,6 +263,10 @@ def test_rounds_and_gaps_of_what_is_inferred():
     assert np.median(steady) == 1
 
 
+OTHERS = {"picoquic-bbr": "bbr3", "picoquic-bbr1": "bbr"}
+"""What those follow that have another name than it."""
+
+
 def test_the_page_has_a_row_for_each_case():
     page = (ROOT / "docs/quic-stacks.md").read_text(encoding="utf-8")
     told = page.split("<!-- conformance -->")[1].split("<!-- /conformance -->")[0].strip()
@@ -272,7 +277,8 @@ def test_the_page_has_a_row_for_each_case():
     for row, case in zip(rows, BBR, strict=True):
         cells = row.split(" | ")[1:]
         apart = [cell.rstrip(" |") == "not applicable" for cell in cells]
-        assert apart == [n.rpartition("-")[2] in case.not_for for n in names], case.id
+        follow = [OTHERS.get(n, n.rpartition("-")[2]) for n in names]
+        assert apart == [f in case.not_for for f in follow], case.id
 
 
 def test_a_scorecard_of_the_stack_inside(tmp_path):
@@ -311,3 +317,45 @@ def test_a_stack_of_a_plugin_is_judged_as_one_that_is_installed(tmp_path):
     utilization = next(o for o in result.outcomes if o.figure.name == "utilization")
     # A window of 32 segments.
     assert 0.1 < utilization.own.mean < 0.6
+
+
+def test_a_case_that_is_not_met_has_a_page_with_the_run(tmp_path):
+    scenario = """\
+name = "bbr-policer"
+duration = "2s"
+topology.simple = { link = { rate = "5Mbit/s", delay = "10ms" } }
+[[flows]]
+from = "client"
+to = "server"
+transport.quic = { congestion = "bbr" }
+workload.bulk = {}
+"""
+    frame = pl.DataFrame(
+        {
+            "case": ["bbr-policer", "bbr-policer", "bbr-up-loss"],
+            "conforms": [True, False, None],
+            "seed": [1, 4711, 1],
+        }
+    )
+    bad, open_ = (
+        CaseResult(name, name, "section", "expected", conforms, "seen")
+        for name, conforms in (("bbr-policer", False), ("bbr-up-loss", None))
+    )
+    result = Result(
+        find("conformance-bbr"),
+        "fault",
+        [],
+        ["fault"],
+        Scores("plain-bbr", {}, frame),
+        scenarios={"case=bbr-policer": scenario, "case=bbr-up-loss": scenario},
+        cases=[bad, open_],
+    )
+    card = traces.add(Scorecard("plain-bbr", QUICK, [], [result]), tmp_path)
+    assert [c.page for c in card.results[0].cases] == ["cases/bbr-policer.html", ""]
+    page = (tmp_path / "cases/bbr-policer.html").read_text(encoding="utf-8")
+    assert "seed 4711" in page
+    assert records.to_json(card)["criteria"][0]["cases"][0]["page"] == "cases/bbr-policer.html"
+    # A run that cannot be done has none.
+    broken = replace(result, scenarios={"case=bbr-policer": "duration = 1"})
+    card = traces.add(Scorecard("plain-bbr", QUICK, [], [broken]), tmp_path)
+    assert card.results[0].cases[0].page == ""

@@ -269,15 +269,14 @@ def keep(
     """
     from gargalo.evaluation import page, records
 
-    printed = []
+    printed: list[dict[str, Any]] = []
     regressed = False
     for judged in cards:
         today = {"date": datetime.date.today().isoformat()}
         card = replace(judged, facts={**judged.facts, **today})
-        whole = records.to_json(card)
-        printed.append(whole)
         folder = places.folder(card.algorithm, card.profile)
-        folder = save(card, whole, folder, overwrite=places.overwrite)
+        whole, folder = save(card, folder, overwrite=places.overwrite)
+        printed.append(whole)
         changes = [] if earlier is None else records.compare(earlier, whole)
         regressed |= any(c.is_regression for c in changes)
         if not as_json:
@@ -318,22 +317,24 @@ def is_page(path: Path) -> bool:
         return b'<meta name="generator" content="gargalo' in file.read(4096)
 
 
-def save(card: Scorecard, whole: dict[str, Any], target: Path, *, overwrite: bool) -> Path:
-    """Write what a scorecard consists of: page, JSON, runs, scenarios; return where it is."""
+def save(card: Scorecard, target: Path, *, overwrite: bool) -> tuple[dict[str, Any], Path]:
+    """Write what a scorecard consists of: page, JSON, runs, scenarios; return the JSON, and where it is."""
     directory = _core.ResultsDir(target, replace=overwrite)
     try:
-        write(card, whole, directory.path)
-        return directory.commit()
+        whole = write(card, directory.path)
+        return whole, directory.commit()
     finally:
         directory.discard()
 
 
-def write(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
-    """Write the files of a scorecard into a directory."""
-    from gargalo.evaluation import page
+def write(card: Scorecard, folder: Path) -> dict[str, Any]:
+    """Write the files of a scorecard into a directory; return its JSON."""
+    from gargalo.evaluation import page, records, traces
     from gargalo.evaluation.cells import cell_files
     from gargalo.sweeps.checksum import to_parquet
 
+    card = traces.add(card, folder)
+    whole = records.to_json(card)
     page.write(card, folder / "scorecard.html")
     (folder / "scorecard.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     frames = [r.scores.frame for r in card.results]
@@ -347,6 +348,7 @@ def write(card: Scorecard, whole: dict[str, Any], folder: Path) -> None:
             at = folder / "scenarios" / result.criterion.id
             at.mkdir(parents=True, exist_ok=True)
             (at / cell.file).write_text(cell.text, encoding="utf-8")
+    return whole
 
 
 def show(

@@ -224,6 +224,8 @@ class CaseResult:
     """None: it does not apply to the algorithm, or what is seen of it does not decide."""
     seen: str
     """What was seen, or why it does not apply: "not applicable to …"."""
+    page: str = ""
+    """Address of the page with a run in which it was not met, beside the scorecard; empty: there is none."""
 
     @property
     def verdict(self) -> str:

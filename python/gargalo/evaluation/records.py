@@ -74,6 +74,7 @@ def case(found: CaseResult) -> dict[str, Any]:
         "verdict": found.verdict,
         "expected": found.expected,
         "seen": found.seen,
+        **({"page": found.page} if found.page else {}),
     }
 
 
