@@ -77,7 +77,10 @@ def scenarios() -> dict[str, str]:
         "outage": (f'{usual}, outages = [["1s", "2s"]]', expect("flows.f.completion_s", at_least=2, at_most=5)),
         "queue": (f'{usual}, queue.droptail = "20 packets"', expect("links.link.queue_delay_max_s", at_most="25ms")),
         "marks": (f'{usual}, queue.step = {{ mark_above = "5 packets" }}', expect("flows.f.ce_marks", at_least=1)),
-        "policer": (f'{usual}, policer = {{ rate = "3Mbit/s", burst = "15kB" }}', expect("flows.f.goodput_bps", at_most="3.2Mbit/s")),
+        "policer": (
+            f'{usual}, policer = {{ rate = "3Mbit/s", burst = "15kB" }}',
+            expect("flows.f.goodput_bps", at_most="3.2Mbit/s"),
+        ),
     }  # fmt: skip
     for name, (link, figure) in kinds.items():
         flow = tcp.replace("{}", "{ ecn = true }") if name == "marks" else tcp

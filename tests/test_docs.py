@@ -23,7 +23,9 @@ PAGES = sorted(
     for folder in (
         "",
         "docs",
+        "docs/answers",
         "docs/congestion",
+        "docs/faults",
         "docs/studies",
         "docs/reference",
         "docs/tutorials",

@@ -8,17 +8,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from conftest import ROOT, command, environment
 from gargalo.interop.history import begun
 from toy_stack import SOURCE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASES = ("handshake", "1-rtt", "0-rtt", "retry", "migration", "transfer")
 
@@ -245,9 +243,57 @@ def test_a_stack_that_begins_threads_is_named(stacks):
     assert "the stack begins" in " ".join(text.split())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="calls are noted on Linux")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_what_a_library_asks_the_system_for_is_named(stacks, folder, tmp_path):
+    source = (ROOT / "python/gargalo/examples/plugins/stack.c").read_text(encoding="utf-8")
+    line = "static void *create(const struct gargalo_stack_config *config"
+    asks = (
+        "#include <time.h>\nstatic int asked(void) {\n"
+        '    FILE *file = fopen("/dev/urandom", "r");\n'
+        "    if (file) fclose(file);\n"
+        '    return time(NULL) > 0 && getenv("HOME") != NULL;\n}\n'
+    )
+    changed = source.replace(line, asks + line).replace("toy-stack", "asking")
+    start = changed.index("{", changed.index(line)) + 1
+    changed = changed[:start] + " asked();" + changed[start:]
+    (tmp_path / "asking.c").write_text(changed, encoding="utf-8")
+    subprocess.run(
+        command("plugin", "build", "asking.c", "-o", folder / "asking.so"),
+        cwd=tmp_path, check=True, capture_output=True, env=environment(),
+    )  # fmt: skip
+    arguments = ("asking", "--matrix", "--case", "handshake", "--twice")
+    told = json.loads(stacks(*arguments, "--json"))
+    assert list(told["outside"]) == ["asking"]
+    asked = told["outside"]["asking"]
+    assert set(asked) == {'getenv("HOME")', "time", 'fopen("/dev/urandom")'}
+    # Of each end that was made; the results do not depend on it.
+    assert min(asked.values()) >= 2
+    assert "asking asks the system for" in " ".join(stacks(*arguments).split())
+
+
 def test_threads_of_the_host_and_of_pools_are_not_those_of_a_stack():
     own = str(os.getpid())
     before = {own: "python\n", "2": "pool-0\n", "3": "workers\n"}
     assert begun(before, before) == 0
     assert begun(before, {**before, "4": "pool-1\n", "5": "gargalo-watch\n", "6": "workers\n"}) == 0
     assert begun(before, {**before, "4": "python\n", "5": "reader\n"}) == 2
+
+
+def test_each_fault_has_a_report_that_the_index_and_its_stack_name():
+    folder = ROOT / "docs" / "faults"
+    reports = {path.name for path in folder.glob("*.md")} - {"index.md"}
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\(([\w-]+\.md)\)", index)) == reports
+    named = set()
+    for readme in (ROOT / "stacks").glob("*/README.md"):
+        named |= set(re.findall(r"docs/faults/([\w-]+\.md)", readme.read_text(encoding="utf-8")))
+    assert named == reports
+    for name in reports:
+        text = (folder / name).read_text(encoding="utf-8")
+        title = text.splitlines()[0].removeprefix("# ")
+        assert f"[{title}]({name})" in index
+        for part in ("## What happens", "## Expected", "## To see it", "## Where"):
+            assert part in text, name
+        for toml in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
+            assert toml.startswith(f"# {Path(name).stem}"), name

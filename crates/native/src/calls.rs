@@ -1,7 +1,8 @@
 //! The calls of plug-in functions that are under way: who is called in which thread.
 //!
 //! A watching thread, which begins with the first call, looks at them ten times a second. A call that has taken a
-//! second of processor time is a loop; one that has not returned after ten seconds waits for something. Either is put
+//! second of processor time is a loop; one that has not returned after ten times as long waits for something. The
+//! environment variable [`VARIABLE`] has another number of seconds, for sanitizers and debuggers. Either is put
 //! into the [`Faults`] of its run; the call cannot be ended from outside (its library may hold locks), so the run goes
 //! on without its thread: see [`contained`]. When a call crashes, a signal handler says whose it was before the
 //! process ends.
@@ -18,12 +19,38 @@ use crate::fault::{Fault, Faults, Place, Wrong};
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Processor time after which a call is a loop.
-const MOST_COMPUTING: Duration = Duration::from_secs(1);
+/// The environment variable with the seconds of processor time after which a call is a loop.
+pub const VARIABLE: &str = "GARGALO_CALL_SECONDS";
+/// Without it.
+const USUAL_SECONDS: u32 = 1;
+/// More would not end within the time of a run.
+const MOST_SECONDS: u32 = 1_000_000;
 /// A call that has computed for this long does not wait.
 const LEAST_COMPUTING: Duration = Duration::from_millis(100);
-/// Looks after which a call that does not compute is reported: 10 s. The time of a machine that sleeps does not count.
+/// Looks, for each of these seconds, after which a call that does not compute is reported: 10 s. The time of a machine
+/// that sleeps does not count.
 const MOST_LOOKS: u32 = 100;
+
+/// The seconds that the environment has; a whole number from 1 on.
+///
+/// # Errors
+/// When it has something else.
+pub fn limit() -> Result<u32, String> {
+    limit_of(std::env::var(VARIABLE).ok().as_deref())
+}
+
+fn limit_of(text: Option<&str>) -> Result<u32, String> {
+    let Some(text) = text else {
+        return Ok(USUAL_SECONDS);
+    };
+    let seconds = text.parse().ok();
+    let fits = seconds.filter(|s| (1..=MOST_SECONDS).contains(s));
+    fits.ok_or_else(|| {
+        format!(
+            "{VARIABLE} = \"{text}\": it must be a whole number of seconds from 1 to {MOST_SECONDS}"
+        )
+    })
+}
 
 /// A plug-in's name and the functions that it may be called by; lives as long as its library.
 #[derive(Debug)]
@@ -179,18 +206,20 @@ struct Seen {
 }
 
 fn watch() {
+    // What is wrong is an error where libraries are loaded.
+    let seconds = limit().unwrap_or(USUAL_SECONDS);
     let mut seen: Vec<Seen> = Vec::new();
     loop {
         std::thread::sleep(LOOK_EVERY);
         let slots = lock(&SLOTS).clone();
         seen.resize_with(slots.len(), Seen::default);
         for (slot, seen) in slots.into_iter().zip(&mut seen) {
-            look(slot, seen);
+            look(slot, seen, seconds);
         }
     }
 }
 
-fn look(slot: &Slot, seen: &mut Seen) {
+fn look(slot: &Slot, seen: &mut Seen, seconds: u32) {
     let calls = slot.calls.load(Ordering::Acquire);
     let used = system::processor_time(slot);
     if calls.is_multiple_of(2) || calls != seen.calls {
@@ -204,13 +233,13 @@ fn look(slot: &Slot, seen: &mut Seen) {
     seen.looks += 1;
     let computed = used.map(|u| u.saturating_sub(seen.since));
     let wrong = match computed {
-        Some(time) if time >= MOST_COMPUTING => Wrong::Loop {
-            seconds: MOST_COMPUTING.as_secs(),
+        Some(time) if time.as_secs() >= seconds.into() => Wrong::Loop {
+            seconds: seconds.into(),
         },
         // On a busy machine a loop computes little in a long time.
         Some(time) if time >= LEAST_COMPUTING => return,
-        _ if seen.looks >= MOST_LOOKS => Wrong::Stuck {
-            seconds: u64::from(MOST_LOOKS) * LOOK_EVERY.as_millis() as u64 / 1000,
+        _ if seen.looks >= MOST_LOOKS.saturating_mul(seconds) => Wrong::Stuck {
+            seconds: u64::from(MOST_LOOKS * seconds) * LOOK_EVERY.as_millis() as u64 / 1000,
         },
         _ => return,
     };
@@ -473,4 +502,18 @@ mod system {
     }
     pub(super) fn make_idle(_: &Slot) {}
     pub(super) fn tell_crashes() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_a_whole_number_of_seconds() {
+        assert_eq!(limit_of(None), Ok(1));
+        assert_eq!(limit_of(Some("120")), Ok(120));
+        for wrong in ["", "0", "-1", "1.5", "1s", "9999999"] {
+            assert!(limit_of(Some(wrong)).unwrap_err().contains(VARIABLE));
+        }
+    }
 }

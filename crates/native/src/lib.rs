@@ -11,6 +11,7 @@ mod contents;
 mod fault;
 mod library;
 pub mod names;
+pub mod outside;
 pub mod stack;
 
 pub use contents::Contents;

@@ -65,6 +65,8 @@ pub struct Library {
     digest: String,
     bytes: Vec<u8>,
     inner: libloading::Library,
+    /// What the loader knows it by.
+    handle: usize,
 }
 
 impl fmt::Debug for Library {
@@ -83,8 +85,12 @@ impl Library {
     /// their first name: two copies would have two states, and some libraries look each other's functions up.
     ///
     /// # Errors
-    /// When the system's loader refuses it.
+    /// When the system's loader refuses it, or the environment's limit for its calls is none.
     pub fn load(file: &str, bytes: &[u8]) -> Result<&'static Self, LoadError> {
+        crate::calls::limit().map_err(|what| LoadError::Invalid {
+            file: file.to_owned(),
+            what,
+        })?;
         let digest: String = Sha256::digest(bytes)
             .iter()
             .map(|b| format!("{b:02x}"))
@@ -100,12 +106,13 @@ impl Library {
         if !is_library(bytes) {
             return Err(refused("it is no shared library of this system".to_owned()));
         }
-        let inner = open(file, bytes).map_err(refused)?;
+        let (inner, handle) = with_handle(open(file, bytes).map_err(refused)?);
         let library: &'static Self = Box::leak(Box::new(Self {
             file: file.to_owned(),
             digest: digest.clone(),
             bytes: bytes.to_vec(),
             inner,
+            handle,
         }));
         loaded.insert(digest, library);
         Ok(library)
@@ -119,6 +126,11 @@ impl Library {
     /// What its file has.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// What the system's loader knows it by; valid as long as the process.
+    pub fn handle(&self) -> *const std::ffi::c_void {
+        std::ptr::without_provenance(self.handle)
     }
 
     /// SHA-256 of its bytes in hexadecimal.
@@ -160,6 +172,26 @@ impl<T: Clone> Read<T> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(&library.digest).or_insert_with(read).clone()
     }
+}
+
+#[cfg(unix)]
+fn with_handle(library: libloading::Library) -> (libloading::Library, usize) {
+    use libloading::os::unix::Library;
+
+    let handle = Library::from(library).into_raw();
+    // SAFETY: the handle is the one that was taken out.
+    let library = unsafe { Library::from_raw(handle) };
+    (library.into(), handle.addr())
+}
+
+#[cfg(windows)]
+fn with_handle(library: libloading::Library) -> (libloading::Library, usize) {
+    use libloading::os::windows::Library;
+
+    let handle = Library::from(library).into_raw();
+    // SAFETY: the handle is the one that was taken out.
+    let library = unsafe { Library::from_raw(handle) };
+    (library.into(), handle as usize)
 }
 
 /// Whether the bytes begin as a shared library of this system does; loaders say strange things of other files.

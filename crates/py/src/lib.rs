@@ -60,6 +60,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<multipath::records::View>()?;
     m.add_class::<stacks::PyNativeStack>()?;
     m.add_function(wrap_pyfunction!(stacks::native_stack, m)?)?;
+    m.add_function(wrap_pyfunction!(stacks::calls_outside, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(recording::read_recording, m)?)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gargalo_native::stack::{NativeImplementation, NativeStack};
-use gargalo_native::{Contents, Faults as NativeFaults};
+use gargalo_native::{Contents, Faults as NativeFaults, outside};
 use gargalo_quic::{Config, Congestion, Implementation, own_name};
 use gargalo_scenario::Scenario;
 use gargalo_scenario::resolved::Transport;
@@ -62,6 +62,11 @@ impl PyNativeStack {
     #[getter]
     fn file(&self) -> &str {
         self.inner.library().file()
+    }
+
+    /// Notes from now on what its library asks the system for, until the process ends; whether that can be done here.
+    fn watch(&self) -> bool {
+        outside::watch(self.inner.library())
     }
 
     /// SHA-256 of the file, in hexadecimal.
@@ -214,4 +219,10 @@ fn meet(quic: &Config, classes: &Bound<'_, PyDict>) -> PyResult<()> {
 pub fn native_stack(file: &str, library: &[u8]) -> PyResult<Option<PyNativeStack>> {
     let contents = Contents::load(file, library).map_err(bad)?;
     Ok(contents.stack.map(|inner| PyNativeStack { inner }))
+}
+
+/// The calls to the system of the libraries that are watched: how many of each, by name and what it asked for.
+#[pyfunction]
+pub fn calls_outside() -> BTreeMap<String, u64> {
+    outside::seen()
 }

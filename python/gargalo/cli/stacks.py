@@ -202,6 +202,8 @@ def show_matrix(made: Matrix, cases: Sequence[Case], told: Compared) -> None:
         f"- {c.case}: {c.seen}" for c in made.cells if c.verdict == "not applicable"
     ):
         out.print(why, style="dim", markup=False)
+    for line in made.asked:
+        out.print(f"- {line}", style="dim", markup=False)
     ran = [c for c in made.cells if c.scenario is not None]
     passed = sum(c.verdict == "pass" for c in ran)
     same = ""

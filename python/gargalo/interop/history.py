@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gargalo import _core
 from gargalo.checking.processes import ENDED, alone
 from gargalo.interop import traces
+from gargalo.plugins import discovery, registry
 from gargalo.running import run
+from gargalo.scenarios.scenario import to_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,16 +36,30 @@ LONGEST_S = 300.0
 
 @dataclass(frozen=True)
 class Lived:
-    """What a process did: a digest of each run, and how many threads the stack has begun."""
+    """What a process did."""
 
     hashes: Hashes
+    """A digest of each run."""
     threads: int
+    """That the stack has begun in the first."""
+    outside: dict[str, int]
+    """What the stack's library asked the system for by itself, and how often; see `gargalo_native::outside`."""
+
+
+@dataclass(frozen=True)
+class Histories:
+    """What runs before and after others show."""
+
+    differ: dict[str, str]
+    """For cells, by their names, why they are not the same whatever ran before; others are left out."""
+    outside: dict[str, dict[str, int]]
+    """By stack, what its library asked the system for by itself in a first run, and how often; others are left out."""
 
 
 def differing(
     cells: Sequence[Cell], plugins: Sequence[Path] = (), workers: int | None = None
-) -> dict[str, str]:
-    """Return for cells, by their names, why they are not the same whatever ran before; others are left out.
+) -> Histories:
+    """Return whether what ran before changes what stacks do.
 
     Of each stack two cells with itself are looked at: alone in a process, and before, between and after each other.
 
@@ -58,22 +74,26 @@ def differing(
         if cell.client == cell.server and cell.results_hash is not None:
             of_stack.setdefault(cell.client, []).append(cell)
     pairs = [(own[0], own[1] if len(own) > 1 else None) for own in of_stack.values()]
+    found = Histories({}, {})
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        told = pool.map(lambda pair: _of_pair(pair[0], pair[1], tuple(plugins)), pairs)
-        return {name: why for found in told for name, why in found.items()}
+        for told in pool.map(lambda pair: _of_pair(pair[0], pair[1], tuple(plugins)), pairs):
+            found.differ.update(told.differ)
+            found.outside.update(told.outside)
+    return found
 
 
-def _of_pair(one: Cell, other: Cell | None, plugins: tuple[Path, ...]) -> dict[str, str]:
-    """Return for two cells of a stack why they are not the same; a second one is the first with another seed."""
+def _of_pair(one: Cell, other: Cell | None, plugins: tuple[Path, ...]) -> Histories:
+    """Return it for two cells of a stack; a second one is the first with another seed."""
     a: Scenario = one.scenario or {}
     b: Scenario = (other.scenario if other else None) or {**a, "seed": int(a["seed"]) + 1}
     try:
         first_runs = [_process([s], plugins) for s in (a, b)]
         between = [_process([s, t, s], plugins) for s, t in ((a, b), (b, a))]
     except TimeoutError:
-        return {one.name: f"no end within {LONGEST_S:g} s when it was run after another one"}
+        why = f"no end within {LONGEST_S:g} s when it was run after another one"
+        return Histories({one.name: why}, {})
     except (_core.RunError, OSError, ValueError) as e:
-        return {one.name: f"could not be run again: {e}"}
+        return Histories({one.name: f"could not be run again: {e}"}, {})
     found = {}
     first, last = between
     seen = (
@@ -86,7 +106,8 @@ def _of_pair(one: Cell, other: Cell | None, plugins: tuple[Path, ...]) -> dict[s
     if (many := max(lived.threads for lived in first_runs)) and one.name not in found:
         threads = f"{many} threads" if many > 1 else "a thread"
         found[one.name] = f"the stack begins {threads}: what these do is not in virtual time"
-    return found
+    asked = first_runs[0].outside
+    return Histories(found, {one.client: asked} if asked else {})
 
 
 def _process(scenarios: Sequence[Scenario], plugins: tuple[Path, ...]) -> Lived:
@@ -99,14 +120,26 @@ def _process(scenarios: Sequence[Scenario], plugins: tuple[Path, ...]) -> Lived:
 
 def live(scenarios: Sequence[Scenario]) -> Lived:
     """Do runs one after the other."""
+    _watch(scenarios[0])
     # What the host has of threads is there after a run without the stack.
     usual = {**scenarios[0], "flows": [_inside(flow) for flow in scenarios[0]["flows"]]}
     _hash(usual)
     before = _threads()
     hashes = [_hash(scenarios[0])]
-    more = begun(before, _threads())
+    more, asked = begun(before, _threads()), _core.calls_outside()
     hashes += [_hash(scenario) for scenario in scenarios[1:]]
-    return Lived(tuple(hashes), more)
+    return Lived(tuple(hashes), more, asked)
+
+
+def _watch(scenario: Scenario) -> None:
+    """Have it noted what the libraries of a scenario's stacks ask the system for."""
+    discovery.load_named(to_toml(scenario), [])
+    stacks = registry.registered()["stack"]
+    for flow in scenario["flows"]:
+        named = flow["transport"]["quic"].get("stack", "")
+        for name in [named] if isinstance(named, str) else named.values():
+            if isinstance(stack := stacks.get(name), _core.NativeStack):
+                stack.watch()
 
 
 def _inside(flow: Scenario) -> Scenario:

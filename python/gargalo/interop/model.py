@@ -119,6 +119,20 @@ class Matrix:
     stacks: Sequence[Stack]
     cells: Sequence[Cell]
     seed: int
+    outside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By stack, what its library asked the system for by itself in a run that was done again, and how often."""
+
+    @property
+    def asked(self) -> list[str]:
+        """A sentence for each stack whose library asked the system for something by itself."""
+        return [
+            f"{stack} asks the system for "
+            + ", ".join(
+                f"{what} ({many} time{'' if many == 1 else 's'})" for what, many in own.items()
+            )
+            + " by itself: what it gets is not of the run"
+            for stack, own in self.outside.items()
+        ]
 
     @property
     def failed(self) -> list[Cell]:
@@ -133,5 +147,6 @@ class Matrix:
             "cells": [
                 {**c.to_json(), "known": told.known.get(n)} for n, c in enumerate(self.cells)
             ],
+            "outside": {stack: dict(own) for stack, own in self.outside.items()},
             "as_known": told.as_known,
         }

@@ -16,7 +16,7 @@ from gargalo.interop.traces import Traces
 from gargalo.sweeps import Job, execute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gargalo.interop.cases import Case, Row
@@ -84,14 +84,18 @@ def matrix(
     """
     cells = plan(stacks, cases, seed)
     found = done(cells, cases, workers, progress)
+    outside: Mapping[str, Mapping[str, int]] = {}
     if twice:
         again = done(cells, cases, workers, progress)
-        by_history = history.differing(found, plugins, workers)
+        histories = history.differing(found, plugins, workers)
+        outside = histories.outside
         found = [
-            one if one.scenario is None else compared(one, other, by_history.get(one.name, ""))
+            one
+            if one.scenario is None
+            else compared(one, other, histories.differ.get(one.name, ""))
             for one, other in zip(found, again, strict=True)
         ]
-    return Matrix(stacks, found, seed)
+    return Matrix(stacks, found, seed, outside)
 
 
 def compared(one: Cell, other: Cell, by_history: str) -> Cell:
