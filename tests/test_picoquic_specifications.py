@@ -9,6 +9,8 @@ from pathlib import Path
 import gargalo
 import pytest
 from conftest import command, environment
+from gargalo.checking.builds import compare_one
+from gargalo.running import Text
 from gargalo.scenarios import picoquic
 
 PLAIN = """\
@@ -82,7 +84,7 @@ def test_the_link_and_its_course_are_steps():
     assert link() == {"rate": "10000000bit/s", "delay": "20000us", "queue": {"droptail": "40000us"}}
     assert link(jitter="3000")["delay"] == "23000us"
     assert link(jitter="3000")["jitter"] == {"scale": "1000us", "distribution": "normal"}
-    assert link(l4s_max="1000")["queue"] == {"dualpi2": {"step_threshold": "1000us"}}
+    assert link(l4s_max="1000", queue_delay_max="0")["queue"] == {"dualpi2": {"step_threshold": "1000us"}}
     hole = link(link_scenario="black_hole")["rate"]["steps"]
     assert hole == [
         ["0us", "10000000bit/s"],
@@ -92,16 +94,34 @@ def test_the_link_and_its_course_are_steps():
     # It begins anew at its end.
     again = link(link_scenario="wifi_suspension")["rate"]["steps"]
     assert [t for t, _ in again[:4]] == ["0us", "1800000us", "2000000us", "3800000us"]
-    own = link(link_scenario="1000000:D0.02:L30000;1000000:U0.005;")
+    # What an item lacks is 0.
+    own = link(
+        link_scenario="1000000:D0.02:U0.01:L30000:Q5000:J600;1000000:U0.005:Q5000:J600;",
+        queue_delay_max="0",
+    )
     assert own["up"]["rate"]["steps"][:2] == [
         ["0us", "10000000bit/s"],
         ["1000000us", "5000000bit/s"],
     ]
-    assert own["down"]["rate"]["steps"][:2] == [
-        ["0us", "20000000bit/s"],
-        ["1000000us", "10000000bit/s"],
-    ]
-    assert own["delay"]["steps"][:2] == [["0us", "30000us"], ["1000000us", "20000us"]]
+    assert own["down"]["rate"]["steps"][:2] == [["0us", "20000000bit/s"], ["1000000us", "0bit/s"]]
+    assert own["delay"]["steps"][:2] == [["0us", "30600us"], ["1000000us", "600us"]]
+    assert own["queue"] == {"droptail": "5000us"}
+    assert own["jitter"]["scale"] == "200us"
+    marks = link(l4s_max="1000", queue_delay_max="40000")["queue"]["dualpi2"]
+    assert marks == {"step_threshold": "1000us", "memory_limit": "50000B"}
+
+
+def test_other_texts_are_none():
+    for text in (
+        "",
+        "notes: none\n",
+        "latency: 40 ms in our lab\nthe rest of a note\n",
+        "latency: 40 ms\na: b\nc: d\n",
+        'name = "x"\n',
+        "latency: x" + " " * 100_000 + "y",
+    ):
+        assert not picoquic.is_one(text) or text.startswith("latency: x")
+    assert picoquic.is_one(PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -113,10 +133,21 @@ def test_the_link_and_its_course_are_steps():
         ({"main_scenario_text": "=a:1:2; =b:3:4"}, "several sizes"),
         ({"nb_connections": "9"}, "1 to 5"),
         ({"latency": "fast"}, "must be a number"),
+        ({"latency": "-5"}, "not negative"),
+        ({"latency": "1.5"}, "whole number"),
+        ({"data_rate_in_gbps": "nan"}, "must be a number"),
+        ({"data_rate_in_gbps": "1e400"}, "must be a number"),
+        ({"data_rate_in_gbps": "0.0000000001"}, "less than 1 bit/s"),
+        ({"icid": "xyz"}, "hexadecimal"),
+        ({"main_scenario_text": "*3000000:1:2"}, "more than 10000 streams"),
+        ({"main_scenario_text": "*" + "9" * 5000 + ":1:2"}, "15 digits"),
+        ({"link_scenario": "5:U" + "9" * 400, "queue_delay_max": "0"}, "15 digits"),
+        ({"link_scenario": "5:U1:Q3;5:U1:Q4", "queue_delay_max": "0"}, "for all periods"),
+        ({"link_scenario": "5:U1;5:D1"}, "no effect there"),
         ({"wifi_jitter": "1"}, "model of Wi-Fi"),
         ({"link_scenario": "wifi_fade"}, "black_hole"),
         ({"link_scenario": "1000:X1"}, "no other letters"),
-        ({"link_scenario": "10:D1;10:D2"}, "more than"),
+        ({"link_scenario": "10:D1;10:D2", "queue_delay_max": "0"}, "more than"),
         ({"seed_cwin": "20000"}, "memory of a path"),
         ({"media_latency_max": "20000"}, "media"),
         ({"main_start_time": "9000000", "main_target_time": "5000000"}, "begins later"),
@@ -140,6 +171,15 @@ def test_it_runs_wherever_a_scenario_does(tmp_path):
     (folder / "notes.txt").write_text("notes: none\n")
     run = gargalo.run(folder / "good.txt", set=NOQ)
     assert run.flows["delivered_bytes"].to_list() == [400_000]
+    done = gargalo.run(Text(PLAIN, folder / "pipe"), set=NOQ)
+    assert done.flows["delivered_bytes"].to_list() == [400_000]
+    with pytest.raises(gargalo.ScenarioError, match="has it already"):
+        gargalo.run(Text(f"{PLAIN}latency: 5\n", folder / "pipe"), set=NOQ)
+    at = "flows.0.transport.quic"
+    sides = [{f"{at}.stack": "noq", f"{at}.congestion": c} for c in ("cubic", "reno")]
+    found = compare_one(folder / "good.txt", *sides)
+    assert not found.failed
+    assert found.packet is not None
     changes = [word for k, v in NOQ.items() for word in ("--set", f"{k}={v}")]
     done = subprocess.run(
         command("check", folder, *changes, "--json", "--keep", tmp_path / "kept"),
@@ -150,6 +190,6 @@ def test_it_runs_wherever_a_scenario_does(tmp_path):
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    found = {Path(c["file"]).name: c["passed"] for c in json.loads(done.stdout)["scenarios"]}
-    assert found == {"good.txt": True, "late.txt": False}
+    checked = {Path(c["file"]).name: c["passed"] for c in json.loads(done.stdout)["scenarios"]}
+    assert checked == {"good.txt": True, "late.txt": False}
     assert len(list((tmp_path / "kept").rglob("scenario.toml"))) == 1

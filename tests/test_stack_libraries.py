@@ -73,6 +73,13 @@ def test_a_bbr_tells_its_phases(stack: str, congestion: str) -> None:
 
 
 @EACH
+def test_a_run_is_the_same_however_often_it_is_looked_at(stack: str) -> None:
+    changes = ({}, {"record.gauges": True}, {"record.interval": "10ms"})
+    rows = [flow(scenario(LOSSY, stack), **c)[0] for c in changes]
+    assert len({(r["completion_s"], r["sent_packets"]) for r in rows}) == 1
+
+
+@EACH
 def test_early_data_arrives_after_half_a_round_trip(stack: str, tmp_path: Path) -> None:
     row, events = flow(scenario(QUIET, stack), 1, **{f"{QUIC}.handshake": "0-rtt"})
     assert row["first_byte_s"] < 0.02

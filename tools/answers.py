@@ -24,6 +24,7 @@ from gargalo.evaluation.stacks import INSIDE
 from gargalo.interop import wire
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "answers"
+STACKS = PAGES.parent.parent / "stacks"
 SERVER_PORT = 443
 SAME_S = 10e-6
 """What leaves so soon after the packet before is of the same burst."""
@@ -57,7 +58,8 @@ def controls() -> list[Control]:
     """Return the BBRs and CUBICs of all stacks, and of picoquic what it alone has."""
     found = [Control(INSIDE, name) for name in ("bbr3", "bbr", "cubic", *OWN)]
     for stack in interop.known().values():
-        if stack.name == INSIDE or stack.broken:
+        # Not builds of a checkout, nor stacks of somebody else's.
+        if stack.name == INSIDE or stack.broken or not (STACKS / stack.name).is_dir():
             continue
         chosen = [c for c in stack.congestion if c.startswith("bbr") or c in ("cubic", "c4")]
         found += [Control(stack.name, c) for c in chosen]

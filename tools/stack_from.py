@@ -148,7 +148,7 @@ def main() -> None:
     build = asked.build or asked.folder.resolve().name
     is_plain = asked.name in ONLY_HERE and not asked.build
     full = asked.name if is_plain else f"{asked.name}@{build}"
-    if not NAME.fullmatch(build):
+    if not (is_plain or NAME.fullmatch(build)):
         sys.exit(f"--build {build}: letters, digits, dots, hyphens and underscores")
     if not asked.folder.is_dir():
         sys.exit(f"{asked.folder} is no folder")

@@ -72,7 +72,7 @@ class Interrupted(KeyboardInterrupt):
 def read(scenario: ScenarioLike) -> tuple[str, Path | None]:
     """Return a scenario's text and its path, if it has one."""
     if isinstance(scenario, Text):
-        return scenario
+        return _own(scenario.text, scenario.path), scenario.path
     if isinstance(scenario, Scenario):
         return scenario.to_toml(), None
     if isinstance(scenario, Mapping):
@@ -81,14 +81,18 @@ def read(scenario: ScenarioLike) -> tuple[str, Path | None]:
         return scenario, None
     path = Path(scenario)
     try:
-        text = reading.text(path)
-        return (to_toml(picoquic.scenario_of(text, path)) if picoquic.is_one(text) else text), path
+        return _own(reading.text(path), path), path
     except UnicodeDecodeError as e:
         what = f"not UTF-8 text (byte {e.start})"
         raise unreadable(path, what, "a scenario is a TOML file") from None
     except OSError as e:
         why, _, remedy = reading.reason(e).partition("; ")
         raise unreadable(path, f"cannot be read: {why}", remedy) from None
+
+
+def _own(text: str, path: Path) -> str:
+    """Return a scenario's text in TOML, whatever language it is in."""
+    return to_toml(picoquic.scenario_of(text, path)) if picoquic.is_one(text) else text
 
 
 def changed(

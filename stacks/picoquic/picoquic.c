@@ -116,11 +116,12 @@ static void resume(struct conn *c, struct gargalo_bytes session) {
     } else free(ticket);
     free(copy);
 }
-static const char *start(struct conn *c, const struct gargalo_stack_config *config) {
+static const char *start(struct conn *c) {
+    const struct gargalo_stack_config *config = &c->config; /* what a host of before did not have is 0 */
     const picoquic_congestion_algorithm_t *algorithm = picoquic_get_congestion_algorithm(config->congestion);
     struct sockaddr_storage local = address_of(&config->local), remote = address_of(&config->remote);
     int discovery = config->max_datagram_size > config->datagram_size;
-    const char *error = take_options(c, config->options);
+    const char *error = take_options(c, config->options ? config->options : "{}");
     if (error) return error;
     if (!algorithm) return "picoquic has no such congestion control";
     /* The name of a file of tickets has it keep them; there is no such file. */
@@ -160,7 +161,7 @@ static void finish(struct conn *c) {
 }
 static void destroy(void *stack) {
     struct conn *c = stack;
-    turn_enter(&c->turn, 0);
+    turn_enter(&c->turn, turn_host_time(c->turn.now));
     finish(c);
     turn_leave();
     free(c);
@@ -174,7 +175,7 @@ static void *create(const struct gargalo_stack_config *config, const struct garg
     memcpy(&c->config, config, MIN(config->size, sizeof c->config));
     host->random(host->context, (uint8_t *)&c->turn.seed, sizeof c->turn.seed);
     turn_enter(&c->turn, now);
-    const char *why = start(c, config);
+    const char *why = start(c);
     if (why) finish(c);
     turn_leave();
     if (!why) return c;
@@ -230,9 +231,9 @@ static size_t write_stream(void *stack, uint64_t now, uint64_t id, const uint8_t
     struct conn *c = stack;
     if (!c->cnx || c->told) return 0;
     turn_enter(&c->turn, now);
+    uint64_t kept = stats_unacknowledged(&c->stats, c->cnx), room = kept < c->config.send_window ? c->config.send_window - kept : 0;
     struct stream *s = stream_find(&c->stats, id);
     if (!s) s = stream_add(&c->stats, id);
-    uint64_t kept = stats_unacknowledged(&c->stats, c->cnx), room = kept < c->config.send_window ? c->config.send_window - kept : 0;
     size_t taken = s && !s->ended ? MIN(length, room) : 0;
     if (s && !s->ended && (taken || fin) && !picoquic_add_to_stream(c->cnx, id, data, taken, fin)) {
         s->written += taken;
@@ -265,7 +266,7 @@ static void close_in_order(void *stack, uint64_t now) {
 static int is_over(void *stack) { return ((struct conn *)stack)->over; }
 static void stats(void *stack, struct gargalo_stack_stats *out) {
     struct conn *c = stack;
-    turn_enter(&c->turn, turn_host_time(c->turn.now));
+    turn_look();
     stats_tell(&c->stats, c->cnx, out);
     turn_leave();
 }

@@ -32,9 +32,13 @@ static uint64_t unacknowledged(struct stream *s, picoquic_cnx_t *cnx) {
     }
     return acked < all ? all - acked : 0;
 }
-uint64_t stats_unacknowledged(const struct stats *stats, picoquic_cnx_t *cnx) {
+uint64_t stats_unacknowledged(struct stats *stats, picoquic_cnx_t *cnx) {
     uint64_t sum = 0;
-    for (struct stream *s = stats->streams; s && cnx; s = s->next) sum += unacknowledged(s, cnx);
+    for (struct stream **at = &stats->streams, *s; cnx && (s = *at);) {
+        sum += unacknowledged(s, cnx);
+        if (s->ended && !picoquic_find_stream(cnx, s->id)) *at = s->next, free(s);
+        else at = &s->next;
+    }
     return sum;
 }
 

@@ -40,6 +40,7 @@ void turn_enter(struct turn *turn, uint64_t now) {
     turn->now = turn_clock(now);
     picoquic_public_random_seed_64(turn->seed += 0x9e3779b97f4a7c15, 1);
 }
+void turn_look(void) { pthread_mutex_lock(&one); }
 void turn_leave(void) {
     current = NULL;
     pthread_mutex_unlock(&one);

@@ -12,6 +12,8 @@ struct turn {
 };
 
 void turn_enter(struct turn *turn, uint64_t now);
+/* Only to look: nothing that is random follows from it, so that a run is the same however often it is looked at. */
+void turn_look(void);
 void turn_leave(void);
 
 /* Between the host's nanoseconds since the start of a run and picoquic's clock. A run starts on 2025-01-01. */

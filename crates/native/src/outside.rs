@@ -1,4 +1,4 @@
-//! What a library asks the system for by itself: clocks, random bytes, the environment, threads. In virtual time
+//! What a library asks the system for by itself: clocks, random bytes, the environment, files, sockets. In virtual time
 //! nothing of it is of the run.
 //!
 //! Entries of the library's procedure linkage table are replaced by functions that note the call and do it. Calls

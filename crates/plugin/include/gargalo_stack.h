@@ -168,7 +168,7 @@ struct gargalo_stack {
     /* Creates one end; a client connects. NULL: failed, and `error` (of `room` bytes) has a sentence that ends with 0. */
     void *(*create)(const struct gargalo_stack_config *config, const struct gargalo_stack_host *host, uint64_t now,
                     char *error, size_t room);
-    /* Frees it; the host's functions may not be called. */
+    /* Frees it; of the host's functions only `qlog` may be called, for the end of a file. */
     void (*destroy)(void *stack);
 
     /* A datagram has arrived; it may be changed in place. */

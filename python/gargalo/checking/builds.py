@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gargalo import _core, reading
+from gargalo import _core
 from gargalo._toml import tables
 from gargalo.checking.processes import ENDED, each
 
@@ -113,9 +113,10 @@ def compare_one(file: Path, a: Mapping[str, Any], b: Mapping[str, Any]) -> Sides
     """Run one scenario with each side."""
     from gargalo.exploring.difference import packet_difference
     from gargalo.exploring.packets import recorded
+    from gargalo.running import read
 
     try:
-        first, second = (settings(tables(reading.text(file)), side) for side in (a, b))
+        first, second = (settings(tables(read(file)[0]), side) for side in (a, b))
         if first == second:
             return Sides(str(file), alike=True)
         with recorded(file, changes=first) as one, recorded(file, changes=second) as other:

@@ -157,7 +157,7 @@ def scenarios(places: tuple[Path, ...], keep: Path, *, sweeps: bool = True) -> l
     """Return the scenarios that are named, and those of directories, in the order of their names.
 
     Of a directory all files *.toml are taken but those that are known to be something else, sweeps without [[expect]],
-    and what was kept before; and texts *.txt that are scenarios in another language.
+    and what was kept before; and texts *.txt that are specifications of picoquic's simulator.
     """
     from gargalo.cli.kinds import SCENARIO, SWEEP, of_file
 
@@ -169,25 +169,39 @@ def scenarios(places: tuple[Path, ...], keep: Path, *, sweeps: bool = True) -> l
             refuse_another(place, "scenario", "sweep")
             found.append(place)
             continue
-        files = [
-            f
-            for f in sorted(place.rglob("*.toml"))
-            if keep.absolute() not in f.absolute().parents and not (f.parent / "run.json").exists()
-        ]
+        files, texts = (
+            [
+                f
+                for f in sorted(place.rglob(pattern))
+                if keep.absolute() not in f.absolute().parents
+                and not (f.parent / "run.json").exists()
+            ]
+            for pattern in ("*.toml", "*.txt")
+        )
         kinds = [of_file(file) for file in files]
         own = [
             f
             for f, k in zip(files, kinds, strict=True)
             if k is None or k.kind is SCENARIO or (sweeps and k.kind is SWEEP and expects(f))
         ]
-        texts = (
-            f for f in sorted(place.rglob("*.txt")) if keep.absolute() not in f.absolute().parents
-        )
-        own += [f for f in texts if (k := of_file(f)) is not None and k.kind is SCENARIO]
+        own += [f for f in texts if is_specification(f)]
         if not own:
-            fail(f"{place}: no file *.toml in it is a scenario")
+            fail(
+                f"{place}: no file *.toml in it is a scenario, and no *.txt a specification of pico_sim"
+            )
         found += own
     return list(dict.fromkeys(found))
+
+
+def is_specification(file: Path) -> bool:
+    """Tell whether a text is a specification of picoquic's simulator."""
+    from gargalo import reading
+    from gargalo.scenarios import picoquic
+
+    try:
+        return picoquic.is_one(reading.text(file))
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def expects(sweep: Path) -> bool:

@@ -119,7 +119,7 @@ class Group:
 
 
 def write(scorecard: Scorecard, path: str | Path) -> Path:
-    """Write a scorecard as one self-contained HTML file, whole or not at all.
+    """Write a scorecard as one self-contained HTML file, whole or not at all; pages of cases are beside it.
 
     Equal scorecards give equal bytes: the date, if it should be there, is one of the scorecard's facts.
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from gargalo.evaluation.running import Scorecard
 
 FOLDER = "cases"
-RECORDED = {"record.gauges": True, "record.events": True}
+RECORDED = {"record.events": True}
+"""Beside what the scenarios of cases record."""
 
 
 def add(card: Scorecard, folder: Path) -> Scorecard:

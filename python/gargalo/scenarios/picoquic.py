@@ -13,7 +13,7 @@ from gargalo._core import Diagnostic
 from gargalo.diagnostics import scenario_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import NoReturn
 
@@ -45,7 +45,7 @@ KEYS = (
     "seed_cwin",
     "seed_rtt",
 )
-LINE = re.compile(r"\s*([a-z0-9_]+)\s*:\s*(.*?)\s*")
+LINE = re.compile(r"([a-z0-9_]+)\s*:(.*)")
 USUAL_RATE = 10_000_000
 """Of a link that does not say, in bit/s."""
 USUAL_LATENCY = 10_000
@@ -59,8 +59,13 @@ BATCH = re.compile(
     r"(?:\*\s*(?P<repeat>\d+)\s*:\s*)?(?P<post>\d+)\s*:\s*(?P<size>\d+)\s*:?"
 )
 
-PERIOD = re.compile(r"(\d+)((?::[DUL]\d+(?:\.\d*)?)*):?")
-PART = re.compile(r"([DUL])([\d.]+)")
+PERIOD = re.compile(r"(\d+)((?::[DULJQS][\d.]+)*):?")
+PART = re.compile(r"([DULJQS])([\d.]+)")
+QUEUE = {"J": "jitter", "Q": "queue_delay_max", "S": "l4s_max"}
+"""What a link has of a queue, by its letter in items."""
+MOST_DIGITS = 15
+"""Of a number."""
+MOST_STREAMS = 10_000
 
 
 @dataclass
@@ -84,10 +89,16 @@ STOCK: dict[str, tuple[tuple[int, float], ...]] = {
 
 
 def is_one(text: str) -> bool:
-    """Tell a specification from a scenario, of which no line begins with a word and a colon."""
-    lines = (line for line in text.splitlines() if line.strip())
-    first = LINE.fullmatch(next(lines, ""))
-    return first is not None and first[1] in KEYS
+    """Tell a specification from a scenario, of which no line begins with a word and a colon, and from other texts.
+
+    All its lines have the form, and half of them a key: the rest are slips.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines or not LINE.fullmatch(lines[0]):
+        return False
+    found = [LINE.fullmatch(line) for line in lines]
+    known = sum(of is not None and of[1] in KEYS for of in found)
+    return all(found) and 2 * known >= len(lines)
 
 
 def scenario_of(text: str, file: Path) -> dict[str, Any]:
@@ -121,7 +132,7 @@ def scenario_of(text: str, file: Path) -> dict[str, Any]:
         flows.append({**_flow(values, "background"), "count": count - 1})
     made: dict[str, Any] = {
         "name": re.sub(r"[^A-Za-z0-9_.-]", "-", file.stem) or "specification",
-        "seed": int(values.number("icid", 1, lambda digits: int(digits, 16))) % (1 << 63) or 1,
+        "seed": values.seed(),
         "duration": _time(duration),
         "topology": {"simple": {"link": _link(values, duration)}},
         "flows": flows,
@@ -159,15 +170,30 @@ class _Values:
         if self.get(key, "0") not in ("0", ""):
             self.fail(key, why)
 
-    def number(self, key: str, usual: float, read: Callable[[str], float]) -> float:
+    def number(self, key: str, usual: float) -> float:
+        """Return a number, which has digits and a point, as `pico_sim` reads it."""
         value = self.get(key, "")
-        try:
-            return read(value) if value else usual
-        except ValueError:
-            self.fail(key, "it must be a number")
+        return self.read(key, value) if value else usual
 
     def whole(self, key: str, usual: int) -> int:
-        return int(self.number(key, usual, int))
+        value = self.number(key, usual)
+        if value != int(value):
+            self.fail(key, "it must be a whole number")
+        return int(value)
+
+    def read(self, key: str, text: str) -> float:
+        if not re.fullmatch(r"\d+(\.\d*)?", text) or len(text) > MOST_DIGITS:
+            self.fail(
+                key,
+                f"{text[: MOST_DIGITS + 1]!r} must be a number of up to {MOST_DIGITS} digits, not negative",
+            )
+        return float(text)
+
+    def seed(self) -> int:
+        digits = self.get("icid", "1")
+        if not re.fullmatch(r"[0-9A-Fa-f]{1,40}", digits):
+            self.fail("icid", "it must have up to 40 hexadecimal digits")
+        return int(digits, 16) % (1 << 63) or 1
 
 
 def _wrong(file: Path, line: int, what: str, why: str) -> Exception:
@@ -181,12 +207,14 @@ def _lines(text: str, file: Path) -> dict[str, tuple[int, str]]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        of = LINE.fullmatch(line)
+        of = LINE.fullmatch(line.strip())
         if of is None or of[1] not in KEYS:
             raise _wrong(
                 file, number, line.strip(), "no line `key: value` of a specification of pico_sim"
             )
-        found[of[1]] = number, of[2]
+        if of[1] in found:
+            raise _wrong(file, number, line.strip(), f"line {found[of[1]][0]} has it already")
+        found[of[1]] = number, of[2].strip()
     return found
 
 
@@ -195,7 +223,7 @@ def _flow(values: _Values, which: str) -> dict[str, Any]:
     quic: dict[str, Any] = {"stack": "picoquic", "congestion": congestion}
     if options := values.get(f"{which}_cc_options", ""):
         quic["options"] = {"congestion_options": options}
-    if values.whole("l4s_max", 0):
+    if values.whole("l4s_max", 0) or re.search(r":S[\d.]", values.get("link_scenario", "")):
         quic["ecn"] = True
     return {
         "label": which,
@@ -225,11 +253,13 @@ def _request(values: _Values, key: str) -> dict[str, Any]:
         after = of["after"] if of["after"] not in (None, "-") else None
         if after is not None and after != before:
             values.fail(key, f"{stream!r} follows another stream than the one before it")
-        repeat = int(of["repeat"] or 1)
+        repeat = int(values.read(key, of["repeat"] or "1"))
+        if len(sizes) + repeat > MOST_STREAMS:
+            values.fail(key, f"it has more than {MOST_STREAMS} streams")
         if after is not None and repeat > 1:
             values.fail(key, f"{stream!r} is repeated after another one")
-        sizes += [int(of["size"])] * repeat
-        posts.add(int(of["post"]))
+        sizes += [int(values.read(key, of["size"]))] * repeat
+        posts.add(int(values.read(key, of["post"])))
         follows += [after is not None] * repeat
         before = of["id"]
     if len(posts) > 1:
@@ -245,13 +275,14 @@ def _request(values: _Values, key: str) -> dict[str, Any]:
 def _link(values: _Values, duration: int) -> dict[str, Any]:
     if values.whole("wifi_jitter", 0):
         values.fail("wifi_jitter", "links here do not have picoquic's model of Wi-Fi")
-    rate = round(values.number("data_rate_in_gbps", 0, float) * 1e9) or USUAL_RATE
+    rate = _rate(values, "data_rate_in_gbps", values.number("data_rate_in_gbps", 0)) or USUAL_RATE
     latency = values.whole("latency", 0) or USUAL_LATENCY
     course = values.get("link_scenario", "none")
+    queue = {k: values.whole(key, 0) for k, key in QUEUE.items()}
     if course in STOCK:
         periods = [Period(d, round(rate * f), round(rate * f), latency) for d, f in STOCK[course]]
     elif course[:1].isdigit():
-        periods = _periods(values, course, rate, latency)
+        periods, queue = _periods(values, course)
     else:
         values.fail(
             "link_scenario", f"links here know {', '.join(STOCK)} and items `duration:D…:U…:L…`"
@@ -264,14 +295,16 @@ def _link(values: _Values, duration: int) -> dict[str, Any]:
     if up == down:
         link = {"rate": up}
     # The jitter there is a normal distribution above the latency, a third of its mean wide.
-    jitter = values.whole("jitter", 0)
+    jitter, wait, step = queue["J"], queue["Q"], queue["S"]
     delays = _steps(periods, "latency_us", duration, values)
     link["delay"] = _course([(t, _time(v + jitter)) for t, v in delays])
     if jitter:
-        link["jitter"] = {"scale": f"{jitter / 3:.0f}us", "distribution": "normal"}
-    if wait := values.whole("l4s_max", 0):
-        link["queue"] = {"dualpi2": {"step_threshold": _time(wait)}}
-    elif wait := values.whole("queue_delay_max", 0):
+        link["jitter"] = {"scale": f"{max(1, round(jitter / 3))}us", "distribution": "normal"}
+    if step:
+        fastest = max(max(p.up_bps, p.down_bps) for p in periods)
+        most = {"memory_limit": f"{fastest * wait // 8_000_000}B"} if wait else {}
+        link["queue"] = {"dualpi2": {"step_threshold": _time(step), **most}}
+    elif wait:
         link["queue"] = {"droptail": _time(wait)}
     else:
         # No packet is dropped for want of room.
@@ -279,19 +312,35 @@ def _link(values: _Values, duration: int) -> dict[str, Any]:
     return link
 
 
-def _periods(values: _Values, course: str, rate: int, latency: int) -> list[Period]:
+def _rate(values: _Values, key: str, gbps: float) -> int:
+    rate = round(gbps * 1e9)
+    if gbps and not rate:
+        values.fail(key, "the rate is less than 1 bit/s")
+    return rate
+
+
+def _periods(values: _Values, course: str) -> tuple[list[Period], dict[str, int]]:
+    """Return the periods of items, and what of the queue they have; what an item lacks is 0, as there."""
     key = "link_scenario"
-    found = []
+    found: list[Period] = []
+    queues: list[dict[str, int]] = []
     for item in filter(None, course.split(";")):
-        of = PERIOD.fullmatch(item)
+        of = PERIOD.fullmatch(item.strip())
         if of is None:
             values.fail(
-                key, f"{item!r} is no period `duration:D…:U…:L…`: links here read no other letters"
+                key,
+                f"{item!r} is no period `duration:D…:U…:L…:J…:Q…:S…`: links here read no other letters",
             )
-        told = dict(PART.findall(of[2]))
-        up, down = (round(float(told[k]) * 1e9) if k in told else rate for k in "UD")
-        found.append(Period(int(of[1]), up, down, int(float(told.get("L", 0))) or latency))
-    return found
+        told = {k: values.read(key, v) for k, v in PART.findall(of[2])}
+        up, down = (_rate(values, key, told.get(k, 0)) for k in "UD")
+        duration = int(values.read(key, of[1]))
+        found.append(Period(duration, up, down, int(told.get("L", 0))))
+        queues.append({k: int(told.get(k, 0)) for k in QUEUE})
+    if any(queue != queues[0] for queue in queues):
+        values.fail(key, "links here have one J, Q and S for all periods")
+    for name in QUEUE.values():
+        values.refuse(name, "with items of `link_scenario` it has no effect there: give it in them")
+    return found, queues[0]
 
 
 def _steps(

@@ -154,7 +154,8 @@ impl<C: Callbacks> Foreign<C> {
     fn address(&self, is: impl Fn(&Local) -> bool) -> Local {
         let present = || self.addresses[self.addresses.len() - 1];
         let told = self.addresses.iter().filter(|_| self.tells_local);
-        told.copied().find(is).unwrap_or_else(present)
+        // An address that came back is the later one.
+        told.rev().copied().find(is).unwrap_or_else(present)
     }
 
     /// A pending datagram, else the next of [`Callbacks::datagram_out`].

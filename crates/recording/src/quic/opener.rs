@@ -97,17 +97,20 @@ impl Sealing<'_> {
                 .open(bytes, number_at, self.largest, room)
                 .ok_or(Sealed::Damaged);
         }
+        let (tried, found) = self.first(|keys| {
+            let found = keys.open(bytes, number_at, self.largest, room)?;
+            Some((keys, found))
+        })?;
+        *keys = Some(tried);
+        Ok(found)
+    }
+
+    /// The first answer for the keys that the secret may have made.
+    fn first<T>(&self, mut open: impl FnMut(Keys) -> Option<T>) -> Result<T, Sealed> {
         let secret = self.secret.ok_or(Sealed::NoKey)?;
-        for suite in secret.suites() {
-            let tried = Keys::new(self.version, *suite, secret);
-            if let Some(tried) = tried
-                && let Some(found) = tried.open(bytes, number_at, self.largest, room)
-            {
-                *keys = Some(tried);
-                return Ok(found);
-            }
-        }
-        Err(Sealed::Damaged)
+        let mut suites = secret.suites().iter();
+        let found = suites.find_map(|suite| open(Keys::new(self.version, *suite, secret)?));
+        found.ok_or(Sealed::Damaged)
     }
 }
 
@@ -340,19 +343,18 @@ impl Opener {
                 .open(bytes, number_at, largest, room)
                 .ok_or(Sealed::Damaged);
         }
-        let version = self.version.unwrap_or(Version::One);
-        let secret = session.and_then(|s| s.data[from].as_ref());
-        let secret = secret.ok_or(Sealed::NoKey)?;
-        for suite in secret.suites() {
-            let tried = Keys::new(version, *suite, secret).map(Phases::new);
-            if let Some(mut tried) = tried
-                && let Some(found) = tried.open(bytes, number_at, largest, room)
-            {
-                self.data[from] = Some(tried);
-                return Ok(found);
-            }
-        }
-        Err(Sealed::Damaged)
+        let of = Sealing {
+            version: self.version.unwrap_or(Version::One),
+            secret: session.and_then(|s| s.data[from].as_ref()),
+            largest,
+        };
+        let (phases, found) = of.first(|keys| {
+            let mut phases = Phases::new(keys);
+            let found = phases.open(bytes, number_at, largest, room)?;
+            Some((phases, found))
+        })?;
+        self.data[from] = Some(phases);
+        Ok(found)
     }
 
     /// Takes handshake data of an end.
