@@ -84,7 +84,9 @@ def test_the_link_and_its_course_are_steps():
     assert link() == {"rate": "10000000bit/s", "delay": "20000us", "queue": {"droptail": "40000us"}}
     assert link(jitter="3000")["delay"] == "23000us"
     assert link(jitter="3000")["jitter"] == {"scale": "1000us", "distribution": "normal"}
-    assert link(l4s_max="1000", queue_delay_max="0")["queue"] == {"dualpi2": {"step_threshold": "1000us"}}
+    assert link(l4s_max="1000", queue_delay_max="0")["queue"] == {
+        "dualpi2": {"step_threshold": "1000us"}
+    }
     hole = link(link_scenario="black_hole")["rate"]["steps"]
     assert hole == [
         ["0us", "10000000bit/s"],
