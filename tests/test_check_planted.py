@@ -219,11 +219,22 @@ def test_all_thirty_pass_and_a_wrong_one_is_told_apart(folder):
     assert (code, len(found)) == (2, 30)
 
 
-ALWAYS = ("a stack that changes a byte", "a control that does not slow down", "a link that loses")
-"""One of each kind; the others with LONG=1."""
+TOGETHER = (
+    "a stack that changes a byte, a control that does not slow down, a link without duplicates"
+)
+"""Which have no scenario in common. Each alone, and the others, with LONG=1."""
+PLANTED[TOGETHER] = (
+    {
+        "toy.py": PLANTED["a stack that changes a byte"][0]["toy.py"],
+        "mine.py": PLANTED["a control that does not slow down"][0]["mine.py"],
+    },
+    ("topology.simple.link.duplicate=0",),
+    STACK | PLANTED["a control that does not slow down"][2] | {"link-duplicates"},
+    set(),
+)
 
 
-@pytest.mark.parametrize("what", PLANTED if LONG else ALWAYS)
+@pytest.mark.parametrize("what", PLANTED if LONG else [TOGETHER])
 def test_a_planted_fault_is_found_by_the_checks_that_should(folder, what):
     files, changes, must, may = PLANTED[what]
     code, found = check(folder, files, changes)

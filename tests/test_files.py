@@ -393,10 +393,10 @@ def told(arguments):
 told(["run", "tiny.toml", "--output", "disk/plain", "--set", "record.interval=1us", "--set", "duration=600ms"])
 told(["run", "tiny.toml", "--output", "disk/plain", "--capture", "link", "--set", "record.capture_payload=true"])
 told(["run", "tiny.toml", "--output", "disk/out"])
-cli_evaluate.write = lambda card, whole, folder: (folder / "scorecard.json").write_bytes(b"x" * 500_000)
+cli_evaluate.write = lambda card, folder: (folder / "scorecard.json").write_bytes(b"x" * 500_000)
 try:
     with sweep_errors():
-        cli_evaluate.save(None, {}, Path("disk/card"), overwrite=False)
+        cli_evaluate.save(None, Path("disk/card"), overwrite=False)
 except Exit as e:
     print(e.exit_code, sorted(os.listdir("disk")))
 """

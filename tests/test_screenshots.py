@@ -81,8 +81,8 @@ def chromium() -> Iterator[Chrome]:
 
 
 def chosen(pages: list[Path], all_of_them: bool = LONG) -> list[Path]:
-    """Return all pages, or of those that one template makes for each algorithm every fourth."""
-    alike = [p for p in pages if p.parent.parent.name in ("congestion", "scorecards")]
+    """Return all pages, or of those that are alike, of algorithms and of faults, every fourth."""
+    alike = [p for p in pages if p.parent.parent.name in ("congestion", "faults", "scorecards")]
     return [p for p in pages if all_of_them or p not in alike or alike.index(p) % 4 == 0]
 
 
