@@ -204,7 +204,7 @@ def test_a_file_of_the_command_line_is_taken_as_it_is_at_each_run(tmp_path):
         return found
 
     def rate(found):
-        about = next(p for p in found if p["part"] == "about")
+        about = [p for p in found if p["part"] == "about"][-1]  # A glimpse may come first.
         return about["figures"]["rows"][0][2]
 
     first = rate(told())
