@@ -26,8 +26,6 @@ from gargalo._toml import loads
 ROOT = Path(__file__).resolve().parents[1]
 CRATES = {"quinn": ("quinn-proto", "libquinn.so"), "quiche": ("quiche", "libquiche_stack.so")}
 """Of a stack in Rust: the crate that it is around, and the library that is built."""
-ONLY_HERE = ("picoquic",)
-"""Of which there is no version but that of a folder."""
 NAME = re.compile(r"[\w.-]+")
 
 
@@ -138,7 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("name", choices=(*CRATES, "ngtcp2", *ONLY_HERE))
+    parser.add_argument("name", choices=(*CRATES, "ngtcp2", "picoquic"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--build", help="name of the build; default: that of the folder")
     parser.add_argument("--also", type=Path, help="picoquic: the folder of picotls")
@@ -146,7 +144,7 @@ def main() -> None:
     parser.add_argument("--target", type=Path, required=True)
     asked = parser.parse_args()
     build = asked.build or asked.folder.resolve().name
-    is_plain = asked.name in ONLY_HERE and not asked.build
+    is_plain = asked.name == "picoquic" and not asked.build
     full = asked.name if is_plain else f"{asked.name}@{build}"
     if not (is_plain or NAME.fullmatch(build)):
         sys.exit(f"--build {build}: letters, digits, dots, hyphens and underscores")

@@ -37,7 +37,7 @@ void turn_enter(struct turn *turn, uint64_t now) {
     pthread_once(&once, begin);
     pthread_mutex_lock(&one);
     current = turn;
-    turn->now = turn_clock(now);
+    turn->now = EPOCH + now / 1000;
     picoquic_public_random_seed_64(turn->seed += 0x9e3779b97f4a7c15, 1);
 }
 void turn_look(void) { pthread_mutex_lock(&one); }
@@ -45,7 +45,6 @@ void turn_leave(void) {
     current = NULL;
     pthread_mutex_unlock(&one);
 }
-uint64_t turn_clock(uint64_t now) { return EPOCH + now / 1000; }
 uint64_t turn_host_time(uint64_t clock) {
     return clock >= UINT64_MAX / 1000 ? GARGALO_NONE : clock <= EPOCH ? 0 : (clock - EPOCH) * 1000;
 }

@@ -16,8 +16,7 @@ void turn_enter(struct turn *turn, uint64_t now);
 void turn_look(void);
 void turn_leave(void);
 
-/* Between the host's nanoseconds since the start of a run and picoquic's clock. A run starts on 2025-01-01. */
-uint64_t turn_clock(uint64_t now);
+/* The host's nanoseconds since the start of a run, of picoquic's clock. A run starts on 2025-01-01. */
 uint64_t turn_host_time(uint64_t clock);
 
 #endif

@@ -232,14 +232,15 @@ fn look(slot: &Slot, seen: &mut Seen, seconds: u32) {
     }
     seen.looks += 1;
     let computed = used.map(|u| u.saturating_sub(seen.since));
+    let most_looks = MOST_LOOKS * seconds;
     let wrong = match computed {
         Some(time) if time.as_secs() >= seconds.into() => Wrong::Loop {
             seconds: seconds.into(),
         },
         // On a busy machine a loop computes little in a long time.
         Some(time) if time >= LEAST_COMPUTING => return,
-        _ if seen.looks >= MOST_LOOKS.saturating_mul(seconds) => Wrong::Stuck {
-            seconds: u64::from(MOST_LOOKS * seconds) * LOOK_EVERY.as_millis() as u64 / 1000,
+        _ if seen.looks >= most_looks => Wrong::Stuck {
+            seconds: u64::from(most_looks) * LOOK_EVERY.as_millis() as u64 / 1000,
         },
         _ => return,
     };

@@ -268,13 +268,13 @@ impl Config {
         }
     }
 
-    /// Checks the values that depend on each other.
     /// Options of the stack's own, of one end.
     pub fn options_of(&self, is_client: bool) -> Map<String, Json> {
         let given = self.options.as_ref();
         given.map_or_else(Map::new, |options| options.of(is_client).clone())
     }
 
+    /// Checks the values that depend on each other.
     fn consistent(&self) -> Result<(), Error> {
         let datagram = u64::from(self.datagram_size);
         let sizes = Bytes::new(datagram)..=Bytes::from(MOST);
