@@ -116,7 +116,7 @@ pub struct Ending {
     /// Bytes that both hosts put on the wire, if they were counted.
     pub wire: WireBytes,
     /// Results of several paths.
-    pub multipath: Option<MultipathResult>,
+    pub multipath: Option<Box<MultipathResult>>,
 }
 
 impl Conversation {

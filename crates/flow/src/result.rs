@@ -157,7 +157,7 @@ pub struct FlowResult {
     /// Quality as the user of the application perceives it, where that is defined.
     pub application: Option<AppResult>,
     /// Results of several paths, for Multipath TCP or multipath QUIC.
-    pub multipath: Option<MultipathResult>,
+    pub multipath: Option<Box<MultipathResult>>,
 }
 
 /// Describes a subflow for the events table, by the names of the links by which its data and its acknowledgements

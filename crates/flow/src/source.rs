@@ -71,7 +71,7 @@ impl GeneratorSpec {
             start: self.start,
             stop: None,
             transport: TransportSpec::Tcp(self.transport.clone()),
-            workload,
+            workload: Arc::new(workload),
             arrivals: None,
             group: Some(self.group),
             rows: self.rows,

@@ -36,8 +36,8 @@ pub struct FlowSpec {
     pub stop: Option<Instant>,
     /// How the data is carried.
     pub transport: TransportSpec,
-    /// The traffic: what the applications at both ends do.
-    pub workload: Workload,
+    /// The traffic: what the applications at both ends do. Copies share it.
+    pub workload: Arc<Workload>,
     /// Mean time between the starts of flows created from this template (a Poisson process); `None`: one flow.
     pub arrivals: Option<Duration>,
     /// The group in which it is counted; `None`: in none.

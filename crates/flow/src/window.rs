@@ -101,8 +101,9 @@ impl Window {
 /// Counts of a flow or subflow at the edges of the window that have passed.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
-    from: Option<Counts>,
-    until: Option<(Counts, Quantiles)>,
+    // Most flows never have either.
+    from: Option<Box<Counts>>,
+    until: Option<Box<(Counts, Quantiles)>>,
 }
 
 impl Marks {
@@ -110,16 +111,16 @@ impl Marks {
     pub fn mark(&mut self, edge: Edge, counts: Counts, rtt: &mut Quantiles) {
         let rtt = take(rtt);
         match edge {
-            Edge::From => self.from = Some(counts),
-            Edge::Until => self.until = Some((counts, rtt)),
+            Edge::From => self.from = Some(Box::new(counts)),
+            Edge::Until => self.until = Some(Box::new((counts, rtt))),
         }
     }
 
     /// Sets what had been sent at an edge that has passed.
     pub fn sent_at(&mut self, edge: Edge, sent: Counts) {
         let counts = match edge {
-            Edge::From => self.from.as_mut(),
-            Edge::Until => self.until.as_mut().map(|(counts, _)| counts),
+            Edge::From => self.from.as_deref_mut(),
+            Edge::Until => self.until.as_deref_mut().map(|(counts, _)| counts),
         };
         if let Some(counts) = counts {
             let delivered = counts.delivered;
@@ -141,14 +142,14 @@ impl Marks {
             *rtt = Quantiles::new();
             return Counts::default();
         }
-        let counts = match marks.until {
+        let counts = match marks.until.map(|until| *until) {
             Some((counts, kept)) => {
                 *rtt = kept;
                 counts
             }
             None => counts,
         };
-        counts - marks.from.unwrap_or_default()
+        counts - marks.from.map_or_else(Counts::default, |from| *from)
     }
 }
 

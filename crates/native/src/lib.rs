@@ -10,6 +10,7 @@ pub mod congestion;
 mod contents;
 mod fault;
 mod library;
+pub mod memory;
 pub mod names;
 pub mod outside;
 pub mod stack;

@@ -419,7 +419,12 @@ fn watch(
 ) -> Watch {
     let mut last = time::Instant::now();
     let mut samples = Vec::new();
+    let mut is_over = false;
     Box::new(move |p| {
+        if p.phase == Phase::Writing && !is_over {
+            is_over = true;
+            gargalo_native::memory::give_back();
+        }
         samples.extend_from_slice(if progress.is_some() { p.samples } else { &[] });
         if held {
             Python::attach(|py| py.detach(|| ()));

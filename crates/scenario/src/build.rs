@@ -212,7 +212,7 @@ pub(crate) fn flow(
         start: f.start + factories.later(f),
         stop: f.stop,
         transport: transport(scenario, f, factories)?,
-        workload: f.workload.clone(),
+        workload: Arc::clone(&f.workload),
         arrivals: f.arrivals,
         group: f.group.map(|g| g as u32),
         rows: f.rows,
@@ -225,7 +225,7 @@ pub(crate) fn generator(
     f: &Flow,
     factories: &mut Factories<'_>,
 ) -> Result<Option<GeneratorSpec>, RunError> {
-    let model = match &f.workload {
+    let model = match &*f.workload {
         Workload::Web(web) => Model::Web((**web).clone().into()),
         Workload::Ftp(ftp) => Model::Ftp((**ftp).clone().into()),
         _ => return Ok(None),

@@ -44,7 +44,7 @@ impl Estimate {
             } else if f.workload.is_endless() {
                 last = last.max(until);
                 let within = until.saturating_since(f.start);
-                match &f.workload {
+                match &*f.workload {
                     Workload::Ping(ping) if f.rows => {
                         ping_rows = ping_rows.saturating_add(ping.requests(within));
                     }

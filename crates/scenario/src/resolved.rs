@@ -79,8 +79,8 @@ pub struct Flow {
     pub stop: Option<Instant>,
     /// How data is carried.
     pub transport: Transport,
-    /// The traffic: what the applications at both ends do.
-    pub workload: Workload,
+    /// The traffic: what the applications at both ends do. Copies share it.
+    pub workload: Arc<Workload>,
     /// Mean time between two starts of a Poisson process; `None`: one flow.
     pub arrivals: Option<Duration>,
     /// The plan of a source of flows; `None`: not a source.
@@ -102,8 +102,8 @@ impl Flow {
     }
 
     /// Whether that is the node at `to`.
-    pub const fn is_download(&self) -> bool {
-        self.workload.is_asked_for() || matches!(self.workload, Workload::Request(_))
+    pub fn is_download(&self) -> bool {
+        self.workload.is_asked_for() || matches!(*self.workload, Workload::Request(_))
     }
 }
 

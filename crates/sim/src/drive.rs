@@ -492,7 +492,7 @@ impl Records {
 }
 
 fn result(mut flow: Flow, now: Instant, window: &Window) -> FlowResult {
-    let multipath = paths::result(&mut flow, now, window);
+    let multipath = paths::result(&mut flow, now, window).map(Box::new);
     let ending = Ending {
         id: flow.id,
         start: flow.start,

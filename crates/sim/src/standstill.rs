@@ -172,7 +172,7 @@ impl Race {
 
 /// Whether a flow is a single transfer without end, as fast as the network allows.
 fn is_endless(spec: &FlowSpec) -> bool {
-    spec.workload == Workload::Bulk(Bulk::ENDLESS)
+    *spec.workload == Workload::Bulk(Bulk::ENDLESS)
 }
 
 /// Whether no link of a route has a rate.

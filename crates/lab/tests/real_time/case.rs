@@ -227,7 +227,7 @@ impl Case {
                 start: Instant::ZERO,
                 stop: None,
                 transport,
-                workload,
+                workload: workload.into(),
                 arrivals: None,
                 group: None,
                 rows: true,

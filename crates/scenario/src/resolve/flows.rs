@@ -77,7 +77,7 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
             start_jitter: Duration::ZERO,
             stop,
             transport,
-            workload: Workload::default(),
+            workload: Arc::default(),
             arrivals: spec.arrivals.as_ref().map(|a| gap(a.rate.0)),
             source: None,
             group: None,
@@ -131,9 +131,9 @@ impl Expanded {
     }
 
     /// Adds a copy: a flow for each of its connections.
-    fn add_copy(&mut self, place: usize, copy: &Flow, workloads: &[Workload]) {
+    fn add_copy(&mut self, place: usize, copy: &Flow, workloads: &[Arc<Workload>]) {
         for workload in workloads {
-            let workload = workload.clone();
+            let workload = Arc::clone(workload);
             let flow = copy.clone();
             self.add(place, Flow { workload, ..flow });
         }
@@ -143,7 +143,7 @@ impl Expanded {
     fn group(
         &mut self,
         common: &Flow,
-        workloads: &[Workload],
+        workloads: &[Arc<Workload>],
         window: (Instant, Instant),
     ) -> Option<usize> {
         if common.rows {
@@ -151,7 +151,7 @@ impl Expanded {
         }
         self.groups.push(Group {
             label: common.label.clone(),
-            workload: workloads.first().map_or("", Workload::kind),
+            workload: workloads.first().map_or("", |w| w.kind()),
             congestion: common.transport.congestion().to_owned(),
             window,
             loaded: None,
@@ -380,7 +380,7 @@ fn times(
 }
 
 /// The workloads of one copy: several if it has several connections.
-fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
+fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Arc<Workload>> {
     let is_udp = matches!(spec.transport, model::Transport::Udp(_));
     let (workload, path) = (&spec.workload, format!("{at}.workload"));
     let name = workload.kind();
@@ -408,5 +408,6 @@ fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Workload> {
         let path = format!("{path}.{name}");
         cx.error(&path, "out of range", message, help.to_owned());
     }
-    workload.clone().connections()
+    let connections = workload.clone().connections();
+    connections.into_iter().map(Arc::new).collect()
 }

@@ -114,7 +114,7 @@ fn source(common: &Flow, workload: Workload, part: Part, window: Window) -> (Gro
     let flow = Flow {
         from,
         to,
-        workload,
+        workload: Arc::new(workload),
         source: Some(Source {
             pairs: part.pairs,
             demand: part.demand,
@@ -223,7 +223,7 @@ fn constant(
         let error = Error::of("load", message);
         return Err(error.help("give more, or fewer hosts"));
     }
-    let workload = Workload::Cbr(Cbr::constant(rate, size));
+    let workload = Arc::new(Workload::Cbr(Cbr::constant(rate, size)));
     workload.check().map_err(|e| Error {
         path: "load".to_owned(),
         ..e
@@ -243,7 +243,7 @@ fn constant(
             to,
             start: base.start + phase,
             transport: Transport::Udp,
-            workload: workload.clone(),
+            workload: Arc::clone(&workload),
             ..base.clone()
         }
     };

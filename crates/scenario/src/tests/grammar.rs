@@ -266,7 +266,7 @@ fn workloads() {
     let tcp = |w: &str| ok(&simple("", &format!("{TCP}\n{w}"))).flows;
     let udp = |w: &str| ok(&simple("", &format!("transport.udp = {{}}\n{w}"))).flows;
     assert_eq!(
-        tcp(r#"workload.bulk = { bytes = "1MB" }"#)[0].workload,
+        *tcp(r#"workload.bulk = { bytes = "1MB" }"#)[0].workload,
         Workload::Bulk(Bulk::of(Bytes::new(1_000_000)))
     );
     let dealt = tcp(r#"workload.request = { objects = 5, size = "10kB", connections = 2 }"#);
@@ -282,14 +282,14 @@ fn workloads() {
         [3, 2]
     );
     let cbr = udp(r#"workload.cbr = { rate = "1Mbit/s", packet_size = "160B" }"#);
-    assert!(matches!(cbr[0].workload, Workload::Cbr(_)));
+    assert!(matches!(*cbr[0].workload, Workload::Cbr(_)));
     let steps = |s: &str| {
         let cbr = format!("workload.cbr = {{ rate = {{ steps = {s} }} }}");
         tcp(&cbr)[0].workload.clone()
     };
     let at = |s| Instant::ZERO + Duration::from_secs(s);
     let changing = steps(r#"[["0s", "2Mbit/s"], ["3s", "0bit/s"], ["4s", "1Mbit/s"]]"#);
-    let Workload::Cbr(cbr) = changing else {
+    let Workload::Cbr(cbr) = &*changing else {
         panic!("not constant");
     };
     let mbps = Rate::from_mbps;

@@ -21,7 +21,7 @@ fn requests(workload: &str) -> Vec<Request> {
     let flows = ok(&text("", workload)).flows;
     flows
         .into_iter()
-        .map(|f| match f.workload {
+        .map(|f| match (*f.workload).clone() {
             Workload::Request(request) => request,
             other => panic!("{other:?}"),
         })

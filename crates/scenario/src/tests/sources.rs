@@ -68,7 +68,7 @@ fn a_mix_is_six_parts() {
     };
     assert_eq!(source.demand, demand);
     assert_eq!(web.transport.congestion(), "reno");
-    let Workload::Cbr(cbr) = &s.flows[0].workload else {
+    let Workload::Cbr(cbr) = &*s.flows[0].workload else {
         panic!("not constant");
     };
     // 10 Mbit/s over four pairs, 28 bytes of headers on 1,000.

@@ -103,7 +103,7 @@ pub fn flow(id: u64, from: u32, to: u32, transport: TransportSpec, workload: Wor
         start: Instant::ZERO,
         stop: None,
         transport,
-        workload,
+        workload: Arc::new(workload),
         arrivals: None,
         group: None,
         rows: true,

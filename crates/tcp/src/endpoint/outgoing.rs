@@ -57,7 +57,7 @@ impl Endpoint {
             flags = flags | Flags::FIN;
         }
         let pushes = |list: &SuperSegments| list.pushes(order.offset + u64::from(order.len));
-        let psh = order.psh || self.writes.super_segments.as_ref().is_some_and(pushes);
+        let psh = order.psh || self.writes.super_segments.as_deref().is_some_and(pushes);
         if psh && order.len > 0 {
             flags = flags | Flags::PSH;
         }

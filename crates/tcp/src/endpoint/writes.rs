@@ -13,7 +13,7 @@ pub(super) struct Writes {
     /// Unsent bytes above which nothing is taken; [`u64::MAX`]: no limit.
     pub(super) notsent_lowat: u64,
     /// Of contents that are written to an open connection; `None`: they are not kept.
-    pub(super) super_segments: Option<SuperSegments>,
+    pub(super) super_segments: Option<Box<SuperSegments>>,
     /// A write was not accepted in full: report when there is room.
     pub(super) blocked: bool,
     /// The application closed; the FIN waits for the handshake.
@@ -26,7 +26,7 @@ impl Writes {
             buffer: SendBuffer::default(),
             capacity: config.send_buffer.get(),
             notsent_lowat: config.notsent_lowat.map_or(u64::MAX, |b| b.get()),
-            super_segments: config.super_segments.then(SuperSegments::default),
+            super_segments: config.super_segments.then(Box::default),
             blocked: false,
             closed: false,
         }

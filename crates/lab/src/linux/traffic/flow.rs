@@ -567,7 +567,7 @@ impl Flow {
             now,
             counters: state.counters,
             wire: self.wire(state.talk.sender()),
-            multipath,
+            multipath: multipath.map(Box::new),
         };
         let mut result = state.talk.result(&self.spec, window, ending);
         result.template = self.template;
