@@ -25,7 +25,7 @@ impl Severity {
 }
 
 /// Every code that a run's findings can have: stable, with its severity and meaning.
-pub const CODES: [(&str, Severity, &str); 10] = [
+pub const CODES: [(&str, Severity, &str); 11] = [
     (
         "link-above-capacity",
         Severity::Error,
@@ -70,6 +70,11 @@ pub const CODES: [(&str, Severity, &str); 10] = [
         "few-packets",
         Severity::Note,
         "the measured window has room for fewer than 20 packets on the bottleneck",
+    ),
+    (
+        "idle-behind-early-drops",
+        Severity::Note,
+        "a link used less than 60% of its rate although an unlimited flow crosses it: its queue drops or marks early",
     ),
     (
         "late-packets",

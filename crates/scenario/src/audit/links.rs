@@ -1,10 +1,11 @@
 //! Rules about the figures of links.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Case, FEW_PACKETS, Finding};
+use super::{Case, FEW_PACKETS, Finding, LITTLE_USE};
 
 pub(super) fn link_above_capacity(case: &Case<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -55,6 +56,49 @@ pub(super) fn few_packets(case: &Case<'_>) -> Vec<Finding> {
     );
     let figures = json!({ "capacity_bytes": bytes.get(), "mtu_bytes": config.mtu });
     vec![Finding::new("few-packets", case.name(i), text, figures)]
+}
+
+/// Reports links that idle because their queues drop or mark early: parameters that do not suit the rate or the round
+/// trip, as those of RED.
+pub(super) fn idle_behind_early_drops(case: &mut Case<'_>) -> Vec<Finding> {
+    let mut wanted = BTreeSet::new();
+    let flows = &case.out.flows;
+    for f in flows
+        .iter()
+        .filter(|f| f.completion.is_none() && f.failure.is_none())
+    {
+        if case.is_endless(f) {
+            let (from, to) = case.ends(f);
+            wanted.extend(case.route(f, from, to).unwrap_or_default());
+        }
+    }
+    let mut found = Vec::new();
+    for i in wanted {
+        let l = &case.out.links[i as usize];
+        let early = l.dropped_aqm + l.marked_packets;
+        let Some(used) = l.utilization.filter(|u| *u < LITTLE_USE) else {
+            continue;
+        };
+        // With as many random losses these may be the cause.
+        if early <= l.lost {
+            continue;
+        }
+        let text = format!(
+            "used {:.0}% of its rate although a flow without end crosses it: its queue dropped or marked {early} \
+             packets before it was full; give its discipline other parameters or the path a shorter round trip",
+            100.0 * used
+        );
+        let figures = json!({
+            "utilization": used, "dropped_aqm": l.dropped_aqm, "marked_packets": l.marked_packets,
+        });
+        found.push(Finding::new(
+            "idle-behind-early-drops",
+            case.name(i),
+            text,
+            figures,
+        ));
+    }
+    found
 }
 
 pub(super) fn link_not_conserved(case: &Case<'_>) -> Vec<Finding> {

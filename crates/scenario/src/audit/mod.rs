@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use gargalo_flow::{FlowResult, Outcome, Routing};
 use gargalo_link::{JitterDistribution, LinkConfig, RateModel};
 use gargalo_units::{Duration, Instant};
+use gargalo_workload::Workload;
 use serde_json::{Value as Json, json};
 
 pub use finding::{CODES, Finding, Severity};
@@ -23,6 +24,8 @@ use crate::resolved::{Flow, Scenario, Transport};
 
 /// A measured window with room for fewer packets of the bottleneck is reported.
 const FEW_PACKETS: f64 = 20.0;
+/// A link with early drops whose unlimited flows use less of it is reported.
+const LITTLE_USE: f64 = 0.6;
 /// Number of findings of a rule that are reported one by one.
 const MOST: usize = 5;
 
@@ -54,7 +57,7 @@ pub fn audit(
         routes: BTreeMap::new(),
         delays: BTreeMap::new(),
     };
-    let rules: [Vec<Finding>; 10] = [
+    let rules: [Vec<Finding>; 11] = [
         links::link_above_capacity(&case),
         links::link_not_conserved(&case),
         bytes::goodput_above_capacity(&mut case),
@@ -64,6 +67,7 @@ pub fn audit(
         start::ends_in_slow_start(&case),
         start::ends_before_data(&mut case),
         links::few_packets(&case),
+        links::idle_behind_early_drops(&mut case),
         times::late_packets(&mut case),
     ];
     rules.into_iter().flat_map(few).collect()
@@ -94,6 +98,14 @@ impl Case<'_> {
     /// The flow of the scenario from which a flow of the results was created.
     fn template(&self, f: &FlowResult) -> Option<&Flow> {
         self.scenario.flows.get(f.template as usize)
+    }
+
+    /// Whether a flow sends without end.
+    fn is_endless(&self, f: &FlowResult) -> bool {
+        match self.template(f).map(|t| &*t.workload) {
+            Some(Workload::Bulk(bulk)) => bulk.bytes.is_none(),
+            _ => false,
+        }
     }
 
     /// The host that sent the data, and the host that received it.

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gargalo_flow::SubflowSample;
 use gargalo_units::{Bytes, Instant};
-use gargalo_workload::Workload;
 use serde_json::json;
 
 use super::{Case, Finding, subject};
@@ -87,11 +86,7 @@ pub(super) fn ends_in_slow_start(case: &Case<'_>) -> Vec<Finding> {
         .filter(|f| f.completion.is_none() && f.failure.is_none());
     flows
         .filter_map(|f| {
-            let endless = match &case.template(f)?.workload {
-                Workload::Bulk(bulk) => bulk.bytes.is_none(),
-                _ => false,
-            };
-            let s = starting.get(&f.id).filter(|_| endless)?;
+            let s = starting.get(&f.id).filter(|_| case.is_endless(f))?;
             let text = format!(
                 "had not left slow start at {} s, with a window of {} bytes that was still growing: its figures are \
                  of the start, \

@@ -310,6 +310,41 @@ fn a_window_of_a_few_packets_is_told_and_none_is_used_beyond_its_capacity() {
     }
 }
 
+/// RED's average follows the queue too slowly for a rate and a round trip this large.
+#[test]
+fn a_link_that_idles_behind_early_drops_is_told() {
+    let with = |queue: &str, more: &str| {
+        let text = format!(
+            "duration = \"12s\"\nmeasure = {{ from = \"4s\" }}\n[topology.dumbbell]\npairs = 1\n\
+             access = {{ rate = \"1Gbit/s\" }}\n\
+             bottleneck = {{ rate = \"200Mbit/s\", delay = \"40ms\", queue = {queue}{more} }}\n\
+             [[flows]]\nfrom = \"left0\"\nto = \"right0\"\ntransport.tcp = {{ congestion = \"reno\" }}\n"
+        );
+        let out = run(&scenario(&text), RunOptions::default()).unwrap();
+        let all = out.json["run"]["findings"].as_array().unwrap().clone();
+        let told = |f: &Json| f["code"] == "idle-behind-early-drops";
+        all.into_iter().find(told)
+    };
+    let found = with("\"red\"", "").unwrap();
+    assert_eq!(found["subject"], "link bottleneck up");
+    assert!(
+        found["figures"]["utilization"].as_f64().unwrap() < 0.6,
+        "{found}"
+    );
+    assert!(
+        found["figures"]["dropped_aqm"].as_u64().unwrap() > 0,
+        "{found}"
+    );
+    assert_eq!(with("{ droptail = \"1BDP\" }", ""), None, "a full link");
+    assert_eq!(
+        with("{ droptail = \"20 packets\" }", ""),
+        None,
+        "drops when it is full"
+    );
+    let lossy = with("{ red = { max_probability = 0.01 } }", ", loss = 0.002");
+    assert_eq!(lossy, None, "random losses hold the flow back");
+}
+
 /// After the outage a segment is repeated: its round trip is told by timestamps, and may seem to be up to a
 /// millisecond shorter than the path.
 #[test]
