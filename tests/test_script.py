@@ -155,6 +155,48 @@ def test_packets_before_the_end_are_a_fault_if_that_is_asked_for(tmp_path: Path)
     assert gargalo("script", "--strict-end", file).returncode == 1
 
 
+@needs_namespaces
+def test_every_congestion_control_of_the_kernel_can_be_that_of_a_script():
+    """A namespace may set only some as its default, and its sockets may have any, of both versions."""
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    setting = "`sysctl -q net.ipv4.tcp_congestion_control=NAME`\n"
+    asked = "+0 getsockopt(FD, SOL_TCP, TCP_CONGESTION, "
+    opened = OPEN.split("\n", 1)[1]
+    connects = "+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 5\n"
+    texts = []
+    for name in available:
+        found = asked + f'"{name}", [16]) = 0\n'
+        given = setting.replace("NAME", name)
+        passive = opened + found.replace("FD", "4") + connects + found.replace("FD", "5")
+        of_6 = passive.replace("mss 1460", "mss 1440")
+        texts += [
+            given + passive,
+            f"--congestion={name}\n{passive}",
+            f"--ip_version=ipv6\n{given}{of_6}",
+            # The latest one counts.
+            "".join(setting.replace("NAME", other) for other in (*available, name)) + passive,
+        ]
+    verdicts = scripts.run(texts, kernel=True, strict_end=True, tolerance_ms=100, jobs=8)
+    for text, verdict in zip(texts, verdicts, strict=True):
+        assert verdict["verdict"] == "passed", (text, verdict)
+
+
+@needs_namespaces
+def test_what_the_kernel_does_not_take_is_told_without_the_number_of_its_error(tmp_path: Path):
+    for line, why in {
+        "`sysctl -q net.ipv4.tcp_congestion_control=turtle`": "No such file or directory",
+        "`sysctl -q net.ipv4.tcp_nonsense=1`": "No such file or directory",
+        "`sysctl -q net.ipv4.tcp_sack=turtle`": "Invalid argument",
+        "`echo 1 > /sys/module/tcp_nonsense/parameters/turtle`": "No such file or directory",
+    }.items():
+        file = tmp_path / "open.pkt"
+        file.write_text(f"{line}\n{OPEN}")
+        done = gargalo("script", "--stack", "kernel", file)
+        assert done.returncode == 2, line
+        assert why in done.stdout, done.stdout
+        assert "os error" not in done.stdout
+
+
 def test_every_script_says_what_it_shows():
     for path in SCRIPTS:
         head = scripts.Head.of(path.read_text(encoding="utf-8"))

@@ -347,6 +347,15 @@ fn set(raw: c_int, name: &str, value: &Value) -> Reply {
     }
 }
 
+/// Gives a socket a congestion control; the error is the name of what the kernel answers.
+pub(super) fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> Result<(), String> {
+    let value = Value::Text(name.to_owned());
+    match set(fd.as_raw_fd(), "TCP_CONGESTION", &value) {
+        Reply::Error(refusal) => Err(refusal),
+        _ => Ok(()),
+    }
+}
+
 fn get(raw: c_int, name: &str) -> Reply {
     let (level, number) = match find(name) {
         Ok(found) => found,

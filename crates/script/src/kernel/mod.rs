@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use gargalo_device::netlink::Netlink;
 use gargalo_device::path_manager::{Endpoint, PathManager};
 use gargalo_device::{BATCH, Choice, Clock, Device, Frame, HEADROOM, NetNs};
-use gargalo_units::{Duration, Instant};
+use gargalo_units::{Duration, Instant, reason};
 use gargalo_wire::ip::Addresses;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -40,6 +40,9 @@ const SETTINGS: [(&str, &str); 9] = [
     ("ipv4/tcp_slow_start_after_idle", "1"),
 ];
 
+/// The congestion control of new sockets.
+const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
+
 /// The kernel's TCP in a network namespace, whose packets pass a TUN device.
 pub struct Kernel {
     setup: Setup,
@@ -52,6 +55,8 @@ pub struct Kernel {
     /// Of that, the time since the device was last empty.
     doubt: Duration,
     sockets: Vec<Option<OwnedFd>>,
+    /// The congestion control that each new socket is given; `None`: the kernel gives it that of the namespace.
+    congestion: Option<String>,
     /// Addresses that the path manager of Multipath TCP was given.
     endpoints: Vec<Endpoint>,
 }
@@ -106,6 +111,7 @@ impl Kernel {
             starved: Starved::new(),
             doubt: Duration::ZERO,
             sockets: Vec::new(),
+            congestion: None,
             endpoints: Vec::new(),
         };
         Ok(kernel.settle().map(|()| kernel))
@@ -154,7 +160,7 @@ impl Kernel {
 
     fn settle(&mut self) -> Result<(), StackError> {
         let congestion = self.setup.congestion.clone();
-        self.set("net.ipv4.tcp_congestion_control", &congestion)?;
+        self.set(CONGESTION, &congestion)?;
         // Addresses become ready in the background: an answer to an echo request says that they are.
         let latest = self.now() + SETTLING;
         let between = Addresses::new(self.setup.remote(), self.setup.local());
@@ -174,6 +180,12 @@ impl Kernel {
         Ok(())
     }
 
+    /// Whether a socket may have this congestion control.
+    fn may_choose(&self, congestion: &str) -> bool {
+        let probe = call::socket(self.setup.v6, false);
+        probe.is_ok_and(|fd| call::set_congestion(fd.as_fd(), congestion).is_ok())
+    }
+
     fn poll_device(&mut self) -> Result<(), StackError> {
         let length = HEADROOM + 65_535;
         for frame in &mut self.frames {
@@ -182,7 +194,7 @@ impl Kernel {
         let n = self
             .device
             .receive(&mut self.frames)
-            .map_err(|e| StackError::System(format!("reading the device: {e}")))?;
+            .map_err(|e| StackError::System(format!("reading the device: {}", reason(&e))))?;
         let now = self.clock.now();
         self.doubt = if n == 0 {
             self.starved.since_last();
@@ -276,13 +288,18 @@ impl Stack for Kernel {
         frame.extend_from_slice(&datagram);
         self.device
             .send(&mut [frame])
-            .map_err(|e| StackError::System(format!("writing to the device: {e}")))
+            .map_err(|e| StackError::System(format!("writing to the device: {}", reason(&e))))
     }
 
     fn socket(&mut self, multipath: bool) -> Reply {
         let v6 = self.setup.v6;
         match call::socket(v6, multipath) {
             Ok(fd) => {
+                if let Some(name) = &self.congestion
+                    && let Err(refusal) = call::set_congestion(fd.as_fd(), name)
+                {
+                    return Reply::Error(refusal);
+                }
                 self.sockets.push(Some(fd));
                 Reply::Socket(self.sockets.len() - 1)
             }
@@ -341,11 +358,20 @@ impl Stack for Kernel {
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), StackError> {
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
-        std::fs::write(&path, value).map_err(|e| {
-            StackError::Unsupported(format!(
-                "{path}: {e}: the kernel does not take {name}={value}"
-            ))
-        })
+        let written = std::fs::write(&path, value);
+        if name == CONGESTION {
+            self.congestion = None;
+        }
+        let Err(e) = written else { return Ok(()) };
+        // A namespace may only choose what every user of the machine may; a socket of its root may have any.
+        if name == CONGESTION && self.may_choose(value) {
+            self.congestion = Some(value.to_owned());
+            return Ok(());
+        }
+        Err(StackError::Unsupported(format!(
+            "{path}: {}: the kernel does not take {name}={value}",
+            reason(&e)
+        )))
     }
 
     fn manage(&mut self, manage: &Manage) -> Result<(), StackError> {
@@ -362,7 +388,8 @@ impl Stack for Kernel {
     fn set_parameter(&mut self, module: &str, name: &str, value: &str) -> Result<(), StackError> {
         let path = format!("/sys/module/{module}/parameters/{name}");
         let found = std::fs::read_to_string(&path).map_err(|e| {
-            StackError::Unsupported(format!("{path}: {e}: the kernel does not have it"))
+            let why = reason(&e);
+            StackError::Unsupported(format!("{path}: {why}: the kernel does not have it"))
         })?;
         if found.trim() == value {
             return Ok(());
