@@ -1,6 +1,8 @@
 //! Random sequences of events for every registered algorithm: whatever a transport reports, within
 //! the contract or at its edge, a controller stays within its invariants.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gargalo_cc::{
     ALGORITHMS, Acked, Cause, Congestion, Controller, Established, Idle, Init, Lost, Params, Path,
     RateSampler, SendState, Sent, Sibling, Spurious, build,
@@ -457,6 +459,94 @@ fn the_handshake_is_the_first_round_trip() {
         }
     }
     assert_eq!(found, ["bbr", "bbr2", "bbr3", "copa"]);
+}
+
+/// The table of docs/tcp.md, "The first round trip": each control, and whether the round trip of the handshake counts.
+fn documented() -> BTreeMap<String, bool> {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tcp.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let section = text.split("## The first round trip").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let mut all = BTreeMap::new();
+    for row in section.lines().filter(|l| l.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let counts = match cells[3] {
+            "yes" => true,
+            "no" => false,
+            other => panic!("{other} in {row}"),
+        };
+        for name in cells[1].split(", ") {
+            all.insert(name.trim_matches('`').to_owned(), counts);
+        }
+    }
+    all
+}
+
+/// The control of a row: searches of slow start are those of CUBIC.
+fn row(name: &str) -> (&str, Params) {
+    match name {
+        "hystart" | "hystart++" => ("cubic", Params::new().with("slow_start", name)),
+        _ => (name, Params::new()),
+    }
+}
+
+/// What a control does with a path whose round trips are 92 ms and more, with losses, after a handshake whose round
+/// trip was this; `None`: it had to be repeated, and gave no sample.
+fn after_handshake(name: &str, handshake: Option<Duration>) -> Vec<String> {
+    let (control, params) = row(name);
+    let mut model = Model::new(control, &params, 10);
+    (model.srtt, model.min_rtt) = (handshake, handshake);
+    model.now += Duration::from_millis(44);
+    let established = Established {
+        now: model.now,
+        window: Bytes::new(1448) * 10,
+    };
+    model
+        .controller
+        .on_established(&established, &model.view().path());
+    let mut seen = Vec::new();
+    for n in 0..1500_u64 {
+        model.apply(&Operation::Send {
+            segments: 1000,
+            app_limited: false,
+        });
+        if n % 300 == 299 {
+            model.apply(&Operation::Lose(1));
+            model.apply(&Operation::Congestion { ecn: false });
+        }
+        if n % 300 == 120 && model.in_recovery {
+            model.apply(&Operation::Recovered);
+        }
+        model.apply(&Operation::Wait(1_000_000));
+        model.apply(&Operation::Ack {
+            segments: 2,
+            ce: false,
+            limited: true,
+            rtt_us: 92_000 + 10 * (n % 300),
+        });
+        let c = &model.controller;
+        let (cwnd, ssthresh, rate) = (c.cwnd(), c.ssthresh(), c.pacing_rate());
+        seen.push(format!("{cwnd} {ssthresh:?} {rate:?} {}", c.phase()));
+    }
+    seen
+}
+
+/// A round trip of the handshake that is shorter than all later ones changes what a control does exactly if docs/tcp.md
+/// says so: every control of the table, and no other.
+#[test]
+fn the_round_trip_of_the_handshake_counts_where_the_table_says_so() {
+    let documented = documented();
+    let named = documented.keys().map(String::as_str);
+    let all: BTreeSet<&str> = ALGORITHMS.iter().map(|a| a.name).chain(named).collect();
+    let mut found = BTreeMap::new();
+    for name in all {
+        let with = after_handshake(name, Some(Duration::from_millis(44)));
+        let counts = with != after_handshake(name, None);
+        if counts || documented.contains_key(name) {
+            found.insert(name.to_owned(), counts);
+        }
+    }
+    assert_eq!(found, documented);
 }
 
 /// An acknowledgement of one segment, with this sample of the round trip.
