@@ -338,12 +338,14 @@ impl Connection {
         match capable(segment) {
             Some((
                 1,
-                _,
+                flags,
                 CapableKeys::Both { sender, receiver }
                 | CapableKeys::BothAndData {
                     sender, receiver, ..
                 },
-            )) if receiver == self.handshake.own.get() => self.become_multipath(i, sender),
+            )) if is_understood(flags) && receiver == self.handshake.own.get() => {
+                self.become_multipath(i, sender);
+            }
             // Later data with DSS: the packet with the keys was lost and will be retransmitted.
             None if segment.options.mptcp.is_some() => return Admission::Drop,
             _ => self.fall_back(now, i),

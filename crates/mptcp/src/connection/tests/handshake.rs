@@ -94,6 +94,9 @@ fn only_the_third_packet_with_the_servers_key_opens_a_multipath_connection() {
         (Some(capable(1, 1, both(2))), Mode::Multipath),
         (Some(capable(1, 1, both(3))), Mode::Plain),
         (Some(capable(0, 1, both(2))), Mode::Plain),
+        // Flags that are not understood in a SYN are not understood here.
+        (Some(capable(1, 0x41, both(2))), Mode::Plain),
+        (Some(capable(1, 0x80, both(2))), Mode::Plain),
         (Some(capable(1, 1, CapableKeys::Sender(1))), Mode::Plain),
         (None, Mode::Plain),
         (Some(dss), Mode::Opening),
