@@ -1,6 +1,9 @@
 //! Bulk transfers between two endpoints.
 
+use std::sync::{Arc, Mutex};
+
 use crate::pair::{CLIENT, Link, Pair, SERVER, ours, pair};
+use gargalo_cc as cc;
 use gargalo_quic::{AckFrequency, Config, Congestion, Crypto, Event, Stack};
 use gargalo_settings::{Switch, Window};
 use gargalo_units::{Bytes, Duration, Instant};
@@ -47,6 +50,82 @@ fn connects_transfers_and_closes() {
         assert_eq!(stats.sent_datagrams, sent.clone().count() as u64);
         let bytes: usize = sent.map(|s| s.payload.len()).sum();
         assert_eq!(stats.sent_datagram_bytes, bytes as u64);
+    }
+}
+
+/// What a control was told with each acknowledgement: when, the sample, and the least round trip of its path.
+type Told = Arc<Mutex<Vec<(Instant, Option<Duration>, Option<Duration>)>>>;
+
+#[derive(Clone, Debug)]
+struct Witness(Told);
+
+impl cc::Controller for Witness {
+    fn on_ack(&mut self, ack: &cc::Acked, path: &cc::Path<'_>) {
+        let told = (ack.now, ack.rtt, path.min_rtt);
+        self.0.lock().unwrap().push(told);
+    }
+    fn on_congestion(&mut self, _event: &cc::Congestion, _path: &cc::Path<'_>) {}
+    fn cwnd(&self) -> Bytes {
+        Bytes::new(50_000)
+    }
+    fn in_slow_start(&self) -> bool {
+        true
+    }
+    fn phase(&self) -> &'static str {
+        "slow-start"
+    }
+    fn clone_box(&self) -> Box<dyn cc::Controller> {
+        Box::new(self.clone())
+    }
+}
+
+/// docs/tcp.md, "The first round trip": the acknowledgements of the handshake are reported as any others, and a Retry
+/// is none (RFC 9002 §6.3).
+#[test]
+fn a_control_begins_with_the_round_trip_of_the_handshake() {
+    for retry in [false, true] {
+        let config = Config {
+            retry,
+            ..Config::default()
+        };
+        let all: Arc<Mutex<Vec<Told>>> = Arc::default();
+        let made = all.clone();
+        let congestion = Congestion::Ours(Arc::new(move |_| {
+            let told = Told::default();
+            made.lock().unwrap().push(told.clone());
+            Ok(Box::new(Witness(told)))
+        }));
+        // The window makes a queue of 200 ms, and the server has nothing to send.
+        let mut p = transfer(&config, &congestion, Link::new(2, 20), MB);
+        let connected = p
+            .happened(CLIENT, &Event::Connected { early: false })
+            .unwrap();
+        p.close();
+        // The client's, which sends nearly everything.
+        let all = all.lock().unwrap();
+        let told = all.iter().max_by_key(|t| t.lock().unwrap().len()).unwrap();
+        let told = told.lock().unwrap();
+        let (first, rtt, least) = told[0];
+        let trips = if retry { 2 } else { 1 };
+        let ms = seconds(first) * 1e3 / f64::from(trips);
+        assert!((40.0..60.0).contains(&ms), "{ms} ms a round trip");
+        assert!(first <= connected);
+        let rtt = rtt.unwrap();
+        assert_eq!(least, Some(rtt));
+        let ms = rtt.as_secs_f64() * 1e3;
+        assert!(
+            (40.0..60.0).contains(&ms),
+            "{ms} ms is that of one round trip"
+        );
+        let of_data = told
+            .iter()
+            .filter(|t| t.0 > connected + Duration::from_millis(250));
+        let of_data: Vec<_> = of_data.filter(|t| t.1.is_some()).collect();
+        assert!(of_data.len() > 100, "{}", of_data.len());
+        for (_, sample, least) in of_data {
+            assert!(sample.unwrap() > rtt * 2);
+            assert!(least.unwrap() <= rtt);
+        }
     }
 }
 

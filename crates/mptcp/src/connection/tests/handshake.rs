@@ -1,6 +1,6 @@
 //! MP_CAPABLE and MP_JOIN: what is agreed on, and what is refused (RFC 8684 §3.1, §3.2, §3.7).
 
-use gargalo_cc::ControllerFactory;
+use gargalo_cc::{Acked, Congestion, Controller, ControllerFactory, Established, Path};
 use gargalo_units::Seq;
 use gargalo_wire::mptcp::{CapableFlags, CapableKeys, Dss, Join, Reset};
 use gargalo_wire::tcp::Payload;
@@ -402,6 +402,90 @@ fn a_control_has_a_random_stream_of_256_bits_of_the_connections() {
     let mut wide = || u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
     let (state, stream) = (wide(), wide());
     assert_eq!(*watch.0.lock().unwrap(), [Pcg64::new(state, stream)]);
+}
+
+/// What a control was told: the least round trip of its path at the end of the handshake, then the least and the sample
+/// with each acknowledgement.
+type Told = Arc<Mutex<Vec<(Option<Duration>, Option<Duration>)>>>;
+
+#[derive(Clone, Debug)]
+struct Witness(Told);
+
+impl Controller for Witness {
+    fn on_established(&mut self, _event: &Established, path: &Path<'_>) {
+        self.0.lock().unwrap().push((path.min_rtt, None));
+    }
+    fn on_ack(&mut self, ack: &Acked, path: &Path<'_>) {
+        self.0.lock().unwrap().push((path.min_rtt, ack.rtt));
+    }
+    fn on_congestion(&mut self, _event: &Congestion, _path: &Path<'_>) {}
+    fn cwnd(&self) -> Bytes {
+        Bytes::new(14_480)
+    }
+    fn in_slow_start(&self) -> bool {
+        true
+    }
+    fn phase(&self) -> &'static str {
+        "slow-start"
+    }
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+/// A witness for each subflow, in the order of their beginning.
+#[derive(Debug, Default)]
+struct Witnesses(Mutex<Vec<Told>>);
+
+impl ControllerFactory for Witnesses {
+    fn name(&self) -> &'static str {
+        "witnesses"
+    }
+    fn build(&self, _init: gargalo_cc::Init) -> Result<Box<dyn Controller>, String> {
+        let told = Told::default();
+        self.0.lock().unwrap().push(told.clone());
+        Ok(Box::new(Witness(told)))
+    }
+}
+
+#[test]
+fn each_control_begins_with_the_round_trip_of_its_own_handshake() {
+    // docs/tcp.md, "The first round trip".
+    for side in 0..2 {
+        let mut ends = Ends::both(&config(), 2);
+        let witnesses = Arc::new(Witnesses::default());
+        let of = init(side, 2);
+        ends.ends[side] = match side {
+            0 => {
+                let addresses = Addresses {
+                    local: SocketAddr::new(address(0, 0), 40_000),
+                    remote: SocketAddr::new(address(1, 0), 80),
+                };
+                Connection::connect(config(), witnesses.clone(), of, addresses, ends.now)
+            }
+            _ => Connection::listen(config(), witnesses.clone(), of),
+        }
+        .unwrap();
+        ends.delays = vec![ms(10), ms(30)];
+        ends.wait(ms(300));
+        // Later samples are longer.
+        ends.delays = vec![ms(50), ms(70)];
+        ends.ends[side].write_synthetic(200_000);
+        ends.wait(ms(1000));
+        let all = witnesses.0.lock().unwrap();
+        let all = all.iter().map(|told| told.lock().unwrap());
+        // A control whose subflow never opened is told nothing.
+        let all: Vec<_> = all.filter(|told| !told.is_empty()).collect();
+        assert_eq!(all.len(), 2);
+        for (told, (first, later)) in all.iter().zip([(20, 100), (60, 140)]) {
+            assert_eq!(told[0], (Some(ms(first)), None), "side {side}");
+            assert!(told.len() > 5, "{} acknowledgements", told.len() - 1);
+            for t in &told[1..] {
+                assert_eq!(t.0, Some(ms(first)), "side {side}");
+                assert!(t.1.is_none_or(|rtt| rtt >= ms(later)), "{t:?}");
+            }
+        }
+    }
 }
 
 #[test]
