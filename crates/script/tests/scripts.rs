@@ -543,3 +543,32 @@ echo {searches} > /sys/module/tcp_cubic/parameters/hystart_detect`
     assert_eq!(threshold(0), Verdict::Passed);
     assert!(matches!(threshold(3), Verdict::Failed(_)));
 }
+
+/// With `fq` a train of acknowledgements must last a whole round trip, without it half of one: Linux's CUBIC knows that
+/// its packets are paced.
+#[test]
+fn the_queue_fq_lengthens_the_train_that_ends_slow_start() {
+    let threshold = |queue: &str| {
+        let mut text = format!(
+            "--gargalo=profile=linux-6
+0 `sysctl -q net.ipv4.tcp_congestion_control=cubic net.ipv4.tcp_early_retrans=0
+echo 1 > /sys/module/tcp_cubic/parameters/hystart_detect
+tc qdisc replace dev tun0 root {queue}`
+{OPEN}+0 write(4, ..., 400000) = 400000\n"
+        );
+        for acknowledged in [10_001, 30_001, 70_001] {
+            text.push_str(&format!("+.1 < . 1:1(0) ack {acknowledged} win 65535\n"));
+        }
+        text.push_str("+.099 %{ assert tcpi_snd_ssthresh == 0x7fffffff }%\n");
+        for n in 71..=125 {
+            text.push_str(&format!("+.001 < . 1:1(0) ack {n}001 win 65535\n"));
+        }
+        text.push_str("+0 %{ assert tcpi_snd_ssthresh == 0x7fffffff }%\n");
+        run_text(&text, &Choices::new(Only::Ours))
+    };
+    assert_eq!(threshold("fq"), Verdict::Passed);
+    let Verdict::Failed(mismatch) = threshold("pfifo") else {
+        panic!("it did not end");
+    };
+    assert_eq!(mismatch.at.line, 72, "at the end of the train");
+}

@@ -45,6 +45,8 @@ pub struct Ours {
     congestion: String,
     /// The searches of hybrid slow start of Linux's CUBIC; `None`: as it has them.
     hystart: Option<&'static str>,
+    /// The queue is `fq`, which paces.
+    paces: bool,
     /// Fast Open: bits of `tcp_fastopen`.
     fast_open: i64,
     /// Sockets that listen accept ECN, and those that connect do not offer it.
@@ -122,6 +124,7 @@ impl Ours {
             options,
             congestion: setup.congestion.clone(),
             hystart: None,
+            paces: false,
             fast_open: 1,
             accepts_ecn: false,
             notsent_lowat: u32::MAX,
@@ -162,6 +165,9 @@ impl Ours {
         let (name, mut params) = (control.instead.unwrap_or(name), control.params);
         if let Some(searches) = self.hystart.filter(|_| name == LINUX_CUBIC) {
             params = params.with("hystart_detect", searches);
+        }
+        if self.paces && name == LINUX_CUBIC {
+            params = params.with("paced", true);
         }
         let congestion = Registered::new(name, params)
             .map_err(|e| format!("{e}; names are those of `gargalo list congestion`"))?;
@@ -470,6 +476,7 @@ impl Stack for Ours {
 
     fn pace(&mut self) -> Result<(), StackError> {
         self.options.insert("pacing".to_owned(), "window".into());
+        self.paces = true;
         Ok(())
     }
 
