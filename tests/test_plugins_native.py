@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 import shutil
 import signal
@@ -21,6 +22,7 @@ import gargalo as package
 import polars as pl
 import pytest
 from conftest import TINY, command, environment
+from gargalo import _core
 from gargalo.plugins import native
 from gargalo.plugins.compiling import CompilerError, build_plugin
 from gargalo.results import TABLES
@@ -366,7 +368,7 @@ def test_a_file_that_cannot_be_loaded_is_named(
 @pytest.mark.parametrize(
     ("options", "damage", "told"),
     [
-        ((), lambda data: data[: len(data) // 2], "loading it ended the process (SIG"),
+        ((), lambda data: data[: len(data) // 2], "the file is damaged: "),
         (["-DATSTART=*(volatile int *)8 = 1"], None, "loading it ended the process (SIGSEGV)"),
         (["-DATSTART=exit(3)"], None, "loading it ended the process with exit code 3"),
         (["-DPAST=64"], None, 'a first short run with "broken" ended the process (SIGABRT: '),
@@ -400,6 +402,89 @@ __attribute__((constructor)) static void at_start(void) { ATSTART; }
         assert f"error: --plugin {library}: {told}" in done.stderr
     with pytest.raises(package.PluginError, match=re.escape(f"{library}: {told}")):
         package.load_plugin(library)
+
+
+LIST_EACH = """
+import os
+import sys
+from gargalo.cli.app import app
+for path in sys.argv[1:]:
+    if (child := os.fork()) == 0:
+        told = os.open(f"{path}.told", os.O_WRONLY | os.O_CREAT)
+        os.dup2(told, 1)
+        os.dup2(told, 2)
+        sys.exit(app(["list", "congestion", "--plugin", path]))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(code, open(f"{path}.told").read().splitlines()[-1])
+"""
+"""Each in a process of its own, which imports nothing again."""
+
+
+def listed(*libraries: Path) -> list[str]:
+    """Return how `gargalo list congestion` ends with each library as a plug-in: exit code and last line."""
+    words = [sys.executable, "-c", LIST_EACH, *map(str, libraries)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=True)
+    return done.stdout.splitlines()
+
+
+def flipped(data: bytes, seed: int, bits: int) -> bytes:
+    """Return the data with some wrong bits."""
+    damaged = bytearray(data)
+    for bit in random.Random(seed).sample(range(8 * len(data)), bits):
+        damaged[bit // 8] ^= 1 << bit % 8
+    return bytes(damaged)
+
+
+def test_a_damaged_library_never_ends_a_command_without_a_sentence(tmp_path: Path, built: Path):
+    """As compiled by us, with its digest, and as compilers write it."""
+    ours = (built / "reno.so").read_bytes()
+    plain = ours[: len(b"\x7fELF") - len(_core.seal_library(b"\x7fELF"))]
+    assert _core.seal_library(plain) == ours
+    cut = [plain[: len(plain) * k // 7] for k in range(1, 7)] + [plain[:-1], ours[:70]]
+    found = {
+        "digest": [flipped(ours, seed, 20) for seed in range(6)] + [flipped(ours, 6, 1)],
+        "many": [flipped(plain, seed, 20) for seed in range(16)],
+        "few": [flipped(plain, seed, 2) for seed in range(4)],
+        "cut": cut,
+    }
+    files = []
+    for kind, all_of_it in found.items():
+        for n, data in enumerate(all_of_it):
+            files.append(tmp_path / f"{kind}{n}.so")
+            files[-1].write_bytes(data)
+    sound = [built / "reno.so", tmp_path / "plain.so"]
+    sound[1].write_bytes(plain)
+    ended = dict(zip([*files, *sound], listed(*files, *sound), strict=True))
+    for file, line in ended.items():
+        refused = line.startswith(f"2 error: --plugin {file}: ")
+        assert refused or line.startswith("0 "), line
+        if file.name.startswith(("digest", "cut")):
+            assert f"{file}: the file is damaged: " in line
+        if file in sound:
+            assert line.startswith("0 ")
+    # What has wrong bits only in code that these runs do not reach may be loaded.
+    assert sum(line.startswith("2 ") for line in ended.values()) >= len(files) - 10
+
+
+def test_a_library_that_lacks_a_function_is_refused_as_it_is_loaded(tmp_path: Path):
+    """Not by the system's loader in a run, where it ends the process with exit code 127."""
+    source = tmp_path / "lacking.c"
+    calls = BROKEN.replace("static void *create", "void nowhere(void);\nstatic void *create")
+    source.write_text(calls.replace("DEED", "nowhere()"))
+    library = build_plugin(source, options=["-Wl,--unresolved-symbols=ignore-all"])
+    (line,) = listed(library)
+    told = "not a library that can be loaded here: undefined symbol: nowhere"
+    assert line == f"2 error: --plugin {library}: {told}"
+
+
+def test_a_crash_in_a_function_hides_no_crash_at_the_end(tmp_path: Path):
+    """The first is of a run, and told there; the second is of every command."""
+    source = tmp_path / "both.c"
+    text = BROKEN.replace("++*(int *)c > 50", "1").replace("DEED", CRASH)
+    source.write_text(f"{text}\n__attribute__((destructor)) static void end(void) {{ {CRASH}; }}\n")
+    library = build_plugin(source)
+    (line,) = listed(library)
+    assert line.startswith(f"2 error: --plugin {library}: unloading it ended the process (SIGSEGV)")
 
 
 def test_a_good_library_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -52,6 +52,9 @@ fn limit_of(text: Option<&str>) -> Result<u32, String> {
     })
 }
 
+/// What is printed of a library that crashes as it is loaded, before what happened.
+const LOADING: &str = "loading it crashed";
+
 /// A plug-in's name and the functions that it may be called by; lives as long as its library.
 #[derive(Debug)]
 pub struct Callee {
@@ -85,6 +88,16 @@ impl Callee {
             name,
             functions,
             crashes: crashes.collect(),
+        }))
+    }
+
+    /// A library while it is loaded: its own initialization, and the loader's work on it.
+    pub(crate) fn loading(file: &'static str) -> &'static Self {
+        Box::leak(Box::new(Self {
+            file,
+            name: "loading it",
+            functions: &[],
+            crashes: vec![format!("{file}: {LOADING}")],
         }))
     }
 

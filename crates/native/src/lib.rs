@@ -8,6 +8,7 @@
 pub mod calls;
 pub mod congestion;
 mod contents;
+mod elf;
 mod fault;
 mod library;
 pub mod memory;
@@ -16,5 +17,6 @@ pub mod outside;
 pub mod stack;
 
 pub use contents::Contents;
+pub use elf::seal;
 pub use fault::{Fault, Faults, Place, Wrong, has_stuck_calls};
 pub use library::{Library, LoadError};

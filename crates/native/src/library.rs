@@ -1,10 +1,13 @@
 //! Shared libraries: found by their bytes, kept until the process ends.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
+
+use crate::calls::{self, Callee};
 
 /// Why a library cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +20,14 @@ pub enum LoadError {
         file: String,
         /// What the loader says.
         reason: String,
+    },
+    /// What its tables say cannot be so.
+    #[error("{file}: the file is damaged: {what}; build it again from its source")]
+    Damaged {
+        /// The file's name.
+        file: String,
+        /// What is wrong.
+        what: String,
     },
     /// It does not export the function that a plug-in has.
     #[error("{file}: not a plug-in: it exports no function {symbol}")]
@@ -67,6 +78,7 @@ pub struct Library {
     inner: libloading::Library,
     /// What the loader knows it by.
     handle: usize,
+    loading: &'static Callee,
 }
 
 impl fmt::Debug for Library {
@@ -85,7 +97,7 @@ impl Library {
     /// their first name: two copies would have two states, and some libraries look each other's functions up.
     ///
     /// # Errors
-    /// When the system's loader refuses it, or the environment's limit for its calls is none.
+    /// When it is damaged or the system's loader refuses it, or the environment's limit for its calls is none.
     pub fn load(file: &str, bytes: &[u8]) -> Result<&'static Self, LoadError> {
         crate::calls::limit().map_err(|what| LoadError::Invalid {
             file: file.to_owned(),
@@ -106,13 +118,20 @@ impl Library {
         if !is_library(bytes) {
             return Err(refused("it is no shared library of this system".to_owned()));
         }
-        let (inner, handle) = with_handle(open(file, bytes).map_err(refused)?);
+        crate::elf::check(bytes).map_err(|what| LoadError::Damaged {
+            file: file.to_owned(),
+            what,
+        })?;
+        let loading = Callee::loading(file.to_owned().leak());
+        let opened = calls::calling(loading, 0, 0, || open(file, bytes));
+        let (inner, handle) = with_handle(opened.map_err(refused)?);
         let library: &'static Self = Box::leak(Box::new(Self {
             file: file.to_owned(),
             digest: digest.clone(),
             bytes: bytes.to_vec(),
             inner,
             handle,
+            loading,
         }));
         loaded.insert(digest, library);
         Ok(library)
@@ -136,6 +155,11 @@ impl Library {
     /// SHA-256 of its bytes in hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// Reads what its functions return as it is loaded: a crash says that it was then.
+    pub(crate) fn reading<T>(&self, read: impl FnOnce() -> T) -> T {
+        calls::calling(self.loading, 0, 0, read)
     }
 
     /// The exported function of this name.
@@ -170,7 +194,8 @@ impl<T: Clone> Read<T> {
         read: impl FnOnce() -> Result<T, LoadError>,
     ) -> Result<T, LoadError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(&library.digest).or_insert_with(read).clone()
+        let entry = known.entry(&library.digest);
+        entry.or_insert_with(|| library.reading(read)).clone()
     }
 }
 
@@ -256,11 +281,29 @@ fn open(file: &str, bytes: &[u8]) -> Result<libloading::Library, String> {
 
 fn load(path: &std::path::Path) -> Result<libloading::Library, String> {
     // SAFETY: the user asks for the code of this library to be run.
-    unsafe { libloading::Library::new(path) }.map_err(|e| {
-        let text = e.to_string();
+    unsafe { bound(path) }.map_err(|e| {
+        let text = e
+            .source()
+            .map_or_else(|| e.to_string(), ToString::to_string);
         // The path is one of ours, not the user's.
         text.replace(&format!("{}: ", path.display()), "")
     })
+}
+
+/// Loads with all that it uses of other libraries: what is missing is an error here, where later it would end the
+/// process.
+#[cfg(unix)]
+unsafe fn bound(path: &std::path::Path) -> Result<libloading::Library, libloading::Error> {
+    use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+    // SAFETY: the caller answers for the library's code.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
+}
+
+#[cfg(not(unix))]
+unsafe fn bound(path: &std::path::Path) -> Result<libloading::Library, libloading::Error> {
+    // SAFETY: the caller answers for the library's code.
+    unsafe { libloading::Library::new(path) }
 }
 
 #[cfg(test)]

@@ -77,6 +77,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(lab::shell, m)?)?;
     m.add_function(wrap_pyfunction!(script::scripts, m)?)?;
     m.add_function(wrap_pyfunction!(native::native_congestion, m)?)?;
+    m.add_function(wrap_pyfunction!(native::seal_library, m)?)?;
     m.add_function(wrap_pyfunction!(native::native_congestion_named, m)?)?;
     m.add_function(wrap_pyfunction!(native::tell_crashes_to, m)?)?;
     m.add_function(wrap_pyfunction!(native::plugin_headers, m)?)?;

@@ -99,6 +99,12 @@ pub fn native_congestion_named(
     found.ok_or_else(|| PyValueError::new_err(format!("{file} has no congestion control {name:?}")))
 }
 
+/// A compiled library with a digest of itself at its end, by which damage is found before it is loaded.
+#[pyfunction]
+pub fn seal_library<'py>(py: Python<'py>, library: &[u8]) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, &gargalo_native::seal(library))
+}
+
 /// The C headers of plug-ins: text by path below a folder for headers.
 #[pyfunction]
 pub fn plugin_headers() -> BTreeMap<String, String> {

@@ -1,4 +1,4 @@
-"""Loads a shared library and does a short run with each of its congestion controls; a script of its own.
+"""Loads a shared library, and does a short run with each of its congestion controls if asked to; a script of its own.
 
 Started by `gargalo.plugins.native` before a library is loaded there: what a damaged or wrong library does to a process
 happens to this one. It imports nothing but the engine, gets the library on standard input, and writes to standard
@@ -28,8 +28,8 @@ MOST_S = 5
 """Seconds for the runs; what takes longer is reported in a real run."""
 
 
-def main(engine: str, file: str) -> None:
-    """Load the library and use it."""
+def main(engine: str, file: str, runs: str) -> None:
+    """Load the library, and use it in runs unless `runs` is empty."""
     spec = importlib.util.spec_from_file_location("_core", engine)
     if spec is None or spec.loader is None:
         raise SystemExit(f"{engine} is not the engine")
@@ -43,12 +43,12 @@ def main(engine: str, file: str) -> None:
     except ValueError:
         return  # It is reported to whoever loads it.
     signal.alarm(MOST_S)
-    for control in controls:
+    for control in controls if runs else ():
         print(f'a first short run with "{control.name}"', flush=True)
         classes = {"congestion": {control.name: control}, **OTHERS}
         with suppress(ValueError, RuntimeError):  # The same.
             core.run(RUN.replace("NAME", control.name), None, [], classes)
-    print("its end", flush=True)
+    print("unloading it", flush=True)
 
 
 if __name__ == "__main__":

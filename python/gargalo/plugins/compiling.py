@@ -108,6 +108,7 @@ def build_plugin(
     told = (done.stdout + done.stderr).replace(f"{place}/", "").strip()
     if done.returncode != 0:
         raise refused(file, cc[0], done.returncode, told, headers if linux else None, kernel)
+    library.write_bytes(_core.seal_library(library.read_bytes()))
     return library
 
 

@@ -22,6 +22,10 @@ SUFFIXES = (".so", ".dylib", ".dll")
 BEGINS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 """How shared libraries begin."""
 MOST_LOADING_S = 60
+LOADING = "loading it crashed"
+"""In what the engine prints when a library ends the process that loads it."""
+LOADER = "detected by ld.so"
+"""In what the loader of Linux prints when it ends the process."""
 _tried: set[bytes] = set()
 """Libraries that did no harm."""
 
@@ -76,37 +80,43 @@ def try_out(file: str, library: bytes) -> None:
     import subprocess
 
     script = Path(__file__).with_name("_trial.py")
-    engine = str(_core.__file__)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-I", str(script), engine, file],
-            input=library,
-            capture_output=True,
-            timeout=MOST_LOADING_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        msg = f"{file}: loading it takes more than {MOST_LOADING_S} s: its initialization does not end"
-        raise PluginError(msg) from None
-    except OSError:
-        return  # No process can be started: it is loaded untried.
-    stages = done.stdout.decode(errors="replace").splitlines()
-    told = done.stderr.decode(errors="replace").strip().splitlines()
-    # A crash in one of its functions is reported by a run, and ends that run alone; a long run is not awaited.
-    crashed = stages and done.returncode and done.returncode != -signal.SIGALRM
-    if crashed and not any(" crashed (SIG" in line for line in told):
-        raise PluginError(_crash(file, done.returncode, stages[-1], told))
+    # A crash in one of its functions is reported by a run, and ends that run alone; a long run is not awaited. But
+    # such a trial does not tell how a process ends that only loads it.
+    for runs in ("with runs", ""):
+        words = [sys.executable, "-I", str(script), str(_core.__file__), file, runs]
+        try:
+            done = subprocess.run(
+                words, input=library, capture_output=True, timeout=MOST_LOADING_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            msg = f"{file}: loading it takes more than {MOST_LOADING_S} s: its initialization does not end"
+            raise PluginError(msg) from None
+        except OSError:
+            return  # No process can be started: it is loaded untried.
+        stages = done.stdout.decode(errors="replace").splitlines()
+        told = done.stderr.decode(errors="replace").strip().splitlines()
+        if not stages or not done.returncode:
+            break
+        in_a_run = any(" crashed (SIG" in line and LOADING not in line for line in told)
+        if not in_a_run and done.returncode != -signal.SIGALRM:
+            raise PluginError(_crash(file, done.returncode, stages[-1], told))
     _tried.add(library)
 
 
 def _crash(file: str, code: int, stage: str, told: list[str]) -> str:
     """Return the sentence about a library that ends the process which uses it."""
+    refusal = next((line for line in told if LOADER in line), None)
+    if refusal is not None:
+        return (
+            f'{file}: {stage} ended the process: the system\'s loader says "{refusal.strip()}": the file is damaged; '
+            "build it again from its source"
+        )
     if code > 0:
         return f"{file}: {stage} ended the process with exit code {code}: a plug-in must not call exit()"
-    said = "".join(f": {line}" for line in told[-1:])
+    said = "".join(f": {line}" for line in told[-1:] if LOADING not in line)
     return (
         f"{file}: {stage} ended the process ({signal.Signals(-code).name}{said}): the file is damaged, or it writes "
-        "to memory that is not its own; compile it again from its source"
+        "to memory that is not its own; build it again from its source"
     )
 
 
