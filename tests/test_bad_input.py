@@ -143,6 +143,18 @@ def test_files_without_an_end_are_not_read(tmp_path):
         f"run tiny.toml --plugin {plugin}": [f"--plugin {plugin}: cannot be read: it "]
         for plugin in ("zero.py", "huge.so")
     }
+    device = ["it is a device, and only regular files and the pipes of a shell are read"]
+    wanted |= {
+        "plugin compare /dev/zero": ["error: /dev/zero: cannot be read: ", *device],
+        "plugin build /dev/zero": ["error: /dev/zero: cannot be read: ", *device],
+        "evaluate zero.py": ["error: zero.py: cannot be read: ", *device],
+        "plot /dev/zero": ["error: /dev/zero is a device, not a directory; "],
+        "report /dev/zero": ["error: /dev/zero is a device, not a directory; "],
+        "export --csv pipe": ["error: pipe is a named pipe, not a directory; "],
+        "compare /dev/zero pipe": ["error: /dev/zero is a device, not a directory"],
+        "plot tiny.toml": ["tiny.toml is a scenario, not the results of a run"],
+        "plot nowhere": ["error: nowhere does not exist; "],
+    }
     ran = limited(tmp_path, [sys.executable, str(ROOT / "tools" / "several.py"), *wanted])
     assert ran.returncode == 0, ran.stderr
     for (code, _, stderr), told in zip(json.loads(ran.stdout), wanted.values(), strict=True):

@@ -31,7 +31,17 @@ KINDS = {
 
 
 class UnfitFileError(OSError):
-    """A file is of a kind that is not read, or longer than what is read; the text says what to do."""
+    """A file is of a kind that is not read, or longer than what is read; the text says what to do.
+
+    `filename` is the file, as that of other errors of files; None: standard input.
+    """
+
+    def __init__(self, text: str, path: Path | None = None) -> None:
+        super().__init__(text)
+        self.filename = None if path is None else os.fspath(path)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def data(path: str | Path, most: int = MOST_DATA) -> bytes:
@@ -45,7 +55,7 @@ def data(path: str | Path, most: int = MOST_DATA) -> bytes:
     path = Path(path)
     check(path, most)
     with path.open("rb") as file:
-        return _bounded(file, most)
+        return _bounded(file, most, path)
 
 
 def text(path: str | Path, most: int = MOST_TEXT, *, errors: str = "strict") -> str:
@@ -83,9 +93,18 @@ def check(path: Path, most: int = MOST_DATA) -> None:
     kind = KINDS.get(stat.S_IFMT(facts.st_mode))
     if kind is not None and not is_pipe(path):
         msg = f"it is {kind}, and only regular files and the pipes of a shell are read; copy what is needed to a file"
-        raise UnfitFileError(msg)
+        raise UnfitFileError(msg, path)
     if facts.st_size > most:
-        raise _too_long(f"{size(facts.st_size)}, more than the", most)
+        raise _too_long(f"{size(facts.st_size)}, more than the", most, path)
+
+
+def kind(path: Path) -> str:
+    """Return what a place is: "a device", "a directory", "a file" and so on; empty if there is nothing."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return ""
+    return "a directory" if stat.S_ISDIR(mode) else KINDS.get(stat.S_IFMT(mode), "a file")
 
 
 def is_pipe(path: Path) -> bool:
@@ -120,16 +139,16 @@ def space(path: str | Path) -> str:
     return ""
 
 
-def _bounded(file: BinaryIO, most: int) -> bytes:
+def _bounded(file: BinaryIO, most: int, path: Path | None = None) -> bytes:
     found = file.read(most + 1)
     if len(found) > most:
-        raise _too_long("more than the", most)
+        raise _too_long("more than the", most, path)
     return found
 
 
-def _too_long(what: str, most: int) -> UnfitFileError:
+def _too_long(what: str, most: int, path: Path | None) -> UnfitFileError:
     return UnfitFileError(
-        f"it has {what} {size(most)} that are read; check that it is the right file"
+        f"it has {what} {size(most)} that are read; check that it is the right file", path
     )
 
 

@@ -324,6 +324,17 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def lacks(directory: Path, what: str) -> str:
+    """Say why a place has no results: that there is nothing, that it is no directory, or `what`."""
+    kind = reading.kind(directory)
+    facts = {
+        "": "does not exist",
+        "a directory": what,
+        "a file": "is not a directory",
+    }
+    return f"{directory} {facts.get(kind, f'is {kind}, not a directory')}"
+
+
 def because(error: OSError, place: str | Path | None = None) -> str:
     """Return why the system refused something, and what to do; `place` is the file if the error does not name it."""
     if isinstance(error, reading.UnfitFileError):

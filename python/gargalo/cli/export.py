@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gargalo import _core
-from gargalo.cli.common import FAILED, PATH, because, fail, refuse_another
+from gargalo.cli.common import FAILED, PATH, because, fail, lacks, refuse_another
 from gargalo.cli.help import command
 
 
@@ -38,8 +38,8 @@ def export(
     of_sweep = (directory / "store.json").is_file()
     if not of_sweep and not (directory / "run.json").is_file():
         refuse_another(directory, "run", "store")
-        what = "does not exist" if not directory.exists() else "has no results"
-        fail(f"{directory} {what}; give the results of a run, or the store of a sweep")
+        told = lacks(directory, "has no results")
+        fail(f"{told}; give the results of a run, or the store of a sweep")
     if name is not None and not of_sweep:
         fail(f"--name chooses a sweep of a store, and {directory} is not a store")
     target = output or Path(f"{directory.absolute().name}-csv")

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import click
 
 from gargalo import _core
-from gargalo.cli.common import FAILED, PATH, because, fail, json_option, refuse_another, to_json
+from gargalo.cli.common import (
+    FAILED,
+    PATH,
+    because,
+    fail,
+    json_option,
+    lacks,
+    refuse_another,
+    to_json,
+)
 from gargalo.cli.help import command
 from gargalo.cli.plot_sweep import Chosen, Kind, picture_of
 
@@ -343,10 +352,8 @@ def load(directory: Path) -> Run:
 
     if not (directory / "run.json").is_file():
         refuse_another(directory, "run")
-        what = "has no results of a run" if directory.is_dir() else "does not exist"
-        if directory.is_file():
-            what = "is not a directory"
-        fail(f"{directory} {what}; give the results of a run, as `gargalo run` writes them")
+        told = lacks(directory, "has no results of a run")
+        fail(f"{told}; give the results of a run, as `gargalo run` writes them")
     try:
         return read_run(directory)
     except (FileNotFoundError, _core.RunError) as e:

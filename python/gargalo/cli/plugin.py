@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import click
 
-from gargalo import _core
+from gargalo import _core, reading
 from gargalo.cli.common import FAILED, PATH, because, fail, json_option, refuse, to_json
 from gargalo.cli.help import Group
 from gargalo.cli.new import write
@@ -146,6 +146,8 @@ def build(
         if e.told:
             say(e.told)
         fail(str(e), FAILED)
+    except reading.UnfitFileError as e:
+        fail(f"{e.filename}: cannot be read: {e}")
     except OSError as e:
         fail(f"{e.filename or file}: {because(e)}")
     try:
@@ -230,6 +232,8 @@ def compare(
         )
     except FileNotFoundError as e:
         fail(e.args[0] if e.filename is None else f"{e.filename}: {because(e)}")
+    except reading.UnfitFileError as e:
+        fail(f"{e.filename}: cannot be read: {e}")
     except OSError as e:
         fail(f"{e.filename}: {because(e)}")
     except _core.ScenarioError as e:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gargalo import reading
-from gargalo.cli.common import PATH, because, fail, refuse_another
+from gargalo.cli.common import PATH, because, fail, lacks, refuse_another
 from gargalo.cli.help import command
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def write_page(
     target = output if output is not None else directory / "report.html"
     if not directory.is_dir():
         refuse_another(directory, "run", "store", "study results")
-        what = "is not a directory" if directory.exists() else "does not exist"
-        fail(f"{directory} {what}; give the results of a run, the store of a sweep, or a study")
+        told = lacks(directory, "has no results")
+        fail(f"{told}; give the results of a run, the store of a sweep, or a study")
     if target.is_dir():
         fail(f"{target} is a directory; name a file, as in --output {target}/report.html")
     if not target.parent.is_dir():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import _core, judging
+from gargalo import _core, judging, reading
 from gargalo.evaluation import scoring
 from gargalo.evaluation.criteria import CRITERIA, find
 from gargalo.evaluation.model import PROFILES, REFERENCES, Plan
@@ -137,8 +137,16 @@ def candidates(names: Sequence[str | Path]) -> tuple[list[Candidate], list[Path]
                 raise SweepError(msg)
             found.append(Candidate(known[str(name)]))
             continue
-        if not path.is_file():
+        try:
+            reading.check(path)
+        except FileNotFoundError:
             msg = f"{path}: no such file"
+            raise SweepError(msg) from None
+        except OSError as e:
+            msg = f"{path}: cannot be read: {reading.reason(e)}"
+            raise SweepError(msg) from None
+        if path.is_dir():
+            msg = f"{path}: cannot be read: it is a directory; name a file"
             raise SweepError(msg)
         before = registered()["congestion"]
         try:

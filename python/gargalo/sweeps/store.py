@@ -89,6 +89,9 @@ class Store:
             what = "has no results of a sweep" if self.path.exists() else "does not exist"
             msg = f"{self.path} {what} ({MARKER} is missing)"
             raise BadStoreError(msg) from None
+        except NotADirectoryError:
+            msg = f"{self.path} is {reading.kind(self.path)}, not a directory"
+            raise BadStoreError(msg) from None
         except OSError as e:
             msg = f"{file} cannot be read: {reading.reason(e)}"
             raise BadStoreError(msg) from None
