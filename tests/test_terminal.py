@@ -16,8 +16,11 @@ from click.testing import CliRunner
 from conftest import ROOT, TINY, command
 from gargalo import sweeps
 from gargalo.cli.app import COMMANDS, app
+from gargalo.metrics import goodput_in
+from gargalo.pictures import metrics
+from gargalo.quantities import decimal
 from gargalo.reporting.model import ClaimRow
-from gargalo.summary import FLOWS, LINKS, flow_cells, show
+from gargalo.summary import FLOWS, LINKS, flow_cells, show, span
 from gargalo.terminal import text as cli_text
 from gargalo.terminal.fitting import Column, show_table
 from gargalo.terminal.screen import Screen
@@ -260,3 +263,95 @@ def gargalo_queues() -> list[str]:
     from gargalo import _core
 
     return [q["name"] for q in _core.queues()]
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (1e-7, 6, "0.0000001"),
+        (0.1 + 0.2, 6, "0.3"),
+        (123456789.0, 6, "123457000"),
+        (1234.0, 3, "1230"),
+        (5.0, 6, "5"),
+    ],
+)
+def test_numbers_in_texts_have_no_exponent(value, digits, text):
+    assert decimal(value, digits) == text
+
+
+TINY_TIMES = """
+name = "times"
+duration = "1s"
+measure.from = "100ns"
+[topology.simple]
+link = { rate = "5Mbit/s", delay = "50ns" }
+[[flows]]
+from = "client"
+to = "server"
+label = "one"
+transport.tcp = {}
+workload.bulk = {}
+"""
+EXPONENT = re.compile(r"\de[+-]?\d")
+
+
+def test_texts_about_runs_have_no_exponents(inside, tmp_path):
+    (tmp_path / "times.toml").write_text(TINY_TIMES)
+    told = inside("run", "times.toml", "--output", "out").stdout
+    assert "from 0.0000001 s to 1 s" in told
+    told += inside("explain", "out").stdout
+    assert "0.0000001 s to 1 s" in told
+    assert not EXPONENT.search(told), told
+    assert metrics.picture(gargalo.load(tmp_path / "out"), "cwnd").remarks[-1] == (
+        "grey is the measured window, 0.0000001 s to 1 s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("measure.until=50ns", "nothing would be measured"),
+        ("duration=1ns", "choose instants between 0s and 1ns"),
+        ("flows.0.start=1000001s", "never starts"),
+        ("measure.from=1.0000001s", "not before the end of the run"),
+    ],
+)
+def test_times_in_refusals_have_no_exponents(inside, tmp_path, change, told):
+    (tmp_path / "times.toml").write_text(TINY_TIMES)
+    done = inside("run", "times.toml", "--set", change)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert not EXPONENT.search(done.stderr), done.stderr
+
+
+def test_the_refusal_of_an_empty_window_has_no_exponent():
+    run = gargalo.run(TINY_TIMES)
+    with pytest.raises(
+        ValueError, match=r"^the window from 0\.0000001 s to 0\.00000005 s is empty$"
+    ):
+        goodput_in(run, 1e-7, 5e-8)
+
+
+def test_flows_over_udp_have_one_way_delays(inside, tmp_path, tiny):
+    udp = '[[flows]]\nfrom = "client"\nto = "server"\nlabel = "probe"\ntransport.udp = {}\nworkload.cbr = { rate = "64kbit/s" }\n'
+    tiny.write_text(f"{tiny.read_text()}\n{udp}")
+    done = inside("run", tiny, "--no-plots", "--output", "out")
+    head = next(line for line in done.stdout.splitlines() if line.split()[:1] == ["flow"])
+    titles = re.split(r" {2,}", head.strip())
+    assert titles[titles.index("RTT p50") :] == [
+        "RTT p50", "RTT p95", "retransmitted", "timeouts", "one-way p50", "one-way p95",
+    ]  # fmt: skip
+    cells = {}
+    for line in done.stdout.splitlines():
+        row = re.split(r" {2,}", line.strip())
+        if len(row) == len(titles):
+            cells[row[0]] = dict(zip(titles, row, strict=True))
+    (probe,) = gargalo.load(tmp_path / "out").flows.filter(transport="udp").to_dicts()
+    assert cells["probe"]["RTT p50"] == "-"
+    assert cells["probe"]["one-way p50"] == span(probe["delay_p50_s"])
+    assert cells["probe"]["one-way p95"] == span(probe["delay_p95_s"])
+    assert cells["upload"]["one-way p50"] == "-"
+    assert cells["upload"]["RTT p50"] != "-"
+    # Without such a flow they are not there.
+    tiny.write_text(tiny.read_text().replace(udp, ""))
+    assert "one-way" not in inside("run", tiny, "--no-plots", "--output", "out2").stdout

@@ -6,6 +6,8 @@ from bisect import bisect
 from html import escape
 from typing import TYPE_CHECKING
 
+from gargalo.quantities import decimal
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -146,7 +148,7 @@ def of_run(run: Run) -> str:
     if links:
         parts.append(table(summary.LINKS, map(summary.link_cells, links), "links"))
     how = "recorded" if run.is_recording else f"seed {run.info.get('seed')}"
-    facts = f"{run.setup.duration_s:g} s, {how}"
+    facts = f"{decimal(run.setup.duration_s)} s, {how}"
     if run.directory is not None:
         facts += f", in {run.directory}"
     return page(run.setup.name, facts, *parts, notes=notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ def quantity(column: str, values: Iterable[float | None] = (), unit: str | None 
     scales = PREFIXES[unit]
     fitting = next((s for s in scales if greatest >= s[0]), scales[-1] if greatest else scales[0])
     return Quantity(words, fitting[1], fitting[0])
+
+
+def decimal(value: float, digits: int = 6) -> str:
+    """Write a number with at most so many significant digits, without an exponent: for numbers in a text."""
+    text = f"{value:.{digits}g}"
+    return f"{Decimal(text):f}" if "e" in text else text
 
 
 def number(value: float | None) -> str:

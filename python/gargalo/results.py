@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gargalo import _core, reading
 from gargalo.names import flow_names
+from gargalo.quantities import decimal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -213,7 +214,7 @@ class Run:
         name, span = self.setup.name, self.setup.duration_s
         how = "recorded" if self.is_recording else f"seed {self.info.get('seed')}"
         where = "" if self.directory is None else f" in {str(self.directory)!r}"
-        return f"<Run {name!r}: {how}, {self.flows.height} flows, {span:g} s{where}>"
+        return f"<Run {name!r}: {how}, {self.flows.height} flows, {decimal(span)} s{where}>"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gargalo.names import flow_names, with_path
+from gargalo.quantities import decimal
 from gargalo.terminal.fitting import NONE, Column, show_table
 from gargalo.terminal.text import count
 
@@ -73,13 +74,13 @@ def span(seconds: float | None) -> str:
     """Write a span of time."""
     if seconds is None:
         return NONE
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+    return f"{decimal(seconds, 3)} s" if seconds >= 1 else f"{decimal(seconds * 1e3, 3)} ms"
 
 
 def window(facts: Mapping[str, Any]) -> str:
     """Write the part of a run that its figures are of, from its summary; empty if that does not have it."""
     start, end = facts.get("measured_from_s"), facts.get("measured_until_s")
-    return "" if start is None or end is None else f"{start:.6g} s to {end:.6g} s"
+    return "" if start is None or end is None else f"{decimal(start)} s to {decimal(end)} s"
 
 
 def measured_in(runs: pl.DataFrame) -> str | None:
@@ -223,7 +224,7 @@ def _show_subflows(run: Run, console: Console, called: Mapping[int, str]) -> Non
         own = [
             called[s["flow"]],
             s["path"] + (" (backup)" if s["backup"] else ""),
-            f"{s['opened_s']:.4g} to {s['until_s']:.4g} s",
+            f"{decimal(s['opened_s'], 4)} to {decimal(s['until_s'], 4)} s",
             rate(s["goodput_bps"]),
             percent(s["share"]),
             str(sent),

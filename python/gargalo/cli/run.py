@@ -41,6 +41,7 @@ from gargalo.cli.common import (
 )
 from gargalo.cli.help import command
 from gargalo.names import flow_names
+from gargalo.quantities import decimal
 from gargalo.terminal.detection import in_color
 from gargalo.terminal.text import say
 
@@ -219,7 +220,7 @@ def end_with(done: Run, *, interrupted: bool) -> None:
     """End the command with the exit code of a run that did not end well, and say why."""
     if interrupted:
         kept = f"; what was done is in {done.directory}" if done.directory else ""
-        say(f"interrupted at {done.info.get('virtual_s', 0):.3g} s{kept}")
+        say(f"interrupted at {decimal(done.info.get('virtual_s', 0), 3)} s{kept}")
         raise Exit(INTERRUPTED)
     if any(f["severity"] == "error" for f in done.findings):
         say(

@@ -22,6 +22,7 @@ from gargalo.exploring import capture as captures
 from gargalo.exploring.capture import ACK, CE, CWR, ECE, FIN, FIRST_ADDRESS, SYN, TCP, Capture
 from gargalo.interop.traces import CAPTURE, FIRST_PORT
 from gargalo.pictures.runs import looks_of
+from gargalo.quantities import decimal
 from gargalo.running import run
 
 if TYPE_CHECKING:
@@ -134,11 +135,11 @@ def packets(
         raise WindowError(msg)
     with recorded(scenario, to_s, stopped) as (done, folder, large):
         if flow not in done.names:
-            msg = f"there is no flow {flow} with a row of its own until {to_s:g} s"
+            msg = f"there is no flow {flow} with a row of its own until {decimal(to_s)} s"
             raise WindowError(msg)
         if large:
             msg = (
-                f"more than {MOST_BYTES >> 20} MB of packets come before {to_s:g} s: choose an earlier part, "
+                f"more than {MOST_BYTES >> 20} MB of packets come before {decimal(to_s)} s: choose an earlier part, "
                 "or make the scenario shorter or its rates lower"
             )
             raise WindowError(msg)

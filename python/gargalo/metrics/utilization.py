@@ -9,6 +9,7 @@ import polars as pl
 
 from gargalo.metrics._numbers import array, direction_of, finite, within
 from gargalo.metrics.convergence import delivered_at
+from gargalo.quantities import decimal
 
 if TYPE_CHECKING:
     from gargalo.metrics._numbers import Numbers
@@ -83,7 +84,7 @@ def goodput_in(
 
     """
     if not end_s > start_s:
-        msg = f"the window from {start_s} s to {end_s} s is empty"
+        msg = f"the window from {decimal(start_s)} s to {decimal(end_s)} s is empty"
         raise ValueError(msg)
     curves = delivered_at(flow_samples, [start_s, end_s], flows=flows)
     rows = [(flow, 8 * (d[1] - d[0]) / (end_s - start_s)) for flow, d in curves.items()]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from gargalo.quantities import decimal
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -55,7 +57,7 @@ class Chart:
         if self.window is None:
             return self.notes
         start, end = self.window
-        return (*self.notes, f"grey is the measured window, {start:g} s to {end:g} s")
+        return (*self.notes, f"grey is the measured window, {decimal(start)} s to {decimal(end)} s")
 
     def without_window(self) -> Chart:
         """Return the picture without the measured window."""

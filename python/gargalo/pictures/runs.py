@@ -14,6 +14,7 @@ from gargalo.metrics import path_bins, throughput_bins
 from gargalo.names import with_path
 from gargalo.pictures.looks import DASHES, REFERENCE, Looks, distinct
 from gargalo.pictures.model import MOST_LINES, Chart, Line
+from gargalo.quantities import decimal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -212,7 +213,7 @@ def _rates(
             short += 1
             continue
         lines.append(looks[flow].line(name, begins + width / 2, rates / 1e6))
-    notes = [f"in bins of {width:g} s", *left_out(run, chosen)]
+    notes = [f"in bins of {decimal(width)} s", *left_out(run, chosen)]
     if short:
         notes.append(f"{short} shorter than a bin {'is' if short == 1 else 'are'} left out")
     if without := [run.names[f] for f in shown_flows(run, chosen) if f not in sampled_flows]:
@@ -503,7 +504,7 @@ def paths(run: Run, bin_s: float | None = None, chosen: Sequence[int] | None = N
             # The last bin has a width, too.
             x, y = np.append(at, at[-1:] + width), np.append(rates, rates[-1:])
             lines.append(looks[path].line(path, x, y, step=True))
-    notes = (f"in bins of {width:g} s",)
+    notes = (f"in bins of {decimal(width)} s",)
     return Chart(
         "Delivered by path", "rate", "Mbit/s", tuple(lines), (), notes, stacked=True, window=measured_window(run)
     )  # fmt: skip

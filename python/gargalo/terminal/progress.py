@@ -6,6 +6,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from gargalo.quantities import decimal
 from gargalo.terminal.detection import in_terminal
 from gargalo.terminal.text import count
 
@@ -44,7 +45,7 @@ def bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
                 start, phase = time.monotonic(), p.phase
                 view.reset(task)
             virtual, speed = {"building": ("making flows", ""), "writing": ("writing", "")}.get(
-                p.phase, (f"{p.now_s:.1f}/{p.end_s:g} s", "")
+                p.phase, (f"{p.now_s:.1f}/{decimal(p.end_s)} s", "")
             )
             if p.phase == "running":
                 speed = f"{count(p.packets / max(time.monotonic() - start, 1e-3))}packets/s"
