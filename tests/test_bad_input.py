@@ -10,9 +10,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import gargalo as gargalo_package
 import pytest
 from conftest import ROOT, TINY, environment
 from conftest import command as command_of
+from gargalo import _core
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -217,6 +219,74 @@ def test_a_built_in_name_is_refused(gargalo, tmp_path, tiny):
     assert done.returncode == 2
     told = 'mine.py:4: ValueError: "cubic" is the name of a built-in congestion control; choose another'
     assert told in done.stderr.splitlines()[-1]
+
+
+OF_SEVERAL_PATHS = {
+    "scheduler": ("Scheduler", "select(self, context)", "lowest-latency"),
+    "path_manager": ("PathManager", "missing(self, view)", "full-mesh"),
+}
+"""By kind: the base class, the method that is needed, and a name that is built in."""
+TWO_PATHS = """\
+name = "two"
+duration = "1s"
+[topology.multipath]
+paths = [{ rate = "5Mbit/s", delay = "5ms" }, { rate = "5Mbit/s", delay = "9ms" }]
+[[flows]]
+from = "client"
+to = "server"
+transport.mptcp = { KIND = "mine" }
+"""
+
+
+def raising(kind: str, name: str) -> str:
+    """Return a plug-in of this kind and name, whose method raises an error in line 7."""
+    base, method, _ = OF_SEVERAL_PATHS[kind]
+    text = RAISES.replace("congestion(", f"{kind}(").replace('"mine"', f'"{name}"')
+    return text.replace("WindowBased", base).replace("on_ack(self, acked, path)", method)
+
+
+@pytest.mark.parametrize("kind", OF_SEVERAL_PATHS)
+def test_errors_of_what_chooses_paths_begin_with_the_users_line(gargalo, tmp_path, kind):
+    (tmp_path / "mine.py").write_text(raising(kind, "mine"))
+    (tmp_path / "two.toml").write_text(TWO_PATHS.replace("KIND", kind))
+    done = gargalo("run", "two.toml", "--plugin", "mine.py", "--output", "out", "--quiet")
+    method = OF_SEVERAL_PATHS[kind][1].partition("(")[0]
+    assert done.returncode == 1, done.stderr
+    assert f"mine.py:7: {method}(): KeyError: 'lost'" in done.stderr.splitlines()[-1]
+    assert [line for line in done.stderr.splitlines() if line.startswith("  File")] == [
+        f'  File "{tmp_path}/mine.py", line 7, in {method}'
+    ]
+
+
+@pytest.mark.parametrize("kind", OF_SEVERAL_PATHS)
+def test_a_built_in_name_of_what_chooses_paths_is_refused(gargalo, tmp_path, tiny, kind):
+    name = OF_SEVERAL_PATHS[kind][2]
+    (tmp_path / "mine.py").write_text(raising(kind, name))
+    done = gargalo("run", tiny, "--plugin", "mine.py")
+    assert done.returncode == 2
+    what = kind.replace("_", " ")
+    told = f'mine.py:4: ValueError: "{name}" is the name of a built-in {what}; choose another'
+    assert told in done.stderr.splitlines()[-1]
+
+
+def test_every_built_in_name_is_refused():
+    bases = {
+        "congestion": gargalo_package.WindowBased,
+        "scheduler": gargalo_package.Scheduler,
+        "path_manager": gargalo_package.PathManager,
+    }
+    listed = {
+        "congestion": _core.congestion,
+        "scheduler": _core.schedulers,
+        "path_manager": _core.path_managers,
+    }
+    for kind, base in bases.items():
+        mine = type("Mine", (base,), {})
+        names = [n for one in listed[kind]() for n in (one["name"], *one["aliases"])]
+        assert len(names) > 1
+        for name in names:
+            with pytest.raises(ValueError, match=r"is the name of a built-in|cannot be a name"):
+                gargalo_package.register(name, mine)
 
 
 @pytest.mark.parametrize("command", ["run", "explain", "resolve"])
