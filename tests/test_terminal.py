@@ -333,7 +333,8 @@ def test_the_refusal_of_an_empty_window_has_no_exponent():
 
 
 def test_flows_over_udp_have_one_way_delays(inside, tmp_path, tiny):
-    udp = '[[flows]]\nfrom = "client"\nto = "server"\nlabel = "probe"\ntransport.udp = {}\nworkload.cbr = { rate = "64kbit/s" }\n'
+    ends = 'from = "client"\nto = "server"\nlabel = "probe"'
+    udp = f'[[flows]]\n{ends}\ntransport.udp = {{}}\nworkload.cbr = {{ rate = "64kbit/s" }}\n'
     tiny.write_text(f"{tiny.read_text()}\n{udp}")
     done = inside("run", tiny, "--no-plots", "--output", "out")
     head = next(line for line in done.stdout.splitlines() if line.split()[:1] == ["flow"])

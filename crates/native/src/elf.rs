@@ -1,9 +1,10 @@
 //! Whether a shared library of Linux is whole: what the system's loader takes on trust is checked before it is loaded.
 //!
-//! The loader reads tables of a file with few checks; in a damaged one it writes anywhere, or ends the process. Here all
-//! that it follows is looked at: segments and sections, the dynamic table, names and their hashes, symbols, versions and
-//! relocations (System V ABI, "Object Files"; the GNU extensions as in the LSB Core Specification). Code and data are
-//! not: of these [`seal`] keeps a digest in libraries that `gargalo plugin build` makes.
+//! The loader reads tables of a file with few checks; in a damaged one it writes anywhere, or ends the process.
+//! Here all that it follows is looked at: segments and sections, the dynamic table, names and their hashes,
+//! symbols, versions and relocations (System V ABI, "Object Files"; the GNU extensions as in the LSB Core
+//! Specification). Code and data are not: of these [`seal`] keeps a digest in libraries that `gargalo plugin build`
+//! makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,7 +6,6 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gargalo.quantities import decimal
 from gargalo.terminal.detection import in_terminal
 from gargalo.terminal.text import count
 
@@ -44,8 +43,9 @@ def bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
                 # Each phase has a pace of its own.
                 start, phase = time.monotonic(), p.phase
                 view.reset(task)
+            end = f"{p.end_s:.6f}".rstrip("0").rstrip(".")
             virtual, speed = {"building": ("making flows", ""), "writing": ("writing", "")}.get(
-                p.phase, (f"{p.now_s:.1f}/{decimal(p.end_s)} s", "")
+                p.phase, (f"{p.now_s:.1f}/{end} s", "")
             )
             if p.phase == "running":
                 speed = f"{count(p.packets / max(time.monotonic() - start, 1e-3))}packets/s"
