@@ -11,9 +11,10 @@ import pytest
 from gargalo import audit, reporting, sweeps
 from gargalo.evaluation.scoring import distinct
 from gargalo.metrics import difference, mean_interval
+from gargalo.metrics.declared import bounds_in, bounds_of
 from gargalo.reporting.sweeps import report_of_runs
 from gargalo.sweeps import compare as c
-from gargalo.sweeps.ceiling import goodput_ceiling
+from gargalo.sweeps.ceiling import goodput_ceiling, least_completion, least_round_trip
 from gargalo.sweeps.statistics import summarise
 from sweep_helpers import MINI, sweep_file
 
@@ -265,3 +266,82 @@ def test_what_a_network_can_carry(topology, flows, bps):
     run = gargalo.run(text)
     assert goodput_ceiling(run) == bps
     assert run.summary["goodput_bps"] <= bps
+
+
+@pytest.mark.parametrize(
+    ("figure", "column", "limit", "values"),
+    [
+        ("ping_rtt_p50_s", "least_rtt_s", 0.04, (0.0401, 0.052, 0.0403)),
+        ("rtt_p95_s", "least_rtt_s", 0.04, (0.0401, 0.052, 0.0403)),
+        ("completion_p50_s", "least_completion_s", 0.8, (0.81, 1.4, 0.805)),
+        ("queue_delay_p95_s", "queue_drain_s", 0.126, (0.125, 0.09, 0.124)),
+    ],
+)
+def test_no_interval_leaves_what_the_network_allows(figure, column, limit, values):
+    rows = [
+        {"cc": "a", "seed": k, "repeat": k, figure: v, column: limit, "results_hash": f"{k}"}
+        for k, v in enumerate(values)
+    ]
+    frame = pl.DataFrame(rows)
+    row = summarise(frame, ["cc"], ["cc"], [figure]).row(0, named=True)
+    assert row["low"] < row["mean"] < row["high"]
+    upper = column == "queue_drain_s"
+    assert row["high"] < limit if upper else row["low"] > limit
+    free = summarise(frame.drop(column), ["cc"], ["cc"], [figure]).row(0, named=True)
+    assert free["high"] > limit if upper else free["low"] < limit
+    # Of runs on several networks the loosest limit holds, and none where one of them has none.
+    other = frame.with_columns(pl.lit(limit * (2 if upper else 0.5)).alias(column))
+    end = bounds_in(figure, pl.concat([frame, other]))[upper]
+    assert end == other[column][0]
+    unknown = frame.with_columns(pl.lit(None, pl.Float64).alias(column))
+    assert bounds_in(figure, pl.concat([frame, unknown])) == bounds_of(figure)
+
+
+PINGED = """
+name = "x"
+duration = "3s"
+[topology]
+simple.link = { LINK }
+[[flows]]
+from = "client"
+to = "server"
+transport.tcp = {}
+workload.bulk = { bytes = "100kB" }
+[[flows]]
+from = "client"
+to = "server"
+transport.udp = {}
+workload.ping = { interval = "100ms" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("link", "rtt_s", "bps"),
+    [
+        ('rate = "5Mbit/s", delay = "20ms"', 0.04, 10e6),
+        ('rate = "5Mbit/s", delay = "20ms", down = { delay = "10ms", rate = "20Mbit/s" }', 0.03, 25e6),
+        ('rate = "5Mbit/s", delay = { steps = [["0s", "20ms"], ["1s", "5ms"]] }', 0.01, 10e6),
+        ('rate = "5Mbit/s", delay = "20ms", jitter = "5ms"', None, 10e6),
+        ('rate = { steps = [["0s", "5Mbit/s"], ["1s", "9Mbit/s"]] }, delay = "20ms"', 0.04, None),
+        ('delay = "20ms"', 0.04, None),
+    ],
+)  # fmt: skip
+def test_what_a_network_can_do_at_best(link, rtt_s, bps):
+    run = gargalo.run(PINGED.replace("LINK", link))
+    found = least_round_trip(run)
+    assert found == (None if rtt_s is None else pytest.approx(rtt_s))
+    if found is not None:
+        assert run.summary["ping_rtt_min_s"] >= found
+        assert run.flows["rtt_min_s"].min() >= found
+    least = least_completion(run)
+    # At what is carried both ways together.
+    assert least == (None if bps is None else pytest.approx(100_000 * 8 / bps))
+    if least is not None:
+        assert run.summary["completion_p50_s"] >= least
+
+
+def test_the_shortest_of_several_paths_is_the_least():
+    paths = '[{ rate = "2Mbit/s", delay = "30ms" }, { rate = "3Mbit/s", delay = "9ms" }]'
+    run = gargalo.run(PINGED.replace("simple.link = { LINK }", f"multipath.paths = {paths}"))
+    assert least_round_trip(run) == pytest.approx(0.018)
+    assert least_completion(run) == pytest.approx(0.08)

@@ -97,29 +97,54 @@ CEILING = "ceiling_bps"
 """The column of what the network of a run can carry for all of its flows together: no goodput is more."""
 DRAIN = "queue_drain_s"
 """The column of how long the full buffer of a run's bottleneck takes to drain: no packet waits longer."""
+ROUND_TRIP = "least_rtt_s"
+"""The column of the least propagation delay of a run there and back: no round trip takes less."""
+TRANSFER = "least_completion_s"
+"""The column of how long the smallest transfer of a run takes at what the network can carry: none takes less."""
+
+
+class Limit(NamedTuple):
+    """What the network of a run says of figures, besides their declared bounds."""
+
+    column: str
+    """Of the rows of runs; null where it is not known."""
+    lower: bool
+    """Whether it is the least value, and not the greatest."""
+    figures: tuple[str, ...]
+
+
+_STATISTICS = ("min", "mean", "p50", "p95", "p99", "max")
+LIMITS = (
+    Limit(CEILING, False, ("goodput_bps",)),
+    Limit(DRAIN, False, tuple(f"queue_delay_{s}_s" for s in _STATISTICS)),
+    Limit(ROUND_TRIP, True, tuple(f"{n}_{s}_s" for n in ("rtt", "ping_rtt") for s in _STATISTICS)),
+    Limit(TRANSFER, True, tuple(f"completion_{s}_s" for s in _STATISTICS)),
+)
+"""All of them; a figure has one at most."""
+NETWORK = tuple(limit.column for limit in LIMITS)
+"""Their columns."""
+_LIMITS = {figure: limit for limit in LIMITS for figure in limit.figures}
 
 
 def bounds_in(name: str, rows: pl.DataFrame, more: Mapping[str, Bounds] | None = None) -> Bounds:
-    """Return the bounds of a figure in some runs.
-
-    Goodput is no more than what their networks can carry, and no queueing delay is longer than their buffers hold.
-    """
+    """Return the bounds of a figure in some runs: those declared, and what their networks allow."""
     bounds = bounds_of(name, more)
-    if name == "goodput_bps":
-        return below(CEILING, bounds, rows)
-    return below(DRAIN, bounds, rows) if name.startswith("queue_delay_") else bounds
+    return within(_LIMITS[name], bounds, rows) if name in _LIMITS else bounds
 
 
 def below_ceiling(bounds: Bounds, rows: pl.DataFrame) -> Bounds:
     """Return the bounds of a rate of flows in some runs."""
-    return below(CEILING, bounds, rows)
+    return within(_LIMITS["goodput_bps"], bounds, rows)
 
 
-def below(column: str, bounds: Bounds, rows: pl.DataFrame) -> Bounds:
-    """Return bounds whose upper one is the greatest value of a column, where all of the runs have it."""
-    if column not in rows.columns or not rows.height or rows[column].null_count():
+def within(limit: Limit, bounds: Bounds, rows: pl.DataFrame) -> Bounds:
+    """Return bounds that are no wider than the loosest limit of some runs, where all of them have it."""
+    if limit.column not in rows.columns or not rows.height or rows[limit.column].null_count():
         return bounds
-    return bounds[0], min(bounds[1], float(rows[column].max()))  # type: ignore[arg-type]
+    values = rows[limit.column].cast(float)
+    if limit.lower:
+        return max(bounds[0], float(values.min())), bounds[1]
+    return bounds[0], min(bounds[1], float(values.max()))
 
 
 def bounds_of(name: str, more: Mapping[str, Bounds] | None = None) -> Bounds:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo import _core, audit, metrics
-from gargalo.metrics.declared import CEILING, DRAIN, bounds_in, bounds_of
+from gargalo.metrics.declared import NETWORK, bounds_in, bounds_of
 from gargalo.metrics.intervals import ENOUGH
 from gargalo.pictures.sweeps import axes_of, describe, words
 from gargalo.quantities import measured, number, quantity
@@ -36,7 +36,7 @@ NO_METRIC = (
     "run", "repeat", "seed", "version", "scenario_hash", "warnings", "wall_s", "packets", "events", "flows",
     "peak_flows", "virtual_s", "completed_flows", "bottleneck", "retransmission_rate", "queue_delay_mean_s",
     "queue_delay_p50_s", "queue_delay_p99_s", "completion_p99_s", "measured_from_s", "measured_until_s",
-    CEILING, DRAIN,
+    *NETWORK,
 )  # fmt: skip
 BASELINES = ("cubic", "reno", "newreno")
 MOST_MEASURED = 12

@@ -1,10 +1,11 @@
-"""What the network of a run could have delivered at most, and how long its buffer holds packets: bounds of figures."""
+"""What the network of a run could have done at most: what it carries, how fast, how long its buffer holds packets."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 from collections.abc import Mapping
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from gargalo.quantities import si
@@ -28,6 +29,10 @@ def goodput_ceiling(run: Run) -> float | None:
     It is a maximum flow from the hosts that send to those that receive, whatever routes there are (Ford, Fulkerson,
     Canadian Journal of Mathematics 8, 1956); where a host does both, a sum of several. None: it is unlimited.
     """
+    return _carried(run, run.flows.select("from", "to").unique(maintain_order=True).rows())
+
+
+def _carried(run: Run, pairs: Iterable[tuple[str, ...]]) -> float | None:
     links = {(link["name"], link["direction"]): link["capacity_bps"] for link in run.links}
     if not links or len(run.setup.links) > MOST_LINKS:
         return None
@@ -37,8 +42,8 @@ def goodput_ceiling(run: Run) -> float | None:
             capacity = links.get((link.name, way))
             _add(room, a, b, math.inf if capacity is None else float(capacity))
     total = 0.0
-    for pairs in _apart(run.flows.select("from", "to").unique(maintain_order=True).iter_rows()):
-        total += _most(room, {a for a, _ in pairs}, {b for _, b in pairs})
+    for group in _apart(pairs):
+        total += _most(room, {a for a, _ in group}, {b for _, b in group})
     return total if 0 < total < math.inf else None
 
 
@@ -63,6 +68,57 @@ def drain_time(run: Run) -> float | None:
     packet_s = mtu * 8 / rate
     held_s = {"s": amount, "packets": amount * packet_s, "byte": amount * 8 / rate}.get(unit)
     return None if held_s is None else held_s + packet_s
+
+
+def least_round_trip(run: Run) -> float | None:
+    """Return the least propagation delay (s) from the sender of a flow to its receiver and back, on any route.
+
+    None: it is not known, since jitter or reordering may shorten the delay of a packet.
+    """
+    links = run.setup.links
+    ways = [way for link in links for way in (link.up, link.down)]
+    if not links or len(links) > MOST_LINKS or any(w.jitter or w.reorder for w in ways):
+        return None
+    delays: Capacities = {}
+    for link in links:
+        for a, b, way in ((link.from_, link.to, link.up), (link.to, link.from_, link.down)):
+            known = delays.setdefault(a, {})
+            delays.setdefault(b, {})
+            delay = min((s.delay_s for s in way.delay.steps), default=way.delay.constant_s or 0.0)
+            known[b] = min(known.get(b, math.inf), delay)
+    pairs = {pair for f in run.setup.flows for pair in f.pairs or ((f.from_, f.to),)}
+    reached = {a: _shortest(delays, a) for pair in pairs for a in pair}
+    least = min((reached[a].get(b, 0.0) + reached[b].get(a, 0.0) for a, b in pairs), default=0.0)
+    return least or None
+
+
+def least_completion(run: Run) -> float | None:
+    """Return how long (s) the smallest of the completed transfers takes at all that the network can carry both ways.
+
+    None: it is not known, since a rate varies or is unlimited, or not all completed flows have a row.
+    """
+    varies = (w.rate.steps or w.rate.trace for x in run.setup.links for w in (x.up, x.down))
+    done = run.flows.drop_nulls("completion_s")
+    if done.is_empty() or done.height != run.summary.get("completed_flows") or any(varies):
+        return None
+    pairs = run.flows.select("from", "to").unique(maintain_order=True).rows()
+    carried = _carried(run, [*pairs, *((b, a) for a, b in pairs)])
+    least = done["delivered_bytes"].min()
+    return None if carried is None or not least else 8 * float(least) / carried  # type: ignore[arg-type]
+
+
+def _shortest(delays: Capacities, start: str) -> dict[str, float]:
+    """Return the least delays from a node to all others (Dijkstra, Numerische Mathematik 1, 1959)."""
+    found: dict[str, float] = {}
+    waiting = [(0.0, start)]
+    while waiting:
+        delay, here = heappop(waiting)
+        if here in found:
+            continue
+        found[here] = delay
+        for there, more in delays.get(here, {}).items():
+            heappush(waiting, (delay + more, there))
+    return found
 
 
 def _limit(queue: Any) -> tuple[float, str] | None:

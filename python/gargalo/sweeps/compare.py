@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gargalo import _core, audit
-from gargalo.metrics.declared import CEILING, DRAIN, STANDARD, USUAL, verdict_of
+from gargalo.metrics.declared import NETWORK, STANDARD, USUAL, verdict_of
 from gargalo.results import load
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.result import FACTS, Sweep
@@ -190,7 +190,7 @@ def _ceilings(side: Side, cell: Mapping[str, Any]) -> pl.DataFrame:
     rows = side.frame.filter(*(pl.col(k).eq_missing(pl.lit(v)) for k, v in cell.items()))
     return rows.select(
         (pl.col(c) if c in rows.columns else pl.lit(None).alias(c)).cast(pl.Float64)
-        for c in (CEILING, DRAIN)
+        for c in NETWORK
     )
 
 

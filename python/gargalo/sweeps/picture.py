@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gargalo.metrics.declared import CEILING, DRAIN
+from gargalo.metrics.declared import NETWORK
 from gargalo.metrics.intervals import POSITIVE, SHARE
 from gargalo.pictures.sweeps import MOST_PANELS, axes_of, describe, unknown
 from gargalo.sweeps.errors import SweepError
@@ -148,6 +148,6 @@ def _of_flows(
         figures = rows.group_by(keys, maintain_order=True).agg(together.alias(metric))
         figures = figures.rename({"_group": label})
     facts = ["run", *sweep.labels, "repeat", "seed"]
-    facts += [c for c in ("results_hash", CEILING, DRAIN) if c in frame.columns and whole]
+    facts += [c for c in ("results_hash", *NETWORK) if c in frame.columns and whole]
     runs = frame.select(facts)
     return runs.join(figures, on="run", how="inner", maintain_order="left_right"), label

@@ -11,7 +11,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from gargalo import audit
-from gargalo.metrics.declared import CEILING, DRAIN, STANDARD
+from gargalo.metrics.declared import NETWORK, STANDARD
 from gargalo.sweeps.errors import StoreError, SweepError, whose
 from gargalo.sweeps.model import label_names
 from gargalo.sweeps.store import RUNS, Store
@@ -30,7 +30,7 @@ T = TypeVar("T")
 FACTS = (
     "run", "repeat", "seed", "version", "scenario_hash", "results_hash", "warnings", "findings", "wall_s",
         "late_p99_s", "late_max_s",
-    "kernel", "measured_from_s", "measured_until_s", CEILING, DRAIN,
+    "kernel", "measured_from_s", "measured_until_s", *NETWORK,
 )  # fmt: skip
 """Columns of a run that are neither labels nor figures to compare."""
 

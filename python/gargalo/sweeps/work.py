@@ -24,11 +24,11 @@ import polars as pl
 from gargalo import _core, lab, metrics
 from gargalo.diagnostics import sentence
 from gargalo.metrics._numbers import summed
-from gargalo.metrics.declared import CEILING, DRAIN
+from gargalo.metrics.declared import CEILING, DRAIN, ROUND_TRIP, TRANSFER
 from gargalo.plugins import discovery, registry
 from gargalo.results import TABLES, Run
 from gargalo.running import needs_kernel
-from gargalo.sweeps.ceiling import drain_time, goodput_ceiling
+from gargalo.sweeps.ceiling import drain_time, goodput_ceiling, least_completion, least_round_trip
 from gargalo.sweeps.checksum import to_parquet
 from gargalo.sweeps.store import RUNS
 
@@ -242,6 +242,8 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
     figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary, **multipath(run)}
     figures[CEILING] = goodput_ceiling(run)
     figures[DRAIN] = drain_time(run)
+    figures[ROUND_TRIP] = least_round_trip(run)
+    figures[TRANSFER] = least_completion(run)
     if run.info.get("world") == "lab":
         late = {k: run.info.get(k) for k in LATE}
         figures |= {**late, "kernel": platform.release()}
