@@ -7,10 +7,13 @@ import random
 from pathlib import Path
 
 import gargalo
+import numpy as np
 import polars as pl
 import pytest
 from conftest import ROOT, TINY
 from gargalo import metrics
+from gargalo.metrics._numbers import array, finite, summed
+from gargalo.metrics.declared import CEILING, DRAIN, bounds_in, verdict_of
 
 
 def approx(value: float, rel: float = 1e-9) -> object:
@@ -137,10 +140,43 @@ def test_bins_conserve_bytes():
             assert bins["throughput_bps"].sum() * width / 8 == approx(total)
 
 
-def binned(rates: list[float], flow: int = 0) -> pl.DataFrame:
+def test_before_its_first_sample_a_flow_rises_for_one_interval_and_after_its_last_it_rests():
+    late = metrics.delivered_at(samples({0: [(5.0, 100), (5.1, 200)]}), [4.9, 4.95, 5.05, 9])[0]
+    assert late.tolist() == approx([0, 50, 150, 200], rel=1e-6)
+    soon = metrics.delivered_at(samples({0: [(0.05, 100), (0.15, 200)]}), [0, 0.025, 0.1])[0]
+    assert soon.tolist() == approx([0, 50, 150]), "not before the run begins"
+    once = metrics.delivered_at(samples({0: [(2.0, 100)]}), [0, 1, 2])[0]
+    assert once.tolist() == approx([0, 50, 100])
+    idle = metrics.delivered_at(samples({0: [(5.0, 0), (5.1, 200)]}), [4.95, 5.0, 5.05])[0]
+    assert idle.tolist() == approx([0, 0, 100], rel=1e-6)
+
+
+def test_another_column_counts_where_it_is_known():
+    seen = samples({7: [(0.5, 250), (1.0, 750)], 8: [(0.5, 100), (1.0, 200)]}).with_columns(
+        received_bytes=pl.Series([400, 900, None, None], dtype=pl.UInt64)
+    )
+    flows = pl.DataFrame(
+        {"id": [7], "start_s": [0.0], "end_s": [1.5], "delivered_bytes": [750]},
+        schema_overrides={"id": pl.UInt64},
+    )
+    found = metrics.delivered_at(seen, [0.5, 1.0, 1.5], flows=flows, column="received_bytes")
+    assert found[7].tolist() == approx([400, 900, 900]), "stopped before all was delivered"
+    assert found[8].tolist() == approx([100, 200, 200]), "data delivered instead"
+    bins = metrics.throughput_bins(seen, 0.5, flows=flows, column="received_bytes")
+    assert bins.filter(flow=7)["throughput_bps"].to_list() == approx([6400, 8000])
+
+
+def test_a_bin_that_rounding_makes_too_short_is_whole():
+    tenths = samples({0: [(0.1, 10), (0.2, 20), (0.3, 30)]})
+    assert metrics.throughput_bins(tenths, 0.1).height == 3, "0.3 / 0.1 is less than 3"
+    assert metrics.throughput_bins(tenths, 0.1, start_s=0.2)["time_s"].to_list() == [0.2]
+    assert metrics.throughput_bins(tenths, 0.1, start_s=0.9).is_empty()
+
+
+def binned(rates: list[float], flow: int = 0, width: float = 1.0) -> pl.DataFrame:
     data = {
         "flow": [flow] * len(rates),
-        "time_s": [float(k) for k in range(len(rates))],
+        "time_s": [width * k for k in range(len(rates))],
         "throughput_bps": rates,
     }
     return pl.DataFrame(data, schema_overrides={"throughput_bps": pl.Float64})
@@ -159,6 +195,27 @@ def test_convergence_by_hand():
     assert metrics.fairness_time(both, epsilon=0.0, flows=[0]) == 1
     assert metrics.responsiveness([100, 100, 80, 55, 50, 10], 0.2, change=2) == approx(0.6)
     assert metrics.responsiveness([100, 100], 0.2, change=1) is None
+
+
+def test_one_good_bin_is_enough_unless_more_are_asked_for():
+    rates = [0, 50, 20, 60, 60, 60]
+    half = binned(rates, width=0.5)
+    assert metrics.convergence_time(half, 0, 50) == 1
+    assert metrics.convergence_time(half, 0, 50, hold_s=1) == 2
+    assert metrics.convergence_time(binned(rates, width=0.1), 0, 50, hold_s=3 * 0.1) == approx(0.4)
+    assert metrics.convergence_time(half, 0, 50, start_s=0.5 + 1e-9) == approx(0.5, rel=1e-6)
+    assert metrics.convergence_time(binned([60, 0, 60, 60]), 0, 50, hold_s=2) == 3
+    assert metrics.convergence_time(binned([50]), 0, 50) == 1, "a single bin is taken for a second"
+    other = binned([1, 54, 1, 60, 60, 60], flow=1, width=0.5)
+    assert metrics.fairness_time(pl.concat([half, other])) == 1
+    assert metrics.fairness_time(binned([0, 0])) is None, "of nothing no share is fair"
+
+
+def test_a_rate_halves_after_a_change_that_has_a_bin_before_it():
+    assert metrics.responsiveness([100, 50], 0.2, change=1) == approx(0.2)
+    for change in (-1, 0, 2, 3):
+        assert metrics.responsiveness([100, 50], 0.2, change=change) is None
+    assert metrics.responsiveness([1, 100], 0.2) is None
 
 
 def test_stability_by_hand():
@@ -233,34 +290,54 @@ def test_rates_by_hand():
 
 NAMES = ["reno", "cubic"]
 UNDEFINED = {
-    "jain_index": [([],), ([0, 0],)],
-    "epsilon_fairness": [([],), ([0, 0],)],
-    "product_fairness": [([], 4), ([1, 2], 0)],
-    "share": [([0, 0], NAMES, "reno"), ([1, 2], NAMES, "bbr")],
-    "relative_share": [([1, 0], NAMES, "reno", "cubic"), ([1, 2], NAMES, "bbr", "reno")],
-    "harm": [(0, 1)],
-    "load": [([1.0], 0)],
-    "goodput": [(1, 0)],
-    "goodput_ratio": [(1, 0)],
-    "loss_rate": [(0, 0)],
-    "loss_event_rate": [([0.1], 0.1, 0)],
-    "response_rate": [(0.1, 0), (0, 0.01)],
-    "power": [(1e6, 0)],
-    "slowdown": [(0.3, 1, 0, 0.05)],
-    "aggregation_benefit": [(5.0, []), (5.0, [10.0]), (5.0, [10.0, 0.0])],
-    "duplicate_share": [(0, 0)],
+    "jain_index": [([],), ([0, 0],), ([-1, -2],)],
+    "epsilon_fairness": [([],), ([0, 0],), ([-2, -1],)],
+    "product_fairness": [([], 4), ([1, 2], 0), ([1, 2], -4)],
+    "share": [([0, 0], NAMES, "reno"), ([1, 2], NAMES, "bbr"), ([-1, -2], NAMES, "reno")],
+    "relative_share": [
+        ([1, 0], NAMES, "reno", "cubic"),
+        ([1, -2], NAMES, "reno", "cubic"),
+        ([1, 2], NAMES, "bbr", "reno"),
+    ],
+    "harm": [(0, 1), (-1, 1)],
+    "starved_share": [([], 10)],
+    "load": [([1.0], 0), ([1.0], -1)],
+    "goodput": [(1, 0), (1, -1)],
+    "goodput_ratio": [(1, 0), (1, -1)],
+    "loss_rate": [(0, 0), (1, -1)],
+    "loss_event_rate": [([0.1], 0.1, 0), ([0.1], 0.1, -1)],
+    "response_rate": [(0.1, 0), (0, 0.01), (0.1, -0.01), (-0.1, 0.01)],
+    "coefficient_of_variation": [([],), ([3],), ([1, -1],)],
+    "smoothness": [([],), ([1],), ([0, 1],)],
+    "aggressiveness": [([], 1), ([1], 1), ([1, 2], 0), ([1, 2], -1)],
+    "power": [(1e6, 0), (1e6, -1)],
+    "normalized_power": [(1, 0, 1, 1), (1, -1, 1, 1), (1, 1, 0, 1), (1, 1, -1, 1)],
+    "slowdown": [(0.3, 1, 0, 0.05), (0.3, 1, -1, 0.05)],
+    "aggregation_benefit": [(5.0, []), (5.0, [10.0]), (5.0, [10.0, 0.0]), (5.0, [10.0, -1.0])],
+    "duplicate_share": [(0, 0), (1, -2)],
 }
 """Arguments for which a definition says that there is no value."""
 DEFINED = {
+    "jain_index": (([1e-3],), 1.0),
+    "epsilon_fairness": (([1e-3],), 1.0),
+    "product_fairness": (([1e-3], 1e-3), 1.0),
     "share": (([0, 1], NAMES, "reno"), 0.0),
     "relative_share": (([0, 1e-3], NAMES, "reno", "cubic"), 0.0),
     "harm": ((1e-3, 1e-3), 0.0),
+    "starved_share": (([1.0], 10.0), 0.0),
     "load": (([], 1e-3), 0.0),
     "goodput": ((0, 1e-3), 0.0),
     "goodput_ratio": ((0, 1e-3), 0.0),
     "loss_rate": ((1, 1), 1.0),
     # One packet was sent and lost.
     "loss_event_rate": (([0.1], 0.1, 1), 1.0),
+    "response_rate": ((1e-3, 1e-4), 1.2 * 12_000 / 1e-5),
+    "coefficient_of_variation": (([1e-3, 1e-3],), 0.0),
+    "smoothness": (([1e-3, 0],), 1.0),
+    "aggressiveness": (([1, 2], 1e-3), 1000.0),
+    "power": ((1.0, 1e-3), 1000.0),
+    "normalized_power": ((1e-3, 1e-3, 1e-3, 1e-3), 1.0),
+    "slowdown": ((1.0, 0, 1e-3, 0.5), 2.0),
     # From nothing to the sum of both, and back to the better one.
     "aggregation_benefit": ((30.0, [10.0, 20.0]), 1.0),
     "duplicate_share": ((0, 1), 0.0),
@@ -278,8 +355,24 @@ def test_what_is_not_defined_is_missing_and_not_zero(name):
         assert metric(*arguments) == approx(value)
 
 
+def test_shares_of_a_link_without_capacity_are_missing():
+    for capacity in (0, -1):
+        assert metrics.share([1, 2], NAMES, "reno", capacity_bps=capacity) is None
+    assert metrics.share([1, 2], NAMES, "reno", capacity_bps=0.5) == approx(2)
+
+
+def test_a_fair_share_is_of_one_flow_or_more_and_of_a_whole_link_at_most():
+    assert metrics.fair_share(10, 1) == 10
+    assert metrics.fair_share(10, 2, background=1) == 0
+    for flows, background in [(0, 0), (-1, 0), (2, -0.1), (2, 1.1)]:
+        with pytest.raises(ValueError, match="a background of 0 to 1"):
+            metrics.fair_share(10, flows, background=background)
+
+
 def test_less_is_better_has_its_own_reference():
+    assert metrics.harm(1, -1, more_is_better=False) is None
     assert metrics.harm(0, 1, more_is_better=False) == 1
+    assert metrics.harm(0, 1e-3, more_is_better=False) == 1
     assert metrics.harm(1, 0, more_is_better=False) is None
     assert metrics.harm(0.08, 0.02, more_is_better=False) == approx(-3)
 
@@ -308,6 +401,122 @@ def test_waiting_data_is_that_of_one_flow():
     late = metrics.out_of_order_percentiles(table, 2, percentiles=[100], end_s=0.25)
     assert late == {"out_of_order_p100_bytes": 2000}
     assert set(metrics.out_of_order_percentiles(table, 9).values()) == {None}
+
+
+def test_a_path_has_the_data_of_its_subflows_from_their_opening_to_their_end():
+    subflows = pl.DataFrame(
+        {
+            "flow": [3, 3, 3],
+            "subflow": [0, 1, 2],
+            "link": ["a", "b", "a"],
+            "peer_link": ["a", "b", "a"],
+            "gateway": [None] * 3,
+            "opened_s": [0.25, 0.0, 9.0],
+            "closed_s": [1.5, None, None],
+            "delivered_bytes": [1250, 1000, 0],
+        },
+        schema_overrides={"flow": pl.UInt64, "subflow": pl.UInt64, "gateway": pl.String},
+    )
+    points = [(0.5, 0, 250), (1.0, 0, 750), (0.5, 1, 250), (1.0, 1, 500), (2.0, 1, 1000)]
+    seen = pl.DataFrame(
+        [(t, 3, s, d) for t, s, d in points],
+        {"time_s": pl.Float64, "flow": pl.UInt64, "subflow": pl.UInt64, "delivered_bytes": pl.UInt64},
+        orient="row",
+    )  # fmt: skip
+    bins = metrics.path_bins(seen, subflows, 0.5)
+    first = bins.filter(path="a")["throughput_bps"].to_list()
+    assert first == approx([250 * 16, 500 * 16, 500 * 16, 0])
+    assert bins.filter(path="b")["throughput_bps"].to_list() == approx([250 * 16] * 4)
+    assert metrics.path_bins(seen.head(0), subflows).is_empty()
+    shares = metrics.path_shares(subflows)
+    assert shares["share"].to_list() == approx([1250 / 2250, 1000 / 2250])
+
+
+def test_what_several_paths_gain_is_between_nothing_and_their_sum():
+    found = [metrics.aggregation_benefit(g, [0.1, 0.2]) for g in (0, 0.1, 0.2, 0.25, 0.3)]
+    assert found == pytest.approx([-1, -0.5, 0, 0.5, 1])
+    assert metrics.aggregation_benefit(30, [10.0, 0.5, 0.0]) == approx(40)
+
+
+def test_sizes_are_of_the_first_class_that_they_do_not_exceed():
+    sizes = [15_000, 15_001, 100_000, 1_000_000, 10_000_000, 10_000_001]
+    frame = pl.DataFrame({"delivered_bytes": sizes})
+    names = ["<=15kB", "<=100kB", "<=100kB", "<=1MB", "<=10MB", ">10MB"]
+    assert frame.select(metrics.size_class())["size"].to_list() == names
+    own = frame.select(metrics.size_class([2e9, 999, 15_000]))["size"]
+    assert own.unique().sort().to_list() == ["<=15kB", "<=2GB"]
+    few = pl.DataFrame({"bytes": [999, 1000, 1001]})
+    classes = few.select(metrics.size_class([999, 1000], "bytes"))["size"]
+    assert classes.to_list() == ["<=999B", "<=1kB", ">1kB"]
+
+
+def test_figures_have_the_names_of_their_percentiles():
+    table = link([0, 0.1, 0.2], [1, 1, 1])
+    assert list(metrics.queue_delay_percentiles(table, "l").values()) == approx([0.1, 0.19, 0.198])
+    assert set(metrics.queue_delay_percentiles(table, "l", end_s=0.05).values()) == {None}
+    assert list(metrics.queue_delay_percentiles(table, "l")) == [
+        f"queue_delay_p{p}_s" for p in (50, 95, 99)
+    ]
+    flows = pl.DataFrame({"completion_s": [1.0, 2.0]})
+    assert [c for c in metrics.completion_times(flows).columns if "_p" in c] == [
+        f"completion_p{p}_s" for p in (50, 95, 99)
+    ]
+    empty = pl.DataFrame(schema={"time_s": float, "flow": int, "delivered_bytes": int})
+    assert list(metrics.aggregate_variation(empty)) == [0.1, 1.0, 10.0]
+
+
+def test_a_standing_queue_is_the_median_of_windows_from_the_start():
+    table = link([0.09, 0.05, 0.01, 0.02, 0.06, 0.03], [1] * 6)
+    assert metrics.standing_queue_delay(table, "l") == approx(0.04), "each sample a window"
+    assert metrics.standing_queue_delay(table, "l", window_s=0.2) == approx(0.03)
+    shifted = metrics.standing_queue_delay(table, "l", window_s=0.2, start_s=0.1)
+    assert shifted == approx(0.02), "0.01, 0.02 and 0.03"
+    assert metrics.standing_queue_delay(table, "l", window_s=0.2, end_s=0.4) == approx(0.03)
+    assert metrics.standing_queue_delay(table, "l", end_s=0.05) is None
+    with pytest.raises(ValueError, match="longer than 0"):
+        metrics.standing_queue_delay(table, "l", window_s=-1)
+
+
+def test_bounds_of_rates_and_delays_are_those_of_the_networks():
+    rows = pl.DataFrame({CEILING: [1e6, 2e6], DRAIN: [0.1, 0.2]})
+    assert bounds_in("goodput_bps", rows) == (0, 2e6)
+    assert bounds_in("queue_delay_p95_s", rows) == (0, 0.2)
+    assert bounds_in("loss_rate", rows) == (0, 1)
+    assert bounds_in("mine", rows) == (-math.inf, math.inf)
+    assert bounds_in("mine", rows, {"mine": (1, 5)}) == (1, 5)
+    assert bounds_in("goodput_bps", rows, {"goodput_bps": (5, 7)}) == (5, 7), "the lesser one"
+    for unknown in (
+        rows.head(0),
+        rows.drop(CEILING),
+        rows.with_columns(pl.lit(None).alias(CEILING)),
+    ):
+        assert bounds_in("goodput_bps", unknown) == (0, math.inf)
+
+
+def test_the_least_difference_decides_which_side_is_better():
+    told = [
+        verdict_of(n, e, "a", "b") for n in ("goodput_bps", "loss_rate", "x") for e in (1e-3, -1e-3)
+    ]
+    assert told == ["a better", "b better", "b better", "a better", "a higher", "b higher"]
+
+
+def test_numbers_are_taken_from_any_list_and_have_to_be_finite():
+    for values in ([1, None, 3], pl.Series([1, None, 3]), np.array([[1, 3]])):
+        assert array(values).tolist() == [1, 3]
+    for wrong in ([math.nan], pl.Series([math.inf]), np.array([1.0, -math.inf])):
+        with pytest.raises(ValueError, match="not finite"):
+            array(wrong)
+    assert summed(pl.Series([1, 2])) == 3
+    assert summed(pl.Series([1, None])) is None
+    assert finite(math.inf) is finite(None) is None
+
+
+def test_unknown_links_are_told_with_some_that_are_sampled():
+    some = pl.concat([link([0], [1]).with_columns(link=pl.lit(f"l{k}")) for k in range(20)])
+    with pytest.raises(KeyError, match=r"sampled are: l0 up, .*l11 up\W*$"):
+        metrics.link_utilization(some, "none")
+    with pytest.raises(KeyError, match="sampled are: none"):
+        metrics.link_utilization(some.head(0), "none")
 
 
 def test_completion_by_hand():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import statistics
@@ -21,6 +22,7 @@ from gargalo.metrics import (
     rank,
 )
 from gargalo.metrics.intervals import ANY, HARM, POSITIVE, SHARE
+from scipy import stats
 
 # Student, Biometrika 1908: extra hours of sleep with two drugs, the same ten patients.
 DRUG_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
@@ -63,6 +65,7 @@ def test_one_run_has_no_interval():
 
 
 def test_two_runs_have_no_interval():
+    assert mean_interval([1.0, 1.5, 2.0]).low is not None, "three have one"
     # On the logarithmic scale that of two delays, 1 ms and 61 ms, would be from 0.2 µs to 5 s.
     two = mean_interval([0.001, 0.061], bounds=POSITIVE)
     assert (two.low, two.high, two.method) == (None, None, "none")
@@ -103,6 +106,44 @@ def test_a_constant_is_compared_with_by_the_test_of_one_sample():
     assert "exact" in both.reason
     with pytest.raises(ValueError, match="no pairs"):
         difference([1.0, 2.0], 2.0, paired=True)
+
+
+def test_two_constants_differ_exactly():
+    for b, verdict in [(2.5, "A higher"), (3.0, "equivalent"), (3.5, "B higher")]:
+        assert difference(3.0, b).verdict == verdict
+    assert difference(3.0, 2.5, margin=0.5).verdict == "A higher", "a margin is beyond it"
+    assert difference(3.0, 2.5, margin=0.6).verdict == "equivalent"
+    assert (difference(3, 2).n_a, difference(3, 2).n_b) == (1, 1)
+
+
+def test_too_few_runs_are_told_by_how_few_they_are():
+    few = [
+        ([1.0], [2.0], "one run of each"),
+        ([1.0], [2.0, 3.0], "one run on one side"),
+        ([1.0, 2.0], [3.0], "one run on one side"),
+        ([], [2.0], "no run"),
+        ([2.0, 3.0], [], "no run"),
+        ([], [], "no run"),
+        ([], 2.0, "no run"),
+        ([1.0], 2.0, "one run beside a constant"),
+    ]
+    for a, b, told in few:
+        found = difference(a, b)
+        assert found.short_reason == f"{told} says nothing about chance"
+        assert found.p_value is None
+    assert difference([1.0, 2.0], [3.0, 4.0]).p_value is not None, "two are enough"
+
+
+def test_a_level_is_between_none_and_all():
+    for level in (-0.5, 0, 1, 1.5):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            mean_interval([1, 2, 3], level)
+    assert mean_interval([1, 2, 3], 0.01).low > mean_interval([1, 2, 3], 0.99).low
+    with pytest.raises(ValueError, match="least and its greatest"):
+        mean_interval([1, 2, 3], bounds=(1, 1))
+    reasons = [mean_interval([5.0] * n).reason for n in range(4)]
+    assert reasons == ["no run", "needs 3 repeats", "needs 3 repeats", "3 equal values"]
+    assert str(mean_interval([])) == "unknown (no run)"
 
 
 def test_student_covers_as_often_as_it_says():
@@ -161,6 +202,24 @@ def test_intervals_stay_within_what_the_quantity_can_be():
     assert 0 < huge.low < huge.high < math.inf
 
 
+def test_a_bound_is_none_where_the_mean_is_not_within():
+    # Values around 0 by rounding, their mean on it or beyond.
+    for values in ([-5e-10, 0.0, 5e-10], [-8e-10, 0.0, 2e-10]):
+        assert mean_interval(values, bounds=POSITIVE).method == "student"
+        mirrored = mean_interval([-x for x in values], bounds=(-math.inf, 0.0))
+        assert mirrored.method == "student"
+    # Beyond it by more than that, above or below.
+    assert mean_interval([-1e-8, 0.5, 1.0], bounds=POSITIVE).method == "student"
+    assert mean_interval([-1e-8, -0.5, 1e-8], bounds=(-math.inf, 0.0)).method == "student"
+    # Rounding is measured by the values.
+    assert mean_interval([-1e-8, 50.0, 100.0], bounds=POSITIVE).method == "log"
+
+
+def test_an_interval_that_is_almost_certain_is_the_whole_range():
+    found = mean_interval([0.0, 0.0, 1e-3], 1 - 1e-8, bounds=SHARE)
+    assert (found.low, found.high) == (0, pytest.approx(1))
+
+
 def test_bounded_intervals_cover_as_often_as_they_say():
     # Five runs of skewed quantities: Student's interval covers too seldom, the bounded one nearly as said.
     rng = random.Random(9)
@@ -186,6 +245,24 @@ def test_differences_of_shares_are_clipped_and_marked():
     assert (clipped.low, clipped.high, clipped.clipped) == (-1, 1, True)
     assert (clipped.p_value, clipped.verdict) == (plain.p_value, plain.verdict)
     assert not difference(a, b, bounds=POSITIVE).clipped
+
+
+def test_an_end_is_clipped_alone():
+    a, b = [0.9, 0.8, 0.3], [0.1, 0.2, 0.1]
+    plain, above = difference(a, b), difference(a, b, bounds=SHARE)
+    assert plain.low > -1 < 1 < plain.high
+    assert (above.low, above.high, above.clipped) == (plain.low, 1, True)
+    below = difference(b, a, bounds=SHARE)
+    assert (below.low, below.high, below.clipped) == (-1, -plain.low, True)
+
+
+def test_where_corrections_are_undefined_the_bootstrap_is_the_plain_one():
+    found = bootstrap_interval([1.0, 1.0, 1.0, 1.0, 5.0], "median")
+    assert (found.method, found.mean, found.low) == ("percentile", 1, 1)
+    three = bootstrap_interval([1.0, 2.0, 4.0], lambda x: float(np.median(x)))
+    assert (three.mean, three.low < three.high) == (2, True)
+    assert bootstrap_interval([]).reason == "no run"
+    assert bootstrap_interval([1.0, 2.0, 4.0], lambda _: math.nan).mean is None
 
 
 def test_bootstrap():
@@ -272,6 +349,61 @@ def test_the_interval_of_many_pairs_is_that_of_the_normal_distribution():
     assert (low, high) == (averages[depth - 1], averages[-depth])
 
 
+def test_the_interval_of_many_runs_is_that_of_the_normal_distribution():
+    # U of 60 and 41: mean nm/2 = 1230, variance nm(n + m + 1)/12 = 20910.
+    a, b = np.sqrt(np.arange(60.0)), np.cbrt(np.arange(41.0))
+    shifts = np.sort([x - y for x in a for y in b])
+    depth = math.floor(1230 - 1.959964 * math.sqrt(20_910))
+    estimate, low, high = rank.shift(a, b, 0.95)
+    assert (low, high) == (shifts[depth - 1], shifts[-depth])
+    assert estimate == np.median(shifts)
+
+
+def test_chances_of_rank_sums_are_those_of_all_orders():
+    for n, m in itertools.product(range(1, 5), repeat=2):
+        sums = [sum(c) - n * (n + 1) // 2 for c in itertools.combinations(range(1, n + m + 1), n)]
+        counts = np.bincount(sums, minlength=n * m + 1)
+        assert rank._rank_sum_counts(n, m) == pytest.approx(counts / counts.sum())
+    for n in range(1, 6):
+        signs = itertools.product((0, 1), repeat=n)
+        counts = np.bincount([sum(k * s for k, s in enumerate(one, 1)) for one in signs])
+        assert rank._signed_rank_counts(n) == pytest.approx(counts / counts.sum())
+
+
+def test_rank_tests_are_exact_up_to_a_size_and_without_ties():
+    rng = np.random.default_rng(5)
+    for n, ties in [(50, False), (51, False), (8, True)]:
+        a, b = rng.normal(0.5, 1, n), rng.normal(0, 1, 4)
+        if ties:
+            a, b = a.round(), b.round()
+        how = "exact" if n == 50 else "asymptotic"
+        found = difference(a, b, test="mann-whitney")
+        assert found.p_value == stats.mannwhitneyu(a, b, method=how).pvalue
+        assert (
+            found.p_value
+            != stats.mannwhitneyu(a, b, method="asymptotic" if n == 50 else "exact").pvalue
+        )
+        # Half of what equal pairs count for is on either side.
+        above = np.sign(np.subtract.outer(a, b)).mean()
+        assert found.effect_size == pytest.approx(above)
+
+
+def test_the_size_of_an_effect_by_hand():
+    # Variance 1 on both sides, 4 degrees of freedom: -1 · (1 - 3 / 15).
+    assert difference([1, 2, 3], [2, 3, 4]).effect_size == pytest.approx(-0.8)
+    # (3 · 5/3 + 1 · 2) / 4 = 7/4.
+    found = difference([1, 2, 3, 4], [0, 2])
+    assert found.effect_size == pytest.approx(1.5 / math.sqrt(7 / 4) * 0.8)
+    # All six of one sign: 2 / 2⁶.
+    a, b = [1, 2, 3, 4, 5, 6], [2.1, 3.2, 4.3, 5.4, 6.5, 7.6]
+    lower, higher = (difference(*s, paired=True, test="mann-whitney") for s in ((a, b), (b, a)))
+    assert (lower.effect_size, higher.effect_size) == (-1, 1)
+    assert lower.p_value == higher.p_value == pytest.approx(2 / 64)
+    # Ranks 1 and 2 against 3; equal pairs have none.
+    mixed = difference([1, 2, 3, 9], [0, 0, 6, 9], paired=True, test="mann-whitney")
+    assert mixed.effect_size == pytest.approx((1 + 2 - 3) / 6)
+
+
 def test_rank_interval_needs_enough_runs():
     # Of three and three, the most extreme order has a chance of 2/20.
     found = difference([7, 8, 9], [1, 2, 3], test="mann-whitney")
@@ -312,6 +444,16 @@ def test_equivalence():
         assert difference(a, b, margin=5, test=test).verdict == "equivalent"
     with pytest.raises(ValueError, match="margin"):
         difference(a, b, margin=0)
+
+
+def test_beside_a_great_margin_the_spread_is_rounding():
+    for paired in (False, True):
+        found = difference([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], margin=1e14, paired=paired)
+        assert (found.equivalence_p, found.verdict) == (0, "equivalent")
+    # One value of ten that is rounded: an error of the mean of 3e-13.
+    a = difference([1.0] * 9 + [1 + 3e-12], [1.0] * 10)
+    assert (a.p_value, a.verdict) == (1, "no difference shown")
+    assert a.low == a.high == pytest.approx(3e-13, rel=1e-2)
 
 
 def test_runs_without_variation():
@@ -371,6 +513,47 @@ def test_holm():
     assert more.pop("completed").p_value is None
     assert {n: d.p_value for n, d in more.items()} == {n: d.p_value for n, d in fixed.items()}
     assert list(fixed) == list(a)
+
+
+def test_equivalence_of_several_metrics_is_adjusted_among_themselves():
+    rng = random.Random(7)
+    a = {name: [rng.gauss(10, 1) for _ in range(12)] for name in "xyz"}
+    b = {name: [v + rng.gauss(0, 0.5) for v in values] for name, values in a.items()}
+    margins = {"x": 0.9, "y": 1.0}
+    alone = {n: difference(a[n], b[n], paired=True, margin=margins.get(n)) for n in a}
+    found = differences({**a, "only": [1, 2]}, b, paired=True, margins=margins)
+    assert list(found) == ["x", "y", "z"]
+    for figure in ("p_value", "equivalence_p"):
+        expected = holm([getattr(d, figure) for d in alone.values()])
+        assert [getattr(d, figure) for d in found.values()] == expected
+    assert found["z"].equivalence_p is None
+    assert found["x"].test == "paired t"
+    assert holm([]) == []
+    assert holm([0.5, 0.5, 0.001]) == pytest.approx([1, 1, 0.003])
+
+
+def test_runs_are_pairs_if_each_has_one_counterpart():
+    rows = [
+        (c, s, r, 10.0 * s + (c == "a") + 0.1 * r * s)
+        for c in "ab"
+        for s in range(4)
+        for r in (0, 1)
+    ]
+    twice = pl.DataFrame(rows, ["cc", "seed", "repeat", "x"], orient="row")
+    once = twice.filter(repeat=0)
+    assert compare(once, "x", "cc", "a", "b", margin=2.0).margin == 2
+    assert compare(once, "x", "cc", "a", "b").paired
+    for frame, keys in [(twice, ["seed"]), (once, []), (once, ["seed", "link"])]:
+        assert not compare(frame, "x", "cc", "a", "b", pair_on=keys).paired
+    both = compare(twice, "x", "cc", "a", "b", pair_on=["seed", "repeat"])
+    assert (both.paired, both.n_a, both.n_b) == (True, 8, 8)
+    # A run without the figure leaves its counterpart alone.
+    some = once.with_columns(x=pl.when(pl.int_range(pl.len()) != 1).then("x"))
+    fewer = compare(some, "x", "cc", "a", "b")
+    assert (fewer.paired, fewer.n_a, fewer.estimate) == (True, 3, 1)
+    assert not compare(once, "x", "cc", "a", "c").paired
+    with pytest.raises(KeyError, match='no column "cca"'):
+        compare(once, "x", "cca", "a", "b")
 
 
 def test_compare_pairs_equal_seeds():
