@@ -4,10 +4,10 @@
     make mutants SINCE=HEAD~3
     make mutants PARTS="link metrics" SAMPLE=40
 
-Rust is changed by cargo-mutants, Python by the operators of Cosmic Ray. Without parts, what is changed are the lines of
-the difference to SINCE; with parts, an even sample of all mutants of each. A mutant that makes the tests hang counts as
-caught; one that does not compile is none. Mutants that change nothing that can be observed count as missed, so 100%
-cannot be reached.
+Changes of Rust are those that cargo-mutants lists, of Python those of the operators of Cosmic Ray. Without parts, what is changed are the lines of
+the difference to SINCE; with parts, an even sample of all mutants of each, and another one with another SEED: a score
+is of a sample for whose mutants no test was written. A mutant that makes the tests hang counts as caught; one that does
+not compile is none. Mutants that change nothing that can be observed count as missed, so 100% cannot be reached.
 """
 
 from __future__ import annotations
@@ -16,13 +16,18 @@ import argparse
 import json
 import math
 import os
+import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import DEVNULL
+from typing import TypeVar
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
@@ -31,14 +36,15 @@ from cosmic_ray.plugins import get_operator, operator_names
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mutants"
 
-# Crates, and the packages whose tests are to notice: a crate without a world of its own is tested in one.
+# Crates, and the packages whose tests are to notice, one after the other: a crate without a world of its own is tested
+# in one.
 CRATES = {
     "cc": ("cc",),
     "flow": ("flow", "sim", "scenario"),
     "link": ("link",),
-    "mptcp": ("mptcp",),
+    "mptcp": ("mptcp", "script"),
     "sim": ("sim", "scenario"),
-    "tcp": ("tcp",),
+    "tcp": ("tcp", "script"),
 }
 # Folders of the Python package, and the tests that are to notice.
 PACKAGES = {
@@ -71,6 +77,7 @@ OPERATORS = re.compile(
     r"|ReplaceContinueWithBreak|ReplaceBreakWithContinue|ZeroIterationForLoop)"
 )
 LONGEST_TEST_RUN_S = 240
+M = TypeVar("M")
 
 
 @dataclass
@@ -105,50 +112,114 @@ class Score:
 # --- Rust ---
 
 
-def of_crates(part: str, crates: list[str], arguments: list[str]) -> Score:
-    """Run cargo-mutants on crates, and read its report."""
-    output = BUILD / part
-    shutil.rmtree(output, ignore_errors=True)
-    output.mkdir(parents=True)
-    packages = {p for c in crates for p in CRATES.get(c, (c,))}
-    command = [
-        "cargo",
-        "mutants",
-        "--output",
-        str(output),
-        "--profile",
-        "test",
-        "--gitignore",
-        "true",
-        # It would be taken from the tests of the crate alone, without those of the packages that are to notice.
-        "--timeout",
-        str(LONGEST_TEST_RUN_S),
-        "--colors",
-        "never",
-    ]
+@dataclass(frozen=True)
+class RustMutant:
+    """A change of a file of Rust."""
+
+    name: str
+    file: Path
+    # Line and column, from 1, of the first character that is replaced, and of the first after it.
+    start: tuple[int, int]
+    end: tuple[int, int]
+    replacement: str
+
+    @classmethod
+    def of(cls, listed: dict) -> RustMutant:
+        """Read a mutant of the list of cargo-mutants."""
+        start, end = (
+            (listed["span"][edge]["line"], listed["span"][edge]["column"])
+            for edge in ("start", "end")
+        )
+        return cls(listed["name"], Path(listed["file"]), start, end, listed["replacement"])
+
+    def applied(self, text: str) -> str:
+        """Return the text of the file with the change."""
+        lines = text.splitlines(keepends=True)
+        first, last = (sum(map(len, lines[: n - 1])) + c - 1 for n, c in (self.start, self.end))
+        return text[:first] + self.replacement + text[last:]
+
+
+def mutants_of_crates(crates: list[str], *more: str) -> dict[str, list[RustMutant]]:
+    """List the mutants of crates. (cargo-mutants runs some that were not asked for, so that it only lists them.)"""
+    command = ["cargo", "mutants", "--list", "--json", *more]
     command += [a for c in crates for a in ("--package", f"gargalo-{c}")]
-    command += [a for p in sorted(packages) for a in ("--test-package", f"gargalo-{p}")]
-    environment = os.environ | {"CARGO_TARGET_DIR": str(BUILD / "build"), "CARGO_INCREMENTAL": "1"}
-    done = subprocess.run([*command, *arguments], cwd=ROOT, env=environment)
-    report = output / "mutants.out" / "outcomes.json"
-    # 2 and 3: mutants were missed, or hung.
-    if done.returncode not in (0, 2, 3) or not report.exists():
-        sys.exit(f"mutants: cargo mutants ended with {done.returncode} for {part}")
-    score = Score(part)
-    for outcome in json.loads(report.read_text())["outcomes"]:
-        if outcome["summary"] in ("CaughtMutant", "Timeout"):
-            score.caught += outcome["scenario"] != "Baseline"
-        elif outcome["summary"] == "MissedMutant":
-            score.missed.append(outcome["scenario"]["Mutant"]["name"])
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    found: dict[str, list[RustMutant]] = {c: [] for c in crates}
+    for mutant in json.loads(listed.stdout or "[]"):
+        found[mutant["package"].removeprefix("gargalo-")].append(RustMutant.of(mutant))
+    return found
+
+
+def of_crate(part: str, mutants: list[RustMutant]) -> Score:
+    """Run the tests of a crate's packages with each mutant, one package after the other until one notices."""
+    tree, score = copy_of_the_tree(), Score(part)
+    longest = {p: duration_of_tests(p, tree) for p in CRATES.get(part, (part,))}
+    for mutant in mutants:
+        file = tree / mutant.file
+        text = file.read_text()
+        file.write_text(mutant.applied(text))
+        verdict = "MISSED"
+        for package, seconds in longest.items():
+            if not cargo_test(package, tree, "--no-run"):
+                verdict = "no compilation"
+                break
+            if not cargo_test(package, tree, seconds=30 + 4 * seconds):
+                verdict = f"caught by {package}"
+                break
+        file.write_text(text)
+        score.caught += verdict.startswith("caught")
+        if verdict == "MISSED":
+            score.missed.append(mutant.name)
+        print(f"{verdict}  {mutant.name}", flush=True)
     return score
 
 
-def shard(part: str, sample: int) -> list[str]:
-    """Return the arguments for an even sample of the mutants of a crate."""
-    command = ["cargo", "mutants", "--list", "--package", f"gargalo-{part}"]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    shards = max(1, len(listed.stdout.splitlines()) // sample)
-    return ["--shard", f"{shards // 2}/{shards}", "--sharding", "round-robin"]
+def duration_of_tests(package: str, tree: Path) -> float:
+    """Run the tests of a package without a mutant; return how many seconds they take when they are compiled."""
+    for _ in range(2):
+        begun = time.monotonic()
+        if not cargo_test(package, tree):
+            sys.exit(f"mutants: the tests of {package} fail without a mutant")
+    return time.monotonic() - begun
+
+
+def cargo_test(package: str, tree: Path, *more: str, seconds: float | None = None) -> bool:
+    """Whether the tests of a package pass, or compile, in this time."""
+    command = ["cargo", "test", "--quiet", "--tests", "--package", f"gargalo-{package}", *more]
+    environment = os.environ | {
+        "CARGO_TARGET_DIR": str(BUILD / "build"),
+        "CARGO_INCREMENTAL": "1",
+        # Of no use here, and a part of each compilation.
+        "CARGO_PROFILE_DEV_DEBUG": "0",
+    }
+    # A group of its own, which ends as a whole: cargo's end would leave the tests running.
+    with subprocess.Popen(
+        command, cwd=tree, env=environment, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+    ) as process:
+        try:
+            return process.wait(seconds) == 0
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def copy_of_the_tree() -> Path:
+    """Bring a copy of the repository up to date: always the same one, so that what was compiled of it is of use."""
+    tree = BUILD / "tree"
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    names = {n for n in listed.split("\0") if n and (ROOT / n).is_file()}
+    for old in [p for p in tree.rglob("*") if p.is_file()]:
+        if str(old.relative_to(tree)) not in names:
+            old.unlink()
+    for name in names:
+        source, copy = ROOT / name, tree / name
+        if not copy.exists() or copy.read_bytes() != source.read_bytes():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy)
+    return tree
 
 
 # --- Python ---
@@ -229,12 +300,10 @@ def of_python(part: str, mutants: list[Mutant], tests: tuple[str, ...]) -> Score
     return score
 
 
-def sample_of(part: str, sample: int) -> list[Mutant]:
-    """Return an even sample of the mutants of a folder of the package."""
+def mutants_of_package(part: str) -> list[Mutant]:
+    """List the mutants of a folder of the package."""
     files = sorted((ROOT / "python/gargalo" / part).rglob("*.py"))
-    every = [m for f in files for m in mutants_of(f)]
-    step = max(1, len(every) // sample)
-    return every[step // 2 :: step][:sample]
+    return [m for f in files for m in mutants_of(f)]
 
 
 # --- what has changed ---
@@ -268,7 +337,8 @@ def of_changes(since: str) -> list[Score]:
         BUILD.mkdir(parents=True, exist_ok=True)
         difference = BUILD / "changes.diff"
         difference.write_text(text)
-        scores.append(of_crates("changes", crates, ["--in-diff", str(difference)]))
+        changed = mutants_of_crates(crates, "--in-diff", str(difference))
+        scores += [of_crate(crate, mutants) for crate, mutants in changed.items() if mutants]
     for part, tests in PACKAGES.items():
         folder = ROOT / "python/gargalo" / part
         files = sorted(f for f in lines if f.is_relative_to(folder) and f.exists())
@@ -276,6 +346,12 @@ def of_changes(since: str) -> list[Score]:
         if mutants:
             scores.append(of_python(part, mutants, tests))
     return scores
+
+
+def even_sample(every: list[M], size: int, seed: int) -> list[M]:
+    """Return a mutant of each of so many equal stretches: which, the seed says."""
+    chosen, size = random.Random(seed), min(size, len(every))
+    return [every[int((i + chosen.random()) * len(every) / size)] for i in range(size)]
 
 
 def main() -> None:
@@ -294,13 +370,16 @@ def main() -> None:
         "--since", default="HEAD", help="a commit: its difference to the files is what has changed"
     )
     parser.add_argument("--sample", type=int, default=40, help="mutants of each part")
+    parser.add_argument("--seed", type=int, default=1, help="another one, for another sample")
     options = parser.parse_args()
     scores = [] if options.parts else of_changes(options.since)
     for part in options.parts:
         if part in CRATES:
-            scores.append(of_crates(part, [part], shard(part, options.sample)))
+            every = mutants_of_crates([part])[part]
+            scores.append(of_crate(part, even_sample(every, options.sample, options.seed)))
         else:
-            scores.append(of_python(part, sample_of(part, options.sample), PACKAGES[part]))
+            of_part = even_sample(mutants_of_package(part), options.sample, options.seed)
+            scores.append(of_python(part, of_part, PACKAGES[part]))
     for missed in (m for s in scores for m in s.missed):
         print(f"missed: {missed}")
     print("| part | mutants | caught | 95% interval |\n| --- | --- | --- | --- |")
