@@ -84,3 +84,59 @@ impl CaptureInterfaces {
         self.0.get(direction as usize / 2)?[end]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gargalo_link::LinkConfig;
+
+    use super::*;
+    use crate::topology::{LinkSpec, Node};
+
+    /// The interfaces of the second of two links: where its directions are entered, and where packets arrive.
+    fn of_the_second(ends: CaptureEnds) -> [Option<u32>; 4] {
+        let node = |name: &str| Node {
+            name: name.into(),
+            is_host: true,
+        };
+        let link = |name: &str, a, b| LinkSpec {
+            name: name.into(),
+            a,
+            b,
+            up: LinkConfig::default(),
+            down: LinkConfig::default(),
+        };
+        let topology = Topology {
+            nodes: vec![node("left"), node("middle"), node("right")],
+            links: vec![link("near", 0, 1), link("far", 1, 2)],
+        };
+        let spec = CaptureSpec {
+            path: PathBuf::new(),
+            links: vec!["far".into()],
+            ends,
+            payload: false,
+            comment: String::new(),
+        };
+        let mut writer = pcapng::Writer::new(Vec::new(), "").unwrap();
+        let all = CaptureInterfaces::declare(&spec, &topology, &mut writer).unwrap();
+        for direction in [0, 1, 4] {
+            assert_eq!(all.at(direction, false), None, "not captured");
+        }
+        [(2, false), (3, true), (3, false), (2, true)].map(|(d, arrived)| all.at(d, arrived))
+    }
+
+    #[test]
+    fn a_packet_is_seen_where_it_enters_and_where_it_arrives() {
+        assert_eq!(
+            of_the_second(CaptureEnds::From),
+            [Some(0), Some(0), None, None]
+        );
+        assert_eq!(
+            of_the_second(CaptureEnds::To),
+            [None, None, Some(0), Some(0)]
+        );
+        assert_eq!(
+            of_the_second(CaptureEnds::Both),
+            [Some(0), Some(0), Some(1), Some(1)]
+        );
+    }
+}

@@ -83,4 +83,18 @@ mod tests {
             assert!(!is_right(7, 0, &bad));
         }
     }
+
+    /// With key 1 the first word is the first number of SplitMix64 with seed 0.
+    #[test]
+    fn content_is_the_same_in_every_version() {
+        let words = |key, offset| {
+            let bytes = piece(Some(key), offset, 8);
+            u64::from_le_bytes(bytes[..].try_into().unwrap())
+        };
+        assert_eq!(words(1, 0), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(words(7, 8), 0xe099_ec6c_d736_3ca5);
+        assert_eq!([key(3, 0), key(3, 1)], [6, 7]);
+        assert!(!piece(None, 5, 100).iter().any(|b| *b != 0));
+        assert_eq!(piece(None, 0, u64::MAX).len() as u64, LARGEST);
+    }
 }

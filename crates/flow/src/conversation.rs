@@ -551,3 +551,289 @@ impl Conversation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gargalo_units::{Duration, Rate};
+
+    use gargalo_workload::{Bulk, Cbr, CbrRate, Ping, Request, Workload};
+
+    use super::*;
+    use crate::rng;
+    use crate::testing::{at, bulk, flow, reno};
+
+    fn talk(spec: &FlowSpec) -> Conversation {
+        Conversation::new(spec, rng::stream(1, "test"), || rng::stream(1, "sizes"))
+    }
+
+    fn over_tcp(workload: Workload) -> FlowSpec {
+        flow(TransportSpec::Tcp(reno()), workload)
+    }
+
+    fn over_udp(workload: Workload) -> FlowSpec {
+        flow(TransportSpec::Udp, workload)
+    }
+
+    fn objects(sizes: &[u64]) -> Workload {
+        Workload::Request(Request::of(
+            sizes.iter().copied().map(Bytes::new).collect::<Vec<_>>(),
+        ))
+    }
+
+    fn ending(end: Instant, counters: SenderCounters) -> Ending {
+        Ending {
+            id: 3,
+            start: at(10),
+            end,
+            now: end,
+            counters,
+            wire: WireBytes {
+                forward: 1400,
+                reverse: 80,
+            },
+            multipath: None,
+        }
+    }
+
+    fn arriving(side: usize, bytes: u64, sent_at: Instant) -> Datagram {
+        Datagram {
+            side,
+            number: 0,
+            bytes,
+            sent_at,
+            marked: false,
+        }
+    }
+
+    #[test]
+    fn a_transfer_is_complete_when_its_last_byte_is_read() {
+        let spec = over_tcp(bulk(1000));
+        let mut t = talk(&spec);
+        assert_eq!((t.sender(), t.total(), t.is_bulk()), (0, Some(1000), true));
+        assert_eq!((t.connected(), t.is_on_streams()), (None, false));
+        t.start(at(30));
+        assert_eq!((t.connected(), t.due()), (Some(at(30)), Instant::MAX));
+        assert_eq!((t.wants(0), t.wants(1)), (1000, 0));
+        t.wrote(0, 600);
+        assert_eq!((t.wants(0), t.closes(0)), (400, false));
+        t.wrote(0, 400);
+        assert_eq!([t.closes(0), t.closes(0)], [true, false]);
+        t.received(at(40), 1, 0, 0);
+        t.received(at(50), 1, 999, 0);
+        assert_eq!((t.delivered(), t.completed()), (999, None));
+        t.received(at(60), 1, 1, 0);
+        assert_eq!(t.completed(), Some(at(60)));
+        assert_eq!((t.positions(0), t.positions(1)), ((1000, 0), (0, 1000)));
+        t.over(at(80));
+        let counters = SenderCounters::default();
+        let result = t.result(&spec, &Window::new(None), ending(at(90), counters));
+        assert_eq!(
+            (result.id, result.template, result.transport),
+            (3, 7, "tcp")
+        );
+        assert_eq!((result.start, result.end), (at(10), at(60)));
+        assert_eq!(result.handshake, Some(Duration::from_millis(20)));
+        assert_eq!(result.first_byte, Some(at(50)));
+        assert_eq!(result.completion, Some(Duration::from_millis(50)));
+        assert_eq!(result.delivered, Bytes::new(1000));
+        assert_eq!((result.inside.delivered, result.wire.forward), (1000, 1400));
+        assert!(result.failure.is_none() && !result.corrupted);
+    }
+
+    #[test]
+    fn an_unlimited_transfer_always_wants_to_write_and_never_completes() {
+        let spec = over_tcp(Workload::Bulk(Bulk::ENDLESS));
+        let mut t = talk(&spec);
+        t.start(at(0));
+        t.wrote(0, 5000);
+        assert_eq!(
+            (t.wants(0), t.closes(0), t.total()),
+            (u64::MAX, false, None)
+        );
+        t.received(at(1), 1, 5000, 0);
+        t.over(at(2));
+        assert_eq!((t.positions(0).0, t.completed()), (5000, None));
+        // The end to which data flows closes after its peer.
+        assert_eq!(t.wanted(1), (0, false));
+        t.peer_closed(1);
+        assert_eq!((t.wanted(1), t.closes(1)), ((0, true), true));
+    }
+
+    #[test]
+    fn the_end_of_the_connection_completes_a_transfer_of_nothing() {
+        let mut t = talk(&over_tcp(bulk(0)));
+        t.start(at(0));
+        assert!(t.closes(0) && t.completed().is_none());
+        t.over(at(5));
+        t.over(at(6));
+        assert_eq!(t.completed(), Some(at(5)));
+    }
+
+    #[test]
+    fn the_first_reason_for_a_failure_is_kept_and_damage_is_told() {
+        let spec = over_tcp(bulk(10));
+        let mut t = talk(&spec);
+        assert_eq!(t.failure(), None);
+        t.fail("reset");
+        t.fail("timed out");
+        assert_eq!(t.failure(), Some("reset"));
+        t.corrupt();
+        let ending = ending(at(90), SenderCounters::default());
+        let result = t.result(&spec, &Window::new(None), ending);
+        assert_eq!(result.failure.as_deref(), Some("reset"));
+        assert_eq!((result.corrupted, result.end), (true, at(90)));
+        assert_eq!((result.completion, result.handshake), (None, None));
+    }
+
+    #[test]
+    fn what_waits_at_the_receiver_has_reached_it_and_stays_counted() {
+        let mut t = talk(&over_tcp(bulk(1000)));
+        t.start(at(0));
+        t.received(at(1), 1, 500, 0);
+        let reached = |t: &mut Conversation, buffered| {
+            let r = t.reached(buffered);
+            (r.delivered.get(), r.received.map(Bytes::get))
+        };
+        assert_eq!(reached(&mut t, Some(300)), (500, Some(800)));
+        assert_eq!(reached(&mut t, Some(0)), (500, Some(800)));
+        assert_eq!(reached(&mut t, None), (500, None));
+        t.received(at(2), 1, 400, 0);
+        assert_eq!(reached(&mut t, Some(0)), (900, Some(900)));
+    }
+
+    #[test]
+    fn a_transport_may_take_all_and_write_it_later() {
+        let mut t = talk(&over_tcp(bulk(1000)));
+        t.start(at(0));
+        assert_eq!(t.wanted(0), (1000, true));
+        t.hand_over(0);
+        assert_eq!((t.wanted(0).0, t.positions(0).0), (0, 0));
+        t.wrote_later(0, 700);
+        t.wrote_later(0, 300);
+        assert_eq!(t.positions(0).0, 1000);
+    }
+
+    #[test]
+    fn one_object_follows_another_on_a_stream() {
+        let mut t = talk(&over_tcp(objects(&[5000, 3000])));
+        assert_eq!((t.sender(), t.total(), t.is_bulk()), (1, Some(8000), false));
+        t.start(at(0));
+        assert_eq!(t.wants(0), 100);
+        t.wrote(0, 100);
+        // A server answers whole requests, and does not close before its client is done.
+        t.received(at(1), 1, 99, 0);
+        assert_eq!(t.wants(1), 0);
+        t.received(at(1), 1, 1, 0);
+        assert_eq!((t.wants(1), t.delivered()), (5000, 0));
+        t.peer_closed(1);
+        assert!(!t.wanted(1).1);
+        t.wrote(1, 5000);
+        t.received(at(2), 0, 5000, 0);
+        assert_eq!(
+            (t.wants(0), t.delivered(), t.completed()),
+            (100, 5000, None)
+        );
+        t.received(at(3), 1, 100, 0);
+        t.received(at(4), 0, 3000, 0);
+        assert_eq!((t.completed(), t.connected()), (Some(at(4)), Some(at(0))));
+    }
+
+    #[test]
+    fn the_timer_of_an_application_is_due_once() {
+        let mut t = talk(&over_udp(Workload::Cbr(Cbr {
+            rate: CbrRate::Constant(Rate::from_bps(80_000)),
+            packet_size: Bytes::new(1000),
+        })));
+        t.start(at(0));
+        assert_eq!((t.due(), t.connected(), t.wants(0)), (at(100), None, 0));
+        t.expire(at(100));
+        assert_eq!(t.due(), at(200));
+        let sent = |t: &mut Conversation| t.poll_datagram(0).map(|d| (d.bytes, d.number, d.ecn));
+        assert_eq!(sent(&mut t), Some((1000, 0, Ecn::NotEct)));
+        assert_eq!(sent(&mut t), Some((1000, 1, Ecn::NotEct)));
+        assert_eq!((sent(&mut t), t.sent_datagrams()), (None, 2));
+        assert!(t.poll_datagram(1).is_none());
+        // A transfer has no timer.
+        let mut transfer = talk(&over_tcp(bulk(1)));
+        transfer.start(at(0));
+        transfer.expire(at(1));
+        assert_eq!((transfer.due(), transfer.wants(0)), (Instant::MAX, 1));
+    }
+
+    #[test]
+    fn a_datagram_is_never_larger_than_one_can_be() {
+        let mut t = talk(&over_udp(bulk(70_000)));
+        t.start(at(0));
+        assert_eq!(t.poll_datagram(0).map(|d| d.bytes), Some(65_507));
+    }
+
+    #[test]
+    fn requests_are_measured_where_they_arrive_and_answered_from_there() {
+        let spec = over_udp(Workload::Ping(Ping::default()));
+        let mut t = talk(&spec);
+        t.start(at(0));
+        assert!(t.poll_datagram(0).is_some());
+        let marked = Datagram {
+            marked: true,
+            ..arriving(1, 56, at(0))
+        };
+        assert!(t.on_datagram(at(20), &marked), "an answer is to be sent");
+        assert_eq!(
+            t.poll_datagram(1).map(|d| (d.bytes, d.number)),
+            Some((56, 0))
+        );
+        let back = Datagram {
+            marked: true,
+            ..arriving(0, 56, at(20))
+        };
+        assert!(!t.on_datagram(at(50), &back));
+        assert_eq!((t.delivered(), t.ce_marks, t.rtt.count()), (56, 1, 1));
+        assert!(!t.on_datagram(at(60), &arriving(0, 56, at(20))));
+        t.lost_datagrams = 4;
+        let of_stack = SenderCounters::UNKNOWN;
+        let result = t.result(&spec, &Window::new(None), ending(at(90), of_stack));
+        assert_eq!((result.first_byte, result.completion), (Some(at(20)), None));
+        assert_eq!((result.transport, result.congestion.as_str()), ("udp", ""));
+        // Repeats nothing, has no timeouts and no losses that were none.
+        let c = result.counters;
+        let known = [c.sent_packets, c.sent_bytes, c.lost_packets].map(Count::get);
+        assert_eq!(known, [1, 56, 4].map(Some));
+        let zero = [c.retransmitted_packets, c.timeouts, c.spurious_losses];
+        assert_eq!(zero, [Count::default(); 3]);
+        assert!(result.application.is_some());
+    }
+
+    #[test]
+    fn counts_are_those_between_the_edges_and_what_was_sent_may_be_known_later() {
+        let spec = over_tcp(Workload::Bulk(Bulk::ENDLESS));
+        let mut t = talk(&spec);
+        let sent = |n: u64| SenderCounters {
+            sent_bytes: n.into(),
+            ..SenderCounters::default()
+        };
+        let wire = |n| WireBytes {
+            forward: n,
+            reverse: 0,
+        };
+        let mut window = Window::new(Some((at(100), at(200))));
+        t.start(at(0));
+        t.received(at(50), 1, 1000, 0);
+        t.rtt.record(Duration::from_millis(10));
+        t.mark(Edge::From, sent(1), wire(2));
+        window.pass(Edge::From, at(100));
+        t.received(at(150), 1, 500, 0);
+        t.sent_at(Edge::From, sent(1200), wire(1300));
+        t.rtt.record(Duration::from_millis(30));
+        t.mark(Edge::Until, sent(2000), wire(2100));
+        window.pass(Edge::Until, at(200));
+        t.received(at(250), 1, 9000, 0);
+        t.sent_at(Edge::Until, sent(2200), wire(2500));
+        let result = t.result(&spec, &window, ending(at(300), sent(20_000)));
+        assert_eq!(
+            (result.inside.delivered, result.delivered.get()),
+            (500, 10_500)
+        );
+        assert_eq!(result.inside.sender.sent_bytes, 1000);
+        assert_eq!((result.inside.wire, result.rtt.count()), (wire(1200), 1));
+    }
+}

@@ -61,3 +61,47 @@ pub fn causes(
     }
     causes.join("+")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gauge_without_a_value_is_undefined() {
+        let mut sample = FlowSample::over_paths(Instant::ZERO, 3, Reached::default());
+        assert!(gauges_of(&sample, "sample", &[("alpha", 0.5)]).is_empty());
+        sample.cwnd = Bytes::new(14_600);
+        sample.delivery_rate = Some(Rate::from_mbps(8));
+        sample.phase = "slow-start";
+        let gauges = gauges_of(&sample, "loss", &[("alpha", 0.5), ("beta", f64::NAN)]);
+        let values: Vec<_> = gauges.iter().map(|g| (g.name, g.value)).collect();
+        assert_eq!(
+            values,
+            [
+                ("congestion_window_bytes", Some(14_600.0)),
+                ("bytes_in_flight", Some(0.0)),
+                ("slow_start_threshold_bytes", None),
+                ("pacing_rate_bps", None),
+                ("delivery_rate_bps", Some(8e6)),
+                ("alpha", Some(0.5)),
+                ("beta", None),
+            ]
+        );
+        assert!(gauges.iter().all(|g| g.flow == 3 && &*g.cause == "loss"));
+        assert!(gauges.iter().all(|g| g.phase == "slow-start"));
+    }
+
+    #[test]
+    fn a_record_has_each_of_its_causes_once() {
+        let mut before = "slow-start";
+        let mut of =
+            |phase, notices: &[&'static str]| causes(phase, &mut before, notices.iter().copied());
+        assert_eq!(of("slow-start", &[]), "");
+        assert_eq!(
+            of("recovery", &["loss", "loss", "recovery"]),
+            "phase+loss+recovery"
+        );
+        assert_eq!(of("recovery", &["loss"]), "loss");
+        assert_eq!(of("slow-start", &[]), "phase");
+    }
+}

@@ -200,21 +200,12 @@ mod tests {
     use gargalo_workload::voice::VoiceResult;
 
     use super::*;
+    use crate::testing;
     use crate::window::Counts;
 
     /// A flow that sent ten packets, three of them again.
     fn result(completion: Option<Duration>) -> FlowResult {
         FlowResult {
-            id: 0,
-            template: 0,
-            hosts: (0, 1),
-            label: "g".into(),
-            transport: "tcp",
-            congestion: "reno".into(),
-            start: Instant::ZERO,
-            end: Instant::ZERO,
-            handshake: None,
-            first_byte: None,
             completion,
             delivered: Bytes::new(700),
             counters: SenderCounters {
@@ -226,13 +217,7 @@ mod tests {
                 ..SenderCounters::default()
             },
             ce_marks: 4,
-            rtt: Quantiles::new(),
-            inside: Counts::default(),
-            corrupted: false,
-            failure: None,
-            wire: WireBytes::default(),
-            application: None,
-            multipath: None,
+            ..testing::result()
         }
     }
 
@@ -252,6 +237,48 @@ mod tests {
         let sums: Vec<_> = group.counters.counts().map(Count::get).collect();
         assert_eq!(sums[..5], [30, 3000, 9, 6, 3].map(Some));
         assert_eq!((group.ce_marks, group.delivered), (12, 2100));
+    }
+
+    #[test]
+    fn only_what_is_inside_the_window_counts_for_rates() {
+        let bytes = |forward| WireBytes {
+            forward,
+            reverse: 2 * forward,
+        };
+        let mut group = Group::new("g".into(), (Instant::ZERO, Instant::MAX));
+        group.planned = bytes(100);
+        let mut early = group.clone();
+        early.close(false);
+        assert_eq!(early.inside.planned, WireBytes::default());
+        group.mark(Edge::From);
+        group.planned = bytes(250);
+        let mut open = group.clone();
+        open.close(true);
+        assert_eq!(open.inside.planned, bytes(150));
+        group.mark(Edge::Until);
+        group.planned = bytes(900);
+        group.close(true);
+        assert_eq!(group.inside.planned, bytes(150));
+        let mut flow = result(None);
+        flow.wire = bytes(1000);
+        flow.inside = Counts {
+            delivered: 40,
+            wire: bytes(50),
+            ..Counts::default()
+        };
+        flow.failure = Some("reset".into());
+        flow.corrupted = true;
+        flow.rtt.record(Duration::from_millis(10));
+        for _ in 0..2 {
+            group.start(None);
+            group.fold(&flow, true);
+        }
+        assert_eq!((group.sent, group.inside.sent), (bytes(2000), bytes(100)));
+        assert_eq!((group.inside.delivered, group.delivered), (80, 1400));
+        assert_eq!(
+            (group.failed, group.corrupted, group.rtt.count()),
+            (2, 2, 2)
+        );
     }
 
     #[test]

@@ -20,6 +20,8 @@ mod slab;
 mod source;
 mod spec;
 mod strip;
+#[cfg(test)]
+mod testing;
 mod topology;
 mod window;
 

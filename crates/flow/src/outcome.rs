@@ -137,3 +137,78 @@ impl Outcome {
         Some(Bytes::new(sent) / active)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, result};
+    use crate::window::Counts;
+
+    /// A run of ten seconds with a flow from 2 s to 6 s and one from 4 s to 9 s, each of which delivered and sent
+    /// 1000 bytes.
+    fn outcome(measured: Option<(Instant, Instant)>) -> Outcome {
+        let flow = |start, end| {
+            let mut inside = Counts {
+                delivered: 1000,
+                ..Counts::default()
+            };
+            inside.sender.sent_bytes = 2000.into();
+            FlowResult {
+                start: at(start),
+                end: at(end),
+                inside,
+                ..result()
+            }
+        };
+        Outcome {
+            flows: vec![flow(2000, 6000), flow(4000, 9000)],
+            groups: Vec::new(),
+            links: Vec::new(),
+            routes: BTreeMap::new(),
+            samples: Samples::default(),
+            last: Samples::default(),
+            end: at(10_000),
+            measured,
+            packets: 0,
+            events: 0,
+            peak_flows: 2,
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn a_phase_begins_with_nothing_done() {
+        let phases = [Phase::Building, Phase::Running, Phase::Writing];
+        assert_eq!(phases.map(Phase::name), ["building", "running", "writing"]);
+        let begin = Progress::begin(Phase::Writing, at(9));
+        assert_eq!(
+            (begin.phase, begin.end, begin.now),
+            (Phase::Writing, at(9), at(0))
+        );
+        assert_eq!((begin.fraction, begin.packets, begin.events), (0.0, 0, 0));
+    }
+
+    #[test]
+    fn without_a_window_a_rate_is_over_the_time_of_the_flow() {
+        let mut run = outcome(None);
+        assert_eq!(run.window(), (at(2000), at(9000)));
+        let [first, second] = [0, 1].map(|i| run.flows[i].clone());
+        assert_eq!(run.goodput(&first), Some(Rate::from_bps(2000)));
+        assert_eq!(run.throughput(&second), Some(Rate::from_bps(3200)));
+        run.flows.clear();
+        assert_eq!(run.window(), (Instant::ZERO, at(10_000)));
+    }
+
+    #[test]
+    fn a_rate_is_over_the_part_of_the_window_in_which_the_flow_was_active() {
+        let run = outcome(Some((at(5000), at(7000))));
+        assert_eq!(run.window(), (at(5000), at(7000)));
+        let [first, second] = [0, 1].map(|i| &run.flows[i]);
+        assert_eq!(run.active(at(2000), at(6000)), Some(Duration::from_secs(1)));
+        assert_eq!(run.goodput(first), Some(Rate::from_bps(8000)));
+        assert_eq!(run.throughput(second), Some(Rate::from_bps(8000)));
+        for never in [(0, 5000), (7000, 8000), (8000, 9000)] {
+            assert_eq!(run.active(at(never.0), at(never.1)), None);
+        }
+    }
+}

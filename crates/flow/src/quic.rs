@@ -285,3 +285,286 @@ impl QuicEnd {
 const fn key(flow: u64, stream: StreamId, sender: usize) -> u64 {
     content::key(flow, sender) ^ (stream << 24)
 }
+
+#[cfg(test)]
+mod tests {
+    use gargalo_quic::Snapshot;
+    use gargalo_units::Bytes as Size;
+    use gargalo_workload::{Request, Workload};
+
+    use super::*;
+    use crate::rng;
+    use crate::spec::TransportSpec;
+    use crate::testing::{Told, at, bulk, flow, quic};
+
+    /// An end of a flow, what its stack is told, and its applications.
+    struct Flow {
+        stack: Told,
+        end: QuicEnd,
+        talk: Conversation,
+    }
+
+    fn open(workload: Workload, side: usize, streams: u32) -> Flow {
+        let (spec, stack) = (
+            flow(TransportSpec::Quic(quic().into()), workload),
+            Told::default(),
+        );
+        stack.script().room = 1 << 20;
+        stack.script().streams = 8;
+        let end = QuicEnd::new(Box::new(stack.clone()), (7, side), streams, true);
+        let talk = Conversation::new(&spec, rng::stream(1, "test"), || rng::stream(1, "sizes"));
+        Flow { stack, end, talk }
+    }
+
+    fn objects(sizes: &[u64]) -> Workload {
+        Workload::Request(Request::of(
+            sizes.iter().copied().map(Size::new).collect::<Vec<_>>(),
+        ))
+    }
+
+    impl Flow {
+        fn event(&mut self, event: Event) -> Option<QuicEvent> {
+            self.stack.script().events.push_back(event);
+            self.end.poll_event(at(1), &mut self.talk)
+        }
+
+        fn connected(mut self) -> Self {
+            assert_eq!(self.event(Event::Connected { early: false }), None);
+            self
+        }
+
+        /// Data of the peer arrives, `key` being that of the flow.
+        fn arrives(&mut self, stream: StreamId, at: u64, bytes: u64, end: bool) {
+            let content = super::key(7, stream, 1 - self.end.side);
+            let data = content::piece(Some(content), at, bytes);
+            self.stack
+                .script()
+                .chunks
+                .push_back(Chunk { stream, data, end });
+        }
+
+        fn exchange(&mut self) {
+            self.end.exchange(at(2), &mut self.talk);
+        }
+    }
+
+    #[test]
+    fn only_the_client_begins_and_tells_of_the_handshake() {
+        let done = || Event::HandshakeComplete { zero_rtt: None };
+        let mut client = open(bulk(10), 0, 1);
+        assert_eq!(client.event(Event::Connected { early: true }), None);
+        assert_eq!(client.talk.wants(0), 10);
+        assert_eq!(client.event(done()), Some(QuicEvent::Established));
+        let mut server = open(bulk(10), 1, 1);
+        assert_eq!(server.event(Event::Connected { early: false }), None);
+        assert_eq!((server.event(done()), server.talk.wants(0)), (None, 0));
+    }
+
+    #[test]
+    fn a_connection_that_fails_before_all_has_arrived_tells_why() {
+        let failed = |why: &str| Event::Failed(why.into());
+        let mut cut = open(bulk(10), 0, 1).connected();
+        assert!(!cut.end.is_over());
+        assert_eq!(
+            cut.event(failed("reset")),
+            Some(QuicEvent::Failed("reset".into()))
+        );
+        assert_eq!(
+            (cut.talk.failure(), cut.end.is_over()),
+            (Some("reset"), true)
+        );
+        let mut silent = open(bulk(10), 0, 1).connected();
+        assert!(silent.event(failed("the connection timed out")).is_some());
+        assert_eq!(silent.talk.failure(), Some("timed out"));
+        let mut done = open(bulk(10), 0, 1).connected();
+        done.talk.received(at(2), 1, 10, 0);
+        assert_eq!(
+            (done.event(failed("reset")), done.talk.failure()),
+            (None, None)
+        );
+        let mut closed = open(bulk(10), 0, 1).connected();
+        assert_eq!(
+            (closed.event(Event::Closed), closed.end.is_over()),
+            (None, true)
+        );
+        let ended = open(bulk(10), 0, 1);
+        ended.stack.script().over = true;
+        assert!(ended.end.is_over());
+    }
+
+    #[test]
+    fn a_transfer_is_spread_over_its_streams_and_the_connection_closed_when_all_is_acknowledged() {
+        let mut flow = open(bulk(100_000), 0, 3).connected();
+        flow.exchange();
+        assert_eq!(
+            flow.stack.written(),
+            [(0, 33_334), (4, 33_333), (8, 33_333)]
+        );
+        assert_eq!(flow.stack.script().finished, [0, 4, 8]);
+        assert_eq!(flow.talk.positions(0).0, 100_000);
+        flow.talk.received(at(2), 1, 100_000, 0);
+        flow.exchange();
+        assert!(!flow.stack.script().closed);
+        flow.stack.script().acknowledged = true;
+        flow.exchange();
+        assert!(flow.stack.script().closed);
+    }
+
+    #[test]
+    fn what_has_no_room_is_written_later_with_the_content_of_its_place() {
+        let mut flow = open(bulk(500_000), 0, 1).connected();
+        flow.stack.script().room = 70_000;
+        flow.stack.script().acknowledged = true;
+        flow.exchange();
+        assert_eq!(flow.stack.written(), [(0, 70_000)]);
+        assert!(flow.stack.script().finished.is_empty());
+        flow.talk.received(at(2), 1, 500_000, 0);
+        flow.exchange();
+        assert!(!flow.stack.script().closed, "not all is written");
+        flow.stack.script().room = 1 << 20;
+        flow.exchange();
+        assert_eq!((flow.talk.positions(0).0, flow.talk.wants(0)), (500_000, 0));
+        assert!(content::is_right(
+            super::key(7, 0, 0),
+            0,
+            &flow.stack.script().written[&0]
+        ));
+        assert_eq!(flow.stack.script().finished, [0]);
+        assert!(flow.stack.script().closed);
+    }
+
+    #[test]
+    fn an_unlimited_transfer_takes_all_room() {
+        let mut flow = open(Workload::default(), 0, 2).connected();
+        for room in [100_000, 300_000] {
+            flow.stack.script().room = room;
+            flow.exchange();
+            assert_eq!(
+                flow.stack.written(),
+                [(0, room as usize), (4, room as usize)]
+            );
+        }
+        assert_eq!(flow.talk.positions(0).0, 600_000);
+        assert!(flow.stack.script().finished.is_empty());
+    }
+
+    #[test]
+    fn a_stream_that_may_not_be_opened_yet_is_opened_later() {
+        let mut flow = open(bulk(1000), 0, 1).connected();
+        flow.stack.script().streams = 0;
+        flow.exchange();
+        assert_eq!((flow.stack.written(), flow.talk.wants(0)), (vec![], 1000));
+        flow.stack.script().streams = 1;
+        flow.exchange();
+        assert_eq!(flow.stack.written(), [(0, 1000)]);
+    }
+
+    #[test]
+    fn the_receiver_of_a_transfer_reads_and_neither_answers_nor_closes() {
+        let mut flow = open(bulk(3000), 1, 2);
+        flow.arrives(0, 0, 1000, false);
+        flow.arrives(4, 0, 1000, false);
+        flow.arrives(0, 1000, 1000, true);
+        flow.stack.script().acknowledged = true;
+        flow.exchange();
+        assert_eq!(
+            (flow.talk.delivered(), flow.talk.completed()),
+            (3000, Some(at(2)))
+        );
+        assert!(flow.stack.written().is_empty() && !flow.stack.script().closed);
+        let spec = crate::testing::flow(TransportSpec::Udp, bulk(1));
+        let is_corrupt = |flow: &mut Flow| {
+            let window = crate::Window::new(None);
+            let ending = crate::Ending {
+                id: 0,
+                start: at(0),
+                end: at(3),
+                now: at(3),
+                counters: Default::default(),
+                wire: Default::default(),
+                multipath: None,
+            };
+            flow.talk.result(&spec, &window, ending).corrupted
+        };
+        assert!(!is_corrupt(&mut flow));
+        flow.arrives(4, 999, 10, false);
+        flow.exchange();
+        assert!(
+            is_corrupt(&mut flow),
+            "that is the content of another place"
+        );
+    }
+
+    #[test]
+    fn each_object_is_requested_and_answered_on_a_stream_of_its_own() {
+        let mut client = open(objects(&[500, 700]), 0, 1).connected();
+        client.exchange();
+        assert_eq!(client.stack.written(), [(0, 100)]);
+        assert_eq!(client.stack.script().finished, [0]);
+        client.arrives(0, 0, 500, true);
+        client.exchange();
+        assert_eq!(client.stack.written(), [(0, 100), (4, 100)]);
+        assert!(!client.stack.script().closed);
+        client.arrives(4, 0, 700, true);
+        client.exchange();
+        assert_eq!(client.talk.completed(), Some(at(2)));
+        assert!(
+            client.stack.script().closed,
+            "all that was requested is here"
+        );
+
+        let mut server = open(objects(&[500, 700]), 1, 1);
+        server.arrives(4, 0, 60, false);
+        server.exchange();
+        assert!(
+            server.stack.written().is_empty(),
+            "the request is not whole"
+        );
+        server.arrives(4, 60, 40, true);
+        server.arrives(8, 0, 100, true);
+        server.exchange();
+        assert_eq!(
+            server.stack.written(),
+            [(4, 700)],
+            "there is no third object"
+        );
+        assert_eq!(server.stack.script().finished, [4]);
+    }
+
+    #[test]
+    fn requests_wait_until_a_stream_may_be_opened() {
+        let mut client = open(objects(&[500]), 0, 1).connected();
+        client.stack.script().streams = 0;
+        client.exchange();
+        assert!(client.stack.written().is_empty());
+        client.stack.script().streams = 1;
+        client.exchange();
+        assert_eq!(client.stack.written(), [(0, 100)]);
+    }
+
+    #[test]
+    fn a_record_follows_a_notice_or_a_new_phase() {
+        let mut flow = open(bulk(1), 0, 1);
+        flow.stack.script().snapshot = Snapshot {
+            cwnd: Size::new(12_000),
+            phase: "startup",
+            ..Snapshot::default()
+        };
+        let notice = || Notice {
+            kind: "loss",
+            detail: "packets=1".into(),
+        };
+        let mut shown = 0;
+        let mut causes = |looks: bool, notices: usize| {
+            let told = (0..notices).map(|_| notice());
+            flow.stack.script().notices.extend(told);
+            let gauges = flow.end.notices(at(3), 7, looks, |_| shown += 1);
+            gauges.first().map(|g| g.cause.to_string())
+        };
+        assert_eq!(causes(false, 2), None);
+        assert_eq!(causes(true, 0).as_deref(), Some("phase"));
+        assert_eq!(causes(true, 0), None);
+        assert_eq!(causes(true, 1).as_deref(), Some("loss"));
+        assert_eq!(shown, 3);
+    }
+}

@@ -168,3 +168,15 @@ pub fn describe_subflow(id: u32, (near, far): (&str, &str)) -> String {
         false => format!("subflow={id} link={near} peer_link={far}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subflow_is_named_by_the_links_of_both_ends_where_they_differ() {
+        assert_eq!(describe_subflow(2, ("lte", "lte")), "subflow=2 link=lte");
+        let apart = describe_subflow(0, ("wifi", "server"));
+        assert_eq!(apart, "subflow=0 link=wifi peer_link=server");
+    }
+}

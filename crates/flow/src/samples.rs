@@ -410,3 +410,177 @@ impl LinkSampler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gargalo_link::queue::QueueLimit;
+    use gargalo_link::{LinkConfig, Packet, QueueConfig, RateModel};
+    use gargalo_units::Ecn;
+
+    use super::*;
+    use crate::rng;
+    use crate::testing::at;
+
+    /// A millisecond for each packet of 1000 bytes, and room for two.
+    fn link() -> Link<()> {
+        let config = LinkConfig {
+            rate: RateModel::Constant(Rate::from_mbps(8)),
+            queue: QueueConfig::DropTail(QueueLimit::Packets(2)),
+            ..LinkConfig::default()
+        };
+        Link::new(config, rng::stream(1, "link")).unwrap()
+    }
+
+    fn send(link: &mut Link<()>, now: Instant, packets: usize) {
+        for _ in 0..packets {
+            link.send(
+                now,
+                Packet {
+                    bytes: 1000,
+                    flow: 0,
+                    ecn: Ecn::NotEct,
+                    payload: (),
+                },
+            );
+        }
+    }
+
+    fn path(cwnd: u64, srtt: Option<u64>, rate: Option<u64>) -> SubflowSample {
+        SubflowSample {
+            time: at(0),
+            flow: 1,
+            subflow: 0,
+            link: 0,
+            cwnd: Bytes::new(cwnd),
+            ssthresh: None,
+            in_flight: Bytes::new(cwnd / 2),
+            srtt: srtt.map(Duration::from_millis),
+            delivery_rate: rate.map(Rate::from_mbps),
+            sent: Count::default(),
+            delivered: Bytes::ZERO,
+            phase: if cwnd == 10 { "slow-start" } else { "recovery" },
+        }
+    }
+
+    #[test]
+    fn windows_and_rates_of_paths_add_up_and_the_shortest_round_trip_is_that_of_all() {
+        let mut all = FlowSample::over_paths(at(5), 1, Reached::default());
+        assert_eq!((all.cwnd, all.srtt, all.phase), (Bytes::ZERO, None, ""));
+        all.add(&path(10, None, None), None);
+        assert_eq!(
+            (all.srtt, all.pacing_rate, all.delivery_rate),
+            (None, None, None)
+        );
+        all.add(&path(30, Some(20), Some(3)), Some(Rate::from_mbps(1)));
+        all.add(&path(20, Some(50), Some(2)), Some(Rate::from_mbps(4)));
+        all.add(&path(0, Some(40), None), None);
+        assert_eq!(
+            (all.cwnd, all.in_flight),
+            (Bytes::new(60), Some(Bytes::new(30)))
+        );
+        assert_eq!(all.srtt, Some(Duration::from_millis(20)));
+        let rates = [all.pacing_rate, all.delivery_rate];
+        assert_eq!(rates, [5, 5].map(|r| Some(Rate::from_mbps(r))));
+        assert_eq!(all.phase, "slow-start");
+    }
+
+    #[test]
+    fn a_sum_over_paths_of_what_is_not_reported_is_unknown() {
+        let mut all = FlowSample::over_paths(at(5), 1, Reached::default());
+        all.in_flight = None;
+        all.add(&path(10, None, None), None);
+        assert_eq!(all.in_flight, None);
+    }
+
+    #[test]
+    fn samples_take_the_memory_of_all_their_tables() {
+        let mut samples = Samples::default();
+        assert_eq!(samples.bytes(), 0);
+        let flow = FlowSample::over_paths(at(0), 1, Reached::default());
+        samples.flows = vec![flow; 3];
+        samples.subflows = vec![path(1, None, None); 2];
+        let senders = 3 * size_of::<FlowSample>() + 2 * size_of::<SubflowSample>();
+        assert_eq!(samples.bytes(), senders as u64);
+        samples.links = vec![LinkSampler::new(0).sample(&mut link(), at(0)); 5];
+        let datagram = ArrivedDatagram {
+            flow: 1,
+            number: 0,
+            size: Bytes::ZERO,
+            sent: at(0),
+            arrived: at(0),
+        };
+        samples.datagrams = vec![datagram; 7];
+        let network = 5 * size_of::<LinkSample>() + 7 * size_of::<ArrivedDatagram>();
+        assert_eq!(samples.bytes(), (senders + network) as u64);
+        let event = ProtocolEvent {
+            time: at(0),
+            flow: 1,
+            kind: "loss",
+            detail: String::new(),
+        };
+        samples.events = vec![event; 2];
+        samples.gauges = vec![Gauge {
+            time: at(0),
+            flow: 1,
+            cause: "loss".into(),
+            phase: "",
+            name: "",
+            value: None,
+        }];
+        // The text of an event counts with 64 bytes.
+        let events = 2 * (size_of::<ProtocolEvent>() + 64) + size_of::<Gauge>();
+        assert_eq!(samples.bytes(), (senders + network + events) as u64);
+    }
+
+    #[test]
+    fn the_utilization_of_a_sample_is_since_the_one_before() {
+        let (mut link, mut sampler) = (link(), LinkSampler::new(3));
+        send(&mut link, at(0), 4);
+        // One is sent, two wait, and one had no room.
+        let first = sampler.sample(&mut link, at(0));
+        assert_eq!(
+            (first.direction, first.queue_packets, first.queue_bytes),
+            (3, 2, 2000)
+        );
+        assert_eq!(
+            (first.queue_delay, first.dropped_packets),
+            (Duration::from_millis(3), 1)
+        );
+        let mut utilization = |ms| sampler.sample(&mut link, at(ms)).utilization;
+        assert_eq!(utilization(2), Some(1.0));
+        assert_eq!(utilization(4), Some(0.5));
+        assert_eq!(utilization(8), Some(0.0));
+    }
+
+    #[test]
+    fn totals_of_a_link_are_of_the_run_and_shares_of_the_window() {
+        let (mut link, mut marks, name) = (link(), LinkMarks::default(), Arc::from("l"));
+        send(&mut link, at(0), 2);
+        let of = |link: &mut Link<()>, marks: &LinkMarks, window, now| {
+            LinkResult::of(&name, "up", link, at(now), (marks, window))
+        };
+        let whole = of(&mut link, &marks, None, 4);
+        assert_eq!(
+            (whole.utilization, whole.queue_delay.count()),
+            (Some(0.5), 2)
+        );
+        assert_eq!(whole.capacity, Some(Rate::from_mbps(8)));
+        assert_eq!(whole.capacity_bytes, Some(Bytes::new(4000)));
+        let nothing = of(&mut link, &marks, Some((at(4), at(4))), 4);
+        assert_eq!((nothing.utilization, nothing.capacity), (None, None));
+        marks.mark(Edge::From, &mut link, at(10));
+        send(&mut link, at(10), 4);
+        marks.mark(Edge::Until, &mut link, at(20));
+        send(&mut link, at(20), 1);
+        let inside = of(&mut link, &marks, Some((at(10), at(20))), 40);
+        assert_eq!(
+            (inside.utilization, inside.queue_delay.count()),
+            (Some(0.3), 3)
+        );
+        assert_eq!(inside.capacity, Some(Rate::from_mbps(8)));
+        assert_eq!((inside.offered_packets, inside.sent_packets), (7, 6));
+        assert_eq!((inside.dropped_queue_full, inside.dropped_aqm), (1, 0));
+        assert_eq!((inside.sent_bytes, inside.queued_packets), (6000, 0));
+        assert_eq!(inside.capacity_bytes, Some(Bytes::new(40_000)));
+    }
+}

@@ -94,4 +94,21 @@ mod tests {
         assert_eq!(s.get(b), Some(&"b"));
         assert_eq!((s.len(), s.capacity()), (2, 2));
     }
+
+    #[test]
+    fn values_are_visited_in_the_order_of_their_places() {
+        let mut s = Slab::default();
+        assert!(s.is_empty());
+        let [a, b, c] = [1, 2, 3].map(|n| s.insert(n));
+        s.remove(b);
+        for (i, n) in s.iter_mut() {
+            *n += 10 * i;
+        }
+        *s.get_mut(a).unwrap() += 100;
+        assert_eq!(
+            [a, b, c, 9].map(|i| s.get(i).copied()),
+            [Some(101), None, Some(23), None]
+        );
+        assert!(!s.is_empty() && s.get_mut(b).is_none());
+    }
 }

@@ -368,3 +368,213 @@ impl Arrivals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gargalo_workload::ftp::Ftp;
+    use gargalo_workload::random::{Count, Size, Time};
+    use gargalo_workload::web::Web;
+
+    use super::*;
+    use crate::testing::{at, bulk, flow, reno};
+
+    fn source(model: Model) -> (Source, Group) {
+        let spec = GeneratorSpec {
+            id: 5,
+            label: "source".into(),
+            stream: "5".into(),
+            pairs: vec![(2, 3)],
+            path: 1,
+            start: at(1000),
+            stop: Some(at(60_000)),
+            transport: reno(),
+            model,
+            demand: Demand::PerSecond(1.0),
+            group: 0,
+            rows: true,
+        };
+        let (source, _) = Source::new(spec, 1, at(300_000)).unwrap();
+        (source, Group::new("g".into(), (at(0), at(60_000))))
+    }
+
+    /// Pages of a main object of 5 kB, which is parsed for 10 ms, and three of 1 kB, on two connections at once.
+    fn pages() -> (Source, Group) {
+        source(Model::Web(Arc::new(Web {
+            pages: Count::Fixed(1),
+            main_size: Some(Size::Fixed(Bytes::new(5000))),
+            embedded: Some(Count::Fixed(3)),
+            embedded_size: Some(Size::Fixed(Bytes::new(1000))),
+            parsing_time: Time::Fixed(Duration::from_millis(10)),
+            request_size: Bytes::new(300),
+            connections: 2,
+            ..Web::default()
+        })))
+    }
+
+    fn request(flow: &NewFlow) -> (u64, u64) {
+        let Workload::Request(request) = &flow.spec.workload else {
+            panic!("{:?}", flow.spec.workload);
+        };
+        let size = request.sizes.as_ref().unwrap()[0];
+        (request.request_size.get(), size.get())
+    }
+
+    fn flows(next: Next) -> Vec<NewFlow> {
+        match next {
+            Next::Flows(flows) => flows,
+            Next::ParsedAt(at) => panic!("parsed at {at:?}"),
+        }
+    }
+
+    #[test]
+    fn a_file_is_sent_by_the_host_that_has_it_when_it_is_due() {
+        let (mut files, mut group) = source(Model::Ftp(Arc::new(Ftp {
+            size: Size::Fixed(Bytes::new(9000)),
+            ..Ftp::default()
+        })));
+        let due = files.next_transfer().unwrap();
+        assert!(due > at(1000) && files.next_parsed().is_none());
+        let early = Instant::from_nanos(due.as_nanos() - 1);
+        assert!(files.transfer(early, &mut group).is_none());
+        let first = files.transfer(due, &mut group).unwrap();
+        assert!(
+            matches!(&first.spec.workload, Workload::Bulk(b) if b.bytes == Some(Bytes::new(9000)))
+        );
+        assert_eq!((first.spec.from, first.spec.to, first.spec.path), (2, 3, 1));
+        assert_eq!(
+            (first.stream.as_str(), first.page),
+            ("generator/5/flow/0", None)
+        );
+        assert_eq!(group.planned, wire_model(&Config::default()).push(9000));
+        let mut count = 1;
+        while let Some(due) = files.next_transfer() {
+            let flow = files.transfer(due, &mut group).unwrap();
+            assert_eq!(flow.stream, format!("generator/5/flow/{count}"));
+            assert!(due < at(60_000) && !files.is_over() || files.next_transfer().is_none());
+            count += 1;
+        }
+        assert!(files.is_over() && (30..90).contains(&count), "{count}");
+        assert_eq!(group.pages, 0);
+    }
+
+    #[test]
+    fn a_page_is_its_main_object_and_then_the_others_a_few_at_a_time() {
+        let (mut web, mut group) = pages();
+        let start = web.next_transfer().unwrap();
+        let main = web.transfer(start, &mut group).unwrap();
+        assert_eq!(
+            (request(&main), main.spec.from, main.spec.to),
+            ((300, 5000), 3, 2)
+        );
+        assert_eq!((group.pages, group.sessions), (1, 1));
+        let page = main.page.unwrap();
+        let after = |ms| start + Duration::from_millis(ms);
+        let parsed = match web.completed(after(20), page, &mut group) {
+            Next::ParsedAt(at) => at,
+            Next::Flows(flows) => panic!("{flows:?}"),
+        };
+        assert_eq!((parsed, web.next_parsed()), (after(30), Some(after(30))));
+        assert!(web.parsed(after(29)).is_none());
+        let two = web.parsed(after(30)).unwrap();
+        assert_eq!(
+            two.iter().map(request).collect::<Vec<_>>(),
+            [(300, 1000); 2]
+        );
+        assert!(web.next_parsed().is_none() && web.parsed(after(31)).is_none());
+        assert_eq!(flows(web.completed(after(40), page, &mut group)).len(), 1);
+        for late in [50, 60] {
+            assert_eq!(group.page_time.count(), 0);
+            assert!(flows(web.completed(after(late), page, &mut group)).is_empty());
+        }
+        assert_eq!(group.page_time.count(), 1);
+        assert_eq!(group.page_time.max(), Some(Duration::from_millis(60)));
+        // It is not known any more.
+        assert!(flows(web.completed(after(70), page, &mut group)).is_empty());
+        assert_eq!(group.page_time.count(), 1);
+    }
+
+    #[test]
+    fn a_source_is_over_when_its_last_page_is_complete() {
+        let (mut web, mut group) = pages();
+        let mut open = Vec::new();
+        while let Some(due) = web.next_transfer() {
+            assert!(!web.is_over());
+            open.push(web.transfer(due, &mut group).unwrap().page.unwrap());
+        }
+        let end = at(100_000);
+        for page in &open {
+            assert!(!web.is_over());
+            let Next::ParsedAt(_) = web.completed(end, *page, &mut group) else {
+                panic!("a page without objects");
+            };
+        }
+        while let Some(opened) = web.parsed(web.next_parsed().unwrap_or(end)) {
+            assert_eq!(opened.len(), 2);
+        }
+        for page in open {
+            for _ in 0..3 {
+                assert!(!web.is_over());
+                web.completed(end, page, &mut group);
+            }
+        }
+        assert!(web.is_over());
+    }
+
+    #[test]
+    fn pages_are_parsed_in_the_order_of_time() {
+        let (mut web, mut group) = pages();
+        let mut page = || {
+            let due = web.next_transfer().unwrap();
+            web.transfer(due, &mut group).unwrap().page.unwrap()
+        };
+        let [first, second] = [page(), page()];
+        web.completed(at(5000), second, &mut group);
+        web.completed(at(4000), first, &mut group);
+        assert_eq!(web.next_parsed(), Some(at(4010)));
+        let pages = |flows: Option<Vec<NewFlow>>| flows.unwrap()[0].page;
+        assert_eq!(pages(web.parsed(at(9000))), Some(first));
+        assert_eq!(pages(web.parsed(at(9000))), Some(second));
+    }
+
+    #[test]
+    fn packets_of_a_transfer_have_the_sizes_of_the_configuration() {
+        let plain = Config {
+            timestamps: false,
+            ..Config::default()
+        };
+        let with = wire_model(&Config::default());
+        assert_eq!((with.header, with.opening), (52, 60));
+        assert_eq!(
+            (wire_model(&plain).header, wire_model(&plain).opening),
+            (40, 60)
+        );
+        assert_eq!(with.segment, u64::from(Config::default().mss));
+    }
+
+    #[test]
+    fn flows_arrive_until_the_template_stops() {
+        let mut spec = flow(crate::TransportSpec::Udp, bulk(1));
+        spec.start = at(500);
+        spec.stop = Some(at(5000));
+        let mut arrivals = Arrivals::new(Arc::new(spec), Duration::from_millis(100), 1);
+        let mut due = Some(arrivals.first());
+        let mut times = Vec::new();
+        while let Some(now) = due {
+            let arrival = arrivals.next(now);
+            let expected = match times.len() {
+                0 => "flow/7".to_owned(),
+                n => format!("flow/7/{n}"),
+            };
+            assert_eq!(
+                (arrival.stream, arrival.is_first),
+                (expected, times.is_empty())
+            );
+            times.push(now);
+            due = arrival.next;
+        }
+        assert!(times[0] > at(500) && times.is_sorted());
+        assert!(times.iter().all(|t| *t < at(5000)));
+        assert!((25..70).contains(&times.len()), "{}", times.len());
+        assert!(*times.last().unwrap() > at(4000), "it goes on to the end");
+    }
+}

@@ -160,3 +160,31 @@ pub struct QuicSpec {
     /// Name of the congestion control in results.
     pub congestion_name: Arc<str>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{bulk, flow, quic, reno};
+
+    #[test]
+    fn a_transport_tells_its_name_its_control_and_its_tls() {
+        let tls = Tls::default();
+        let over_tls = TransportSpec::Tcp(TcpSpec {
+            tls: Some(tls),
+            ..reno()
+        });
+        let quic = TransportSpec::Quic(quic().into());
+        let names = |t: &TransportSpec| (t.name(), t.congestion().to_owned(), t.tls().is_some());
+        assert_eq!(names(&over_tls), ("tcp", "reno".into(), true));
+        assert_eq!(names(&quic), ("quic", "reno".into(), false));
+        assert_eq!(names(&TransportSpec::Udp), ("udp", String::new(), false));
+    }
+
+    #[test]
+    fn a_flow_takes_the_same_path_in_both_directions() {
+        let mut spec = flow(TransportSpec::Udp, bulk(1));
+        spec.path = 3;
+        assert_eq!(spec.ways(), [(0, 1, 3), (1, 0, 3)]);
+        assert_eq!(spec.stream_name(), "flow/7");
+    }
+}
