@@ -219,3 +219,70 @@ fn encode(
     }
     .map_err(|e| e.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Datagram, QuicDatagram};
+
+    fn body(content: Content) -> Body {
+        Body {
+            flow: 0,
+            generation: 0,
+            side: 1,
+            interfaces: (0, 0),
+            route: 0,
+            content,
+        }
+    }
+
+    /// The bytes that are kept of a packet, and the length of the whole.
+    fn encoded(content: Content, payload: bool) -> (Vec<u8>, u32) {
+        let mut out = Vec::new();
+        let ends = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let length = encode(&mut out, 77, ends, Ecn::Ce, &body(content), payload).unwrap();
+        (out, length)
+    }
+
+    #[test]
+    fn headers_are_kept_and_payload_if_it_is_asked_for() {
+        let segment = || {
+            Content::Tcp(wire::tcp::Segment {
+                payload: wire::tcp::Payload::synthetic(500),
+                ..wire::tcp::Segment::default()
+            })
+        };
+        let datagram = || {
+            Content::Udp(Datagram {
+                bytes: 300,
+                number: 0,
+                sent_at: Instant::ZERO,
+                ports: (49_152, 5001),
+            })
+        };
+        let kept = |(bytes, length): (Vec<u8>, u32)| (bytes.len(), length);
+        assert_eq!(kept(encoded(segment(), true)), (540, 540));
+        assert_eq!(kept(encoded(segment(), false)), (40, 540));
+        assert_eq!(kept(encoded(datagram(), true)), (328, 328));
+        let (bytes, length) = encoded(datagram(), false);
+        assert_eq!((bytes.len(), length), (28, 328));
+        // Congestion Experienced, the identification, addresses and ports.
+        assert_eq!((bytes[1] & 3, &bytes[4..6]), (3, &[0, 77][..]));
+        assert_eq!(bytes[12..20], [10, 0, 0, 1, 10, 0, 0, 2]);
+        assert_eq!(bytes[20..24], [192, 0, 19, 137]);
+    }
+
+    #[test]
+    fn datagrams_of_quic_are_kept_whole_with_the_addresses_of_their_sockets() {
+        let socket = |text: &str| text.parse().unwrap();
+        let datagram = Content::Quic(QuicDatagram {
+            payload: (&[1_u8, 2, 3][..]).into(),
+            from: socket("10.128.0.1:50000"),
+            to: socket("10.0.0.9:443"),
+        });
+        let (bytes, length) = encoded(datagram, false);
+        assert_eq!((bytes.len(), length), (31, 31));
+        assert_eq!(bytes[12..20], [10, 128, 0, 1, 10, 0, 0, 9]);
+        assert_eq!(bytes[28..], [1, 2, 3]);
+    }
+}

@@ -527,3 +527,131 @@ fn release(packets: &mut Pool, dropped: Packet<Handle>) -> Option<(u32, u32)> {
         Content::Udp(_) | Content::Tcp(_) | Content::Quic(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gargalo_link::LinkConfig;
+    use gargalo_units::{Bytes, Rate};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+    use crate::packet::{Datagram, QuicDatagram};
+
+    fn body(side: u8, content: Content) -> Body {
+        Body {
+            flow: 4,
+            generation: 9,
+            side,
+            interfaces: (0, 0),
+            route: 0,
+            content,
+        }
+    }
+
+    fn udp(bytes: u32) -> Content {
+        Content::Udp(Datagram {
+            bytes,
+            number: 0,
+            sent_at: Instant::ZERO,
+            ports: (1, 2),
+        })
+    }
+
+    #[test]
+    fn a_route_is_its_directions_up_to_the_host() {
+        let mut net = Net::default();
+        let first = net.add_route(&[4, 7]);
+        let nowhere = net.add_route(&[]);
+        let last = net.add_route(&[3]);
+        assert_eq!((net.route(first), net.route(last)), (&[4, 7][..], &[3][..]));
+        assert_eq!(
+            (net.first_link(first), net.first_link(last)),
+            (Some(2), Some(1))
+        );
+        assert!(net.links_of(first).eq([2, 3]) && net.links_of(last).eq([1]));
+        assert!(net.route(nowhere).is_empty() && net.first_link(nowhere).is_none());
+        assert!(net.route(99).is_empty() && net.first_link(99).is_none());
+    }
+
+    #[test]
+    fn only_of_a_datagram_to_the_server_is_it_told_that_the_network_dropped_it() {
+        let socket = "10.0.0.1:443".parse().unwrap();
+        let quic = Content::Quic(QuicDatagram {
+            payload: Default::default(),
+            from: socket,
+            to: socket,
+        });
+        let cases = [
+            (1, udp(10), Some((4, 9))),
+            (0, udp(10), None),
+            (1, quic, None),
+            (1, Content::Tcp(Default::default()), None),
+        ];
+        for (side, content, told) in cases {
+            let mut pool = Pool::default();
+            let id = pool.insert(body(side, content));
+            let dropped = Packet {
+                bytes: 10,
+                flow: 0,
+                ecn: Ecn::NotEct,
+                payload: Handle { id, hop: 0 },
+            };
+            assert_eq!(release(&mut pool, dropped), told);
+            assert!(pool.get(id).is_none());
+        }
+    }
+
+    #[test]
+    fn a_packet_arrives_after_its_links_and_counts_once() {
+        let mut net = Net::default();
+        for _ in 0..2 {
+            let config = LinkConfig {
+                rate: gargalo_link::RateModel::Constant(Rate::from_mbps(8)),
+                delay: gargalo_link::Delay::Constant(Duration::from_millis(5)),
+                mtu: 1500,
+                ..LinkConfig::default()
+            };
+            net.add_link(Link::new(config, Pcg64::new(1, 1)).unwrap(), Strip::None);
+        }
+        assert_eq!(net.directions(), 2);
+        let route = net.add_route(&[0, 1]);
+        let sent = net.transmit(
+            Instant::ZERO,
+            Ecn::NotEct,
+            3,
+            Body {
+                route,
+                ..body(1, udp(972))
+            },
+        );
+        assert_eq!((sent, net.transmitted()), (1000, 1));
+        let (mut arrived, mut at) = (None, Instant::ZERO);
+        while let Some(entry) = net.queue.pop() {
+            at = entry.time();
+            net.moment = Moment::new(at, entry.target());
+            arrived = net
+                .poll_through(at, entry.target())
+                .or_else(|| net.poll(at, entry.target()))
+                .or(arrived);
+        }
+        // A millisecond of transmission and five on the way, twice.
+        assert_eq!(at, Instant::ZERO + Duration::from_millis(12));
+        assert_eq!(
+            arrived.map(|(b, _)| Bytes::new(b.content.ip_len().into())),
+            Some(Bytes::new(1000))
+        );
+        assert_eq!(net.transmitted(), 1);
+    }
+
+    #[test]
+    fn moments_are_in_the_order_of_time_and_then_of_targets() {
+        let at = Instant::from_nanos;
+        let order = [
+            Moment::new(at(5), 0),
+            Moment::new(at(5), 7),
+            Moment::after(at(5)),
+            Moment::new(at(6), 0),
+        ];
+        assert!(order.is_sorted_by(|a, b| a < b));
+    }
+}

@@ -178,3 +178,69 @@ impl Recorder {
         self.samples
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gargalo_flow::Reached;
+    use gargalo_units::{Bytes, Rate};
+
+    use super::*;
+
+    fn interval(recording: Recording) -> Option<Duration> {
+        Recorder::new(recording, &Topology::default()).interval()
+    }
+
+    #[test]
+    fn samples_are_taken_if_a_table_wants_them() {
+        let every = |interval, flows, links| Recording {
+            interval: Some(interval),
+            flows,
+            links,
+            events: true,
+            gauges: true,
+            datagrams: true,
+        };
+        let second = Duration::from_secs(1);
+        assert_eq!(interval(every(second, true, false)), Some(second));
+        assert_eq!(interval(every(second, false, true)), Some(second));
+        assert_eq!(interval(every(second, false, false)), None);
+        assert_eq!(interval(every(Duration::ZERO, true, true)), None);
+    }
+
+    #[test]
+    fn a_flow_is_sampled_from_when_it_has_a_window_or_a_rate() {
+        let mut recorder = Recorder::new(Recording::default(), &Topology::default());
+        let mut sample = FlowSample::over_paths(Instant::ZERO, 1, Reached::default());
+        recorder.flow(sample);
+        assert_eq!(recorder.bytes(), 0);
+        sample.pacing_rate = Some(Rate::from_mbps(1));
+        recorder.flow(sample);
+        sample.pacing_rate = None;
+        sample.cwnd = Bytes::new(1);
+        recorder.flow(sample);
+        assert_eq!(recorder.into_samples().flows.len(), 2);
+    }
+
+    #[test]
+    fn a_table_that_was_not_asked_for_stays_empty() {
+        let datagram = Datagram {
+            side: 1,
+            number: 3,
+            bytes: 100,
+            sent_at: Instant::ZERO,
+            marked: false,
+        };
+        for datagrams in [false, true] {
+            let recording = Recording {
+                datagrams,
+                ..Recording::default()
+            };
+            let mut recorder = Recorder::new(recording, &Topology::default());
+            recorder.datagram(Instant::from_nanos(7), 2, &datagram);
+            recorder.sample_links(Instant::ZERO, &mut Net::default());
+            let samples = recorder.into_samples();
+            assert_eq!(samples.datagrams.len(), usize::from(datagrams));
+            assert!(samples.links.is_empty());
+        }
+    }
+}

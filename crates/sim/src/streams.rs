@@ -147,3 +147,148 @@ impl Talking<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    use gargalo_flow::{FlowSpec, Misbehaviour, Registered, TcpSpec, TransportSpec, rng};
+    use gargalo_units::Bytes;
+    use gargalo_workload::{Bulk, Workload};
+
+    use super::*;
+
+    /// A stream with some room, and what was done with it.
+    #[derive(Debug, Default)]
+    struct Told {
+        arrived: VecDeque<Chunk>,
+        room: u64,
+        written: Vec<u8>,
+        synthetic: u64,
+        closed: bool,
+    }
+
+    impl Stream for Told {
+        fn read(&mut self) -> Option<Chunk> {
+            self.arrived.pop_front()
+        }
+        fn write(&mut self, data: Content) -> usize {
+            let taken = data.len().min(self.room as usize);
+            self.room -= taken as u64;
+            self.written.extend(&data[..taken]);
+            taken
+        }
+        fn write_synthetic(&mut self, n: u64) -> u64 {
+            let taken = n.min(self.room);
+            self.room -= taken;
+            self.synthetic += taken;
+            taken
+        }
+        fn write_room(&self) -> u64 {
+            self.room
+        }
+        fn unsent(&self) -> u64 {
+            0
+        }
+        fn close(&mut self, _: Instant) {
+            self.closed = true;
+        }
+    }
+
+    fn transfer(bytes: u64) -> Conversation {
+        let reno = Registered::new("reno", gargalo_cc::Params::default()).unwrap();
+        let tcp = TcpSpec {
+            config: Arc::default(),
+            congestion: Arc::new(reno),
+            tls: None,
+            misbehaviour: Misbehaviour::None,
+        };
+        let spec = FlowSpec {
+            id: 7,
+            label: "flow".into(),
+            stream: "7".into(),
+            from: 0,
+            to: 1,
+            path: 0,
+            start: Instant::ZERO,
+            stop: None,
+            transport: TransportSpec::Tcp(tcp),
+            workload: Workload::Bulk(Bulk::of(Bytes::new(bytes))),
+            arrivals: None,
+            group: None,
+            rows: true,
+        };
+        Conversation::new(&spec, rng::stream(1, "test"), || rng::stream(1, "sizes"))
+    }
+
+    fn talking(talk: &mut Conversation, index: usize, key: Option<u64>) -> Talking<'_> {
+        Talking {
+            talk,
+            index,
+            now: Instant::from_nanos(5),
+            key,
+        }
+    }
+
+    #[test]
+    fn a_connection_that_ends_says_why() {
+        let mut talk = transfer(10);
+        let mut on = |index, event| talking(&mut talk, index, None).on_event(event);
+        assert!(!on(1, Event::Connected) && !on(0, Event::Readable));
+        assert!(!on(0, Event::PeerClosed) && on(0, Event::Closed));
+        assert_eq!((talk.failure(), talk.wants(0)), (None, 0));
+        assert!(talk.wanted(0).1, "it closes after its peer");
+        for (event, why) in [(Event::Reset, "reset"), (Event::TimedOut, "timed out")] {
+            let mut talk = transfer(10);
+            assert!(talking(&mut talk, 0, None).on_event(event));
+            assert_eq!(talk.failure(), Some(why));
+        }
+    }
+
+    #[test]
+    fn content_is_written_as_there_is_room_and_the_stream_closed_at_its_end() {
+        for key in [None, Some(7)] {
+            let (mut talk, mut stream) = (transfer(200_000), Told::default());
+            talking(&mut talk, 0, key).on_event(Event::Connected);
+            for room in [100, 0, 99_900, 150_000] {
+                stream.room = room;
+                talking(&mut talk, 0, key).exchange(&mut stream, false);
+                assert_eq!(stream.closed, talk.wants(0) == 0);
+            }
+            assert_eq!((talk.positions(0).0, stream.room), (200_000, 50_000));
+            assert_eq!(stream.synthetic, if key.is_none() { 200_000 } else { 0 });
+            assert!(content::is_right(content::key(7, 0), 0, &stream.written));
+        }
+    }
+
+    /// Whether the content is damaged in the eyes of the receiver of the second half of 2000 bytes, with this key.
+    fn is_damaged(key: Option<u64>, at: u64) -> bool {
+        let (mut talk, mut stream) = (transfer(2000), Told::default());
+        stream.arrived.push_back(Chunk::Synthetic(1000));
+        for from in [at, at + 500] {
+            let half = content::piece(Some(content::key(7, 0)), from, 500);
+            stream.arrived.push_back(Chunk::Real(half));
+        }
+        talking(&mut talk, 1, key).exchange(&mut stream, false);
+        assert_eq!((talk.delivered(), talk.positions(1).1), (2000, 2000));
+        assert_eq!(talk.completed(), Some(Instant::from_nanos(5)));
+        format!("{talk:?}").contains("corrupted: true")
+    }
+
+    #[test]
+    fn content_is_compared_with_that_of_its_place_if_it_is_asked_for() {
+        assert!(!is_damaged(Some(7), 1000));
+        assert!(is_damaged(Some(7), 999) && is_damaged(Some(8), 1000));
+        assert!(!is_damaged(None, 999));
+    }
+
+    #[test]
+    fn the_end_of_a_connection_completes_a_transfer_of_nothing() {
+        let (mut talk, mut stream) = (transfer(0), Told::default());
+        talking(&mut talk, 1, None).exchange(&mut stream, false);
+        assert_eq!(talk.completed(), None);
+        talking(&mut talk, 1, None).exchange(&mut stream, true);
+        assert_eq!(talk.completed(), Some(Instant::from_nanos(5)));
+    }
+}
