@@ -125,4 +125,67 @@ mod tests {
             }
         }
     }
+
+    /// `instead:key=value,...`, in the order of keys.
+    fn said(profile: Profile, name: &str) -> String {
+        let Control { instead, params } = profile.control(name);
+        let mut values: Vec<_> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        values.sort();
+        let said = format!("{}:{}", instead.unwrap_or(""), values.join(","));
+        said.replace('"', "")
+    }
+
+    #[test]
+    fn a_control_is_that_of_the_system() {
+        let said = |profile, names: &[&str], expected: &str| {
+            for name in names {
+                assert_eq!(
+                    said(profile, name),
+                    expected,
+                    "{name} of {}",
+                    profile.name()
+                );
+            }
+        };
+        for profile in [Profile::Modern, Profile::Rfc5681, Profile::Smoltcp] {
+            said(profile, &["reno", "cubic", "bic", "vegas"], ":");
+        }
+        let ns3 = |names: &[&str], more: &str| said(Profile::Ns3, names, more);
+        let as_newreno = [
+            "reno", "newreno", "bic", "hstcp", "htcp", "illinois", "scalable", "veno", "westwood",
+            "yeah",
+        ];
+        ns3(&as_newreno, ":abc_limit=1");
+        ns3(&["cubic"], ":abc_limit=1,slow_start=standard");
+        let hybla = ":abc_limit=1,bandwidth_estimate=false,rtt0=50ms,scale_initial_window=false";
+        ns3(&["hybla"], hybla);
+        let ledbat = ":abc_limit=1,init_cwnd=0,initial_slow_start=true,slow_start_exit=1";
+        ns3(&["ledbat"], ledbat);
+        ns3(&["vegas"], ":abc_limit=1,alternate=false");
+        ns3(&["bbr"], ":");
+        said(
+            Profile::Linux6,
+            &["reno"],
+            ":abc_limit=1000000,reduce_from=cwnd",
+        );
+        said(Profile::Linux41, &["reno"], ":reduce_from=cwnd");
+        for profile in [Profile::Linux6, Profile::Linux41] {
+            said(profile, &["cubic"], "cubic-linux:");
+            said(profile, &["vegas", "wvegas"], ":");
+        }
+        said(Profile::Linux6, &["lia", "olia", "balia"], ":");
+        let coupled = ":arithmetic=linux,reduce_from=cwnd";
+        said(Profile::Linux41, &["lia", "olia"], coupled);
+        said(
+            Profile::Linux41,
+            &["balia"],
+            &format!("{coupled},whole_ratio=true"),
+        );
+        let ns2 = |name, more: &str| said(Profile::Ns2, &[name], more);
+        ns2("bic", ":beta=0.875");
+        ns2("cubic", "cubic-linux:beta=819,hystart_detect=off,s_max=160");
+        ns2("fast", ":alpha=200,tuning=false");
+        ns2("libra", ":capacity=1");
+        ns2("reno", ":");
+    }
 }

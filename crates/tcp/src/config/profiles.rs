@@ -240,3 +240,90 @@ impl Config {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gargalo_settings::{Json, Setting};
+    use serde_json::json;
+
+    use super::*;
+
+    /// The keys of a table that are not as in another, with their values.
+    fn differences(of: &Json, from: &Json) -> Json {
+        let (Some(of_keys), Some(from)) = (of.as_object(), from.as_object()) else {
+            return of.clone();
+        };
+        let differ = of_keys
+            .iter()
+            .filter(|(key, value)| from.get(*key) != Some(*value));
+        let rows = differ.map(|(key, value)| {
+            let before = from.get(key).unwrap_or(&Json::Null);
+            (key.clone(), differences(value, before))
+        });
+        Json::Object(rows.collect())
+    }
+
+    /// What the stacks before RACK had in common, and more.
+    fn before_rack(more: Json) -> Json {
+        let mut all = json!({
+            "delayed_ack": { "quick": 0 }, "dsack": false, "frto": false, "max_rto": "60s", "min_rto": "1s",
+            "min_rto_above_srtt": false, "pacing": "off", "prr": false, "recovery": "sack", "tail_loss_probe": false,
+            "undo": false,
+        });
+        let own = all.as_object_mut().unwrap();
+        own.extend(more.as_object().unwrap().clone());
+        all
+    }
+
+    /// The sources are those of the profiles.
+    #[test]
+    fn a_profile_is_what_it_changes_of_a_current_stack() {
+        let expected = |profile| match profile {
+            Profile::Modern => json!({}),
+            Profile::Ns3 => before_rack(json!({
+                "data_retries": 6, "initial_window": "1 packets", "mss": "536B", "receive_buffer": "128KiB",
+                "rescue_retransmission": false, "send_buffer": "128KiB", "slow_start_after_idle": false,
+                "syn_timeout": "3s",
+            })),
+            Profile::Rfc5681 => before_rack(json!({
+                "initial_window_rule": "rfc5681", "mss": "1460B", "timestamps": false,
+            })),
+            Profile::Linux6 => json!({
+                "delayed_ack": { "quick": 16, "timeout": "40ms" }, "fin_in_last_segment": true,
+                "growth_at_recovery_end": true, "initial_window": "10 packets", "max_dup_thresh": 300,
+                "probe_slack_fixed": true, "receive_autotuning": { "initial": "80KiB" }, "receive_buffer": "16MiB",
+                "rto_restart": "transmission", "send_buffer": "4MiB", "super_segments": true,
+                "unpaced_segments": 10, "whole_segments": true,
+            }),
+            Profile::Linux41 => json!({
+                "delayed_ack": { "quick": 16, "timeout": "40ms" }, "initial_window": "10 packets",
+                "max_dup_thresh": 300, "receive_autotuning": { "initial": "184640B" }, "receive_buffer": "3MiB",
+                "recovery": "fack", "rto_restart": "transmission", "send_buffer": "4MiB",
+            }),
+            Profile::Ns2 => {
+                let mut all = before_rack(json!({
+                    "clock_granularity": "10ms", "delayed_ack": { "every": 1, "quick": 0 },
+                    "initial_window": "2 packets", "mss": "1460B", "receive_buffer": "1460kB",
+                    "rescue_retransmission": false, "send_buffer": "1460kB", "syn_timeout": "6s",
+                    "timestamps": false,
+                }));
+                // As a current Linux has it.
+                all.as_object_mut().unwrap().remove("min_rto");
+                all
+            }
+            Profile::Smoltcp => before_rack(json!({
+                "clock_granularity": "5ms", "delayed_ack": { "quick": 0, "timeout": "10ms" },
+                "initial_window": "2 packets", "limited_transmit": false, "max_rto": "10s", "min_rto": "10ms",
+                "mss": "1460B", "nagle": "standard", "receive_buffer": "65535B", "recovery": "go-back-n",
+                "send_buffer": "65535B", "slow_start_after_idle": false, "syn_timeout": "700ms",
+                "timestamps": false,
+            })),
+        };
+        let modern = Config::modern().write();
+        for profile in Profile::ALL {
+            let mut found = differences(&profile.config().write(), &modern);
+            found.as_object_mut().unwrap().remove("profile");
+            assert_eq!(found, expected(*profile), "{}", profile.name());
+        }
+    }
+}
