@@ -151,41 +151,51 @@ def mutants_of_crates(crates: list[str], *more: str) -> dict[str, list[RustMutan
 
 
 def of_crate(part: str, mutants: list[RustMutant]) -> Score:
-    """Run the tests of a crate's packages with each mutant, one package after the other until one notices."""
-    tree, score = copy_of_the_tree(), Score(part)
-    longest = {p: duration_of_tests(p, tree) for p in CRATES.get(part, (part,))}
-    for mutant in mutants:
-        file = tree / mutant.file
-        text = file.read_text()
-        file.write_text(mutant.applied(text))
-        verdict = "MISSED"
-        for package, seconds in longest.items():
-            if not cargo_test(package, tree, "--no-run"):
-                verdict = "no compilation"
+    """Run the tests of a crate's packages with each mutant, the quickest to compile first, until some notice it."""
+    tree, score, left = copy_of_the_tree(), Score(part), mutants
+    for package in CRATES.get(part, (part,)):
+        for targets in ("--lib", "--tests"):
+            if not left:
                 break
-            if not cargo_test(package, tree, seconds=30 + 4 * seconds):
-                verdict = f"caught by {package}"
-                break
-        file.write_text(text)
-        score.caught += verdict.startswith("caught")
-        if verdict == "MISSED":
-            score.missed.append(mutant.name)
-        print(f"{verdict}  {mutant.name}", flush=True)
+            seconds = duration_of_tests(package, targets, tree)
+            survivors = []
+            for mutant in left:
+                ended = with_mutant(mutant, tree, package, targets, 60 + 8 * seconds)
+                print(f"{ended} in {package}  {mutant.name}", flush=True)
+                score.caught += ended in ("failed", "hung")
+                survivors += [mutant] if ended == "passed" else []
+            left = survivors
+    score.missed = [m.name for m in left]
     return score
 
 
-def duration_of_tests(package: str, tree: Path) -> float:
+def with_mutant(mutant: RustMutant, tree: Path, package: str, targets: str, longest: float) -> str:
+    """Run tests of a package with a mutant: they "passed", "failed" or "hung", or it has "no compilation"."""
+    file = tree / mutant.file
+    text = file.read_text()
+    file.write_text(mutant.applied(text))
+    try:
+        if cargo_test(package, targets, tree, "--no-run") != "passed":
+            return "no compilation"
+        return cargo_test(package, targets, tree, seconds=longest)
+    finally:
+        file.write_text(text)
+
+
+def duration_of_tests(package: str, targets: str, tree: Path) -> float:
     """Run the tests of a package without a mutant; return how many seconds they take when they are compiled."""
-    for _ in range(2):
-        begun = time.monotonic()
-        if not cargo_test(package, tree):
-            sys.exit(f"mutants: the tests of {package} fail without a mutant")
+    cargo_test(package, targets, tree, "--no-run")
+    begun = time.monotonic()
+    if cargo_test(package, targets, tree) != "passed":
+        sys.exit(f"mutants: the tests of {package} fail without a mutant")
     return time.monotonic() - begun
 
 
-def cargo_test(package: str, tree: Path, *more: str, seconds: float | None = None) -> bool:
-    """Whether the tests of a package pass, or compile, in this time."""
-    command = ["cargo", "test", "--quiet", "--tests", "--package", f"gargalo-{package}", *more]
+def cargo_test(
+    package: str, targets: str, tree: Path, *more: str, seconds: float | None = None
+) -> str:
+    """Run, or compile, tests of a package: they "passed" or "failed", or "hung" for longer than this."""
+    command = ["cargo", "test", "--quiet", targets, "--package", f"gargalo-{package}", *more]
     environment = os.environ | {
         "CARGO_TARGET_DIR": str(BUILD / "build"),
         "CARGO_INCREMENTAL": "1",
@@ -197,9 +207,9 @@ def cargo_test(package: str, tree: Path, *more: str, seconds: float | None = Non
         command, cwd=tree, env=environment, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
     ) as process:
         try:
-            return process.wait(seconds) == 0
+            return "failed" if process.wait(seconds) else "passed"
         except subprocess.TimeoutExpired:
-            return False
+            return "hung"
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
