@@ -27,7 +27,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import DEVNULL
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
@@ -124,7 +124,7 @@ class RustMutant:
     replacement: str
 
     @classmethod
-    def of(cls, listed: dict) -> RustMutant:
+    def of(cls, listed: dict[str, Any]) -> RustMutant:
         """Read a mutant of the list of cargo-mutants."""
         start, end = (
             (listed["span"][edge]["line"], listed["span"][edge]["column"])
@@ -140,7 +140,7 @@ class RustMutant:
 
 
 def mutants_of_crates(crates: list[str], *more: str) -> dict[str, list[RustMutant]]:
-    """List the mutants of crates. (cargo-mutants runs some that were not asked for, so that it only lists them.)"""
+    """List the mutants of crates. cargo-mutants runs some that were not asked for, so that it only lists them."""
     command = ["cargo", "mutants", "--list", "--json", *more]
     command += [a for c in crates for a in ("--package", f"gargalo-{c}")]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
