@@ -155,15 +155,17 @@ $(VENV)/.stacks: $(VENV)/.dev $(wildcard stacks/aioquic/* stacks/ngtcp2/*.[ch]) 
 		|| { done=; echo "setup: ngtcp2 could not be built; its tests will skip" >&2; }; \
 	if [ -n "$$done" ]; then touch $@; fi
 
-# Needs some minutes for each mutant's tests: SINCE=commit for what has changed, or PARTS="link metrics" SAMPLE=40.
+# Needs seconds to minutes for each mutant's tests: SINCE=commit for what has changed, or PARTS="link metrics" SAMPLE=40,
+# with another SEED for another sample.
 SINCE ?= HEAD
 SAMPLE ?= 40
+SEED ?= 1
 MUTANTS := $(abspath $(TARGET))/mutants
-mutants: dev ## changes the code in small ways and names the changes that no test notices (SINCE=, or PARTS= and SAMPLE=)
+mutants: dev ## changes the code in small ways and names the changes that no test notices (SINCE=, or PARTS=, SAMPLE= and SEED=)
 	@[ -x $(MUTANTS)/bin/cargo-mutants ] || cargo install --quiet --locked --root $(MUTANTS) cargo-mutants@27.1.0
 	@[ -x $(MUTANTS)/venv/bin/python ] || "$(BIN)/python" -m venv $(MUTANTS)/venv
 	@$(MUTANTS)/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-mutants.lock
-	PATH="$(MUTANTS)/bin:$$PATH" $(MUTANTS)/venv/bin/python tools/mutants.py --since $(SINCE) --sample $(SAMPLE) $(PARTS)
+	PATH="$(MUTANTS)/bin:$$PATH" $(MUTANTS)/venv/bin/python tools/mutants.py --since $(SINCE) --sample $(SAMPLE) --seed $(SEED) $(PARTS)
 
 # `make test` runs every target on the corpus and on mutations of it. This is coverage-guided, for MINUTES each, all
 # targets or FUZZ=name; failing inputs go to fuzz/failures, new ones to $(FUZZ_NEW).

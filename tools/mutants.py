@@ -2,7 +2,7 @@
 
     make mutants                        # what has changed since the last commit on the main branch
     make mutants SINCE=HEAD~3
-    make mutants PARTS="link metrics" SAMPLE=40
+    make mutants PARTS="link metrics" SAMPLE=40 SEED=2
 
 Changes of Rust are those that cargo-mutants lists, of Python those of the operators of Cosmic Ray. Without parts, what is changed are the lines of
 the difference to SINCE; with parts, an even sample of all mutants of each, and another one with another SEED: a score

@@ -95,7 +95,7 @@ impl Connection {
     /// Handles a segment that was acknowledged at subflow level long ago, but not at data level: the peer discarded
     /// it, or a middlebox changed its mapping. Other data delivered in this way is reinjected on other subflows; if
     /// that does not help, the subflow ends.
-    fn on_lost_delivery(&mut self, now: Instant, first: &crate::send::Outstanding) {
+    pub(super) fn on_lost_delivery(&mut self, now: Instant, first: &crate::send::Outstanding) {
         let Some(i) = self.index_of_slot(first.latest) else {
             return;
         };

@@ -466,6 +466,22 @@ fn data_that_a_path_delivered_and_nobody_confirms_goes_over_others_and_then_the_
 }
 
 #[test]
+fn of_what_nobody_confirms_only_that_goes_over_others_which_the_path_has_delivered() {
+    let (config, told) = told(Options::default());
+    let mut ends = Ends::open(&config, 2);
+    ends.carry(&told, 0, 3);
+    let now = ends.now;
+    let c = ends.client();
+    let mss = c.views[0].mss;
+    let [first, third] = [0, 2 * mss].map(|at| *c.send.find(at).unwrap());
+    c.on_lost_delivery(now, &first);
+    assert!(c.send.again.is_empty());
+    c.subflows[0].acked = third.subflow;
+    c.on_lost_delivery(now, &first);
+    assert!(c.send.again.iter().copied().eq([0, mss]));
+}
+
+#[test]
 fn without_data_acks_a_lone_path_probes_ever_more_rarely_and_gives_up() {
     let (mut config, told) = told(Options::default());
     config.tcp = Arc::new(gargalo_tcp::Config {
