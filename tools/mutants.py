@@ -160,7 +160,7 @@ def of_crate(part: str, mutants: list[RustMutant]) -> Score:
             seconds = duration_of_tests(package, targets, tree)
             survivors = []
             for mutant in left:
-                ended = with_mutant(mutant, tree, package, targets, 60 + 8 * seconds)
+                ended = with_mutant(mutant, tree, package, targets, 30 + 4 * seconds)
                 print(f"{ended} in {package}  {mutant.name}", flush=True)
                 score.caught += ended in ("failed", "hung")
                 survivors += [mutant] if ended == "passed" else []

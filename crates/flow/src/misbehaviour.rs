@@ -144,6 +144,24 @@ mod tests {
     }
 
     #[test]
+    fn what_opens_or_ends_a_connection_is_sent_as_it_is() {
+        for how in [Misbehaviour::Optimistic, Misbehaviour::DividesAcks] {
+            let mut receiver = MisbehavingReceiver::new(how);
+            receiver.on_segment(&data(9000));
+            acks(&mut receiver, 1000);
+            for special in [Flags::SYN, Flags::FIN, Flags::RST] {
+                let mut segment = ack(2000);
+                segment.flags = segment.flags | special;
+                let sent = receiver.rewrite(segment);
+                assert_eq!((sent.len(), sent[0].ack.get()), (1, 2000), "{special:?}");
+            }
+            let mut without_ack = ack(2000);
+            without_ack.flags = Flags::ECE;
+            assert_eq!(receiver.rewrite(without_ack)[0].ack.get(), 2000);
+        }
+    }
+
+    #[test]
     fn marks_are_hidden_except_in_the_handshake() {
         let mut receiver = MisbehavingReceiver::new(Misbehaviour::HidesEcn);
         assert_eq!(receiver.rewrite(ack(1))[0].flags, Flags::ACK);

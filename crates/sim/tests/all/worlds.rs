@@ -1,9 +1,12 @@
 //! The engine: determinism, conservation, flows that come and go.
 
+use std::sync::Arc;
+
 use crate::support::*;
-use gargalo_flow::{FlowSpec, Outcome, TransportSpec};
+use gargalo_flow::{FlowSpec, Outcome, QuicSpec, TransportSpec};
 use gargalo_link::{LossModel, Reorder};
-use gargalo_sim::Recording;
+use gargalo_quic::{self as quic, Implementation};
+use gargalo_sim::{Recording, Settings, World};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
 use gargalo_workload::Cbr;
@@ -197,4 +200,91 @@ fn constant_bit_rate_arrives_at_its_rate() {
     let rate = out.flows[0].delivered.get() as f64 * 8.0 / 10.0;
     assert!((rate / 4e6 - 1.0).abs() < 0.005, "{rate}");
     assert_eq!(out.flows[0].counters.lost_packets, 0);
+}
+
+#[test]
+fn results_are_in_the_order_of_numbers_and_a_run_may_end_with_its_last_flow() {
+    let link = pipe(Rate::from_mbps(100), Duration::from_millis(5), 1000);
+    let cubic = || tcp("cubic", Config::modern());
+    let flows = || {
+        vec![
+            flow(5, 0, 2, cubic(), bulk(2_000_000)),
+            flow(9, 1, 3, cubic(), bulk(10_000)),
+            FlowSpec {
+                start: secs(8.0),
+                ..flow(7, 1, 3, cubic(), bulk(10_000))
+            },
+        ]
+    };
+    let go = |stop_when_idle| {
+        let settings = Settings {
+            stop_when_idle,
+            ..settings(1, 20.0)
+        };
+        run(dumbbell(2, link.clone(), link.clone()), settings, flows())
+    };
+    let out = go(true);
+    let numbers: Vec<_> = out.flows.iter().map(|f| f.id).collect();
+    assert_eq!((numbers, out.peak_flows), (vec![5, 7, 9], 2));
+    assert!(out.flows.iter().all(|f| f.completion.is_some()));
+    assert!(out.end > secs(8.0) && out.end < secs(9.0), "{:?}", out.end);
+    assert_eq!(go(false).end, secs(20.0));
+    let links: Vec<_> = out.links.iter().map(|l| (&*l.name, l.direction)).collect();
+    assert_eq!(
+        links[..3],
+        [
+            ("bottleneck", "up"),
+            ("bottleneck", "down"),
+            ("left0", "up")
+        ]
+    );
+    // Up the first access link, up the bottleneck, and down to the right: and the same way back.
+    assert_eq!(out.routes[&(0, 2, 0)], [2, 0, 7]);
+    assert_eq!(out.routes[&(2, 0, 0)], [6, 1, 3]);
+}
+
+/// A QUIC stack that can do nothing, or only checks what it is asked for.
+#[derive(Debug)]
+struct Unable {
+    checks: bool,
+}
+
+impl Implementation for Unable {
+    fn name(&self) -> &str {
+        "unable"
+    }
+    fn check(&self, _: &quic::Config, is_client: bool) -> Result<(), quic::Error> {
+        match (self.checks, is_client) {
+            (true, false) => Err(quic::Error::Option("no server".into())),
+            _ => Ok(()),
+        }
+    }
+    fn end(
+        &self,
+        _: &quic::Realm,
+        _: &quic::Config,
+        _: quic::Init,
+        _: bool,
+    ) -> Result<Box<dyn quic::Stack>, quic::Error> {
+        Err(quic::Error::Tls("no certificate".into()))
+    }
+}
+
+#[test]
+fn what_a_stack_cannot_do_is_said_when_the_flow_is_added() {
+    let link = pipe(Rate::from_mbps(10), Duration::from_millis(10), 100);
+    for (checks, why) in [(true, "no server"), (false, "TLS: no certificate")] {
+        let stack = || -> Arc<dyn Implementation> { Arc::new(Unable { checks }) };
+        let spec = QuicSpec {
+            config: quic::Config::default(),
+            stacks: [stack(), stack()],
+            congestion_name: "reno".into(),
+        };
+        let transport = TransportSpec::Quic(Box::new(spec));
+        let mut world = World::new(simple(link.clone(), link.clone()), settings(1, 1.0)).unwrap();
+        let error = world
+            .add_flow(flow(0, 0, 1, transport, ENDLESS))
+            .unwrap_err();
+        assert_eq!(error.to_string(), format!("QUIC of flow flow0: {why}"));
+    }
 }
