@@ -7,7 +7,7 @@ use gargalo_link::queue::{
 };
 use gargalo_link::{
     Delay, DeliveryTrace, Jitter, JitterDistribution, LinkConfig, LossModel, Policer, QueueConfig,
-    RateModel, Reorder,
+    RateModel, Reorder, Strip,
 };
 use gargalo_sim::Recording;
 use gargalo_tcp::Config;
@@ -226,6 +226,32 @@ fn routers_on_the_way_cost_no_events() {
                 "{every} at {routers} routers"
             );
         }
+    }
+}
+
+/// Packets that are put ahead into such a link, behind a router, lose the same options as those with an event.
+#[test]
+fn a_middlebox_takes_the_options_of_packets_that_are_ahead() {
+    let plain = pipe(Rate::from_mbps(100), Duration::from_millis(2), 1000);
+    for (strip, falls_back) in [(Strip::None, false), (Strip::All, true), (Strip::Syn, true)] {
+        let go = |every_event| {
+            let mut topology = row(1, &plain);
+            topology.links[1].up.strip_mptcp = strip;
+            let mut settings = settings(1, 20.0);
+            settings.every_event = every_event;
+            settings.recording.events = true;
+            let one = flow(0, 0, 1, mptcp(Config::modern()), bulk(100_000));
+            run(topology, settings, vec![one])
+        };
+        let fewer = go(false);
+        assert!(results(&fewer) == results(&go(true)), "{strip:?}");
+        assert!(fewer.flows[0].completion.is_some());
+        let events = &fewer.samples.events;
+        assert_eq!(
+            events.iter().any(|e| e.kind == "fallback"),
+            falls_back,
+            "{strip:?}"
+        );
     }
 }
 

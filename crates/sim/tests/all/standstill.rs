@@ -2,15 +2,10 @@
 //! the caller is asked all the while.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use crate::support::{ENDLESS, bulk, flow, pipe, settings, simple, tcp};
-use gargalo_flow::{
-    FlowSpec, LinkSpec, MptcpSpec, Node, Outcome, Phase, Registered, Topology, TransportSpec,
-};
+use crate::support::{ENDLESS, bulk, flow, mptcp, pipe, settings, simple, tcp};
+use gargalo_flow::{FlowSpec, LinkSpec, Node, Outcome, Phase, Topology};
 use gargalo_link::{Delay, LinkConfig, Policer};
-use gargalo_mptcp::path_manager::Registered as PathManager;
-use gargalo_mptcp::scheduler::Registered as Scheduler;
 use gargalo_sim::{BuildError, World};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
@@ -42,31 +37,9 @@ fn try_run(topology: Topology, seconds: f64, spec: FlowSpec) -> Result<Outcome, 
     world.run(&mut |_| ControlFlow::Continue(()))
 }
 
-fn reno() -> Arc<Registered> {
-    Arc::new(Registered::new("reno", gargalo_cc::Params::default()).unwrap())
-}
-
-fn mptcp() -> TransportSpec {
-    let config = gargalo_mptcp::Config {
-        tcp: config().into(),
-        scheduler: Arc::new(Scheduler::new("round-robin", Default::default()).unwrap()),
-        path_manager: Arc::new(PathManager::new("full-mesh", Default::default()).unwrap()),
-        ..gargalo_mptcp::Config::default()
-    };
-    TransportSpec::Mptcp(Box::new(MptcpSpec {
-        config: config.into(),
-        congestion: reno(),
-        tls: None,
-        links: None,
-        backups: Vec::new(),
-        gateways: Vec::new(),
-        changes: Vec::new(),
-    }))
-}
-
 #[test]
 fn a_flow_without_an_end_is_refused_where_nothing_takes_time() {
-    for transport in [tcp("cubic", config()), mptcp()] {
+    for transport in [tcp("cubic", config()), mptcp(config())] {
         let spec = flow(7, 0, 1, transport, ENDLESS);
         let name = format!("{:?}", spec.transport);
         match try_run(network(Duration::ZERO), 1.0, spec) {

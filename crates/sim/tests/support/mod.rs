@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use gargalo_flow::{
-    FlowSpec, LinkSpec, Node, Outcome, Registered, TcpSpec, Topology, TransportSpec,
+    FlowSpec, LinkSpec, MptcpSpec, Node, Outcome, Registered, TcpSpec, Topology, TransportSpec,
 };
 use gargalo_link::queue::QueueLimit;
 use gargalo_link::{Delay, LinkConfig, QueueConfig, RateModel};
+use gargalo_mptcp::path_manager::Registered as PathManager;
+use gargalo_mptcp::scheduler::Registered as Scheduler;
 use gargalo_sim::{Recording, Settings, World};
 use gargalo_tcp::Config;
 use gargalo_units::{Bytes, Duration, Instant, Rate};
@@ -90,6 +92,25 @@ pub fn tcp(congestion: &str, config: Config) -> TransportSpec {
         tls: None,
         misbehaviour: gargalo_flow::Misbehaviour::None,
     })
+}
+
+/// Multipath TCP over all pairs of addresses, with Reno.
+pub fn mptcp(tcp: Config) -> TransportSpec {
+    let config = gargalo_mptcp::Config {
+        tcp: tcp.into(),
+        scheduler: Arc::new(Scheduler::new("round-robin", Default::default()).unwrap()),
+        path_manager: Arc::new(PathManager::new("full-mesh", Default::default()).unwrap()),
+        ..gargalo_mptcp::Config::default()
+    };
+    TransportSpec::Mptcp(Box::new(MptcpSpec {
+        config: config.into(),
+        congestion: Arc::new(Registered::new("reno", gargalo_cc::Params::default()).unwrap()),
+        tls: None,
+        links: None,
+        backups: Vec::new(),
+        gateways: Vec::new(),
+        changes: Vec::new(),
+    }))
 }
 
 pub fn flow(id: u64, from: u32, to: u32, transport: TransportSpec, workload: Workload) -> FlowSpec {
