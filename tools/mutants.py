@@ -187,7 +187,9 @@ def duration_of_tests(package: str, targets: str, tree: Path) -> float:
     cargo_test(package, targets, tree, "--no-run")
     begun = time.monotonic()
     if cargo_test(package, targets, tree) != "passed":
-        sys.exit(f"mutants: the tests of {package} fail without a mutant")
+        # Seen after the end of a compiler in the middle of its work.
+        hint = f"if they pass elsewhere, remove {BUILD / 'build/debug/incremental'}"
+        sys.exit(f"mutants: the tests of {package} fail without a mutant; {hint}")
     return time.monotonic() - begun
 
 
@@ -209,10 +211,8 @@ def cargo_test(
         try:
             return "failed" if process.wait(seconds) else "passed"
         except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
             return "hung"
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
 
 
 def copy_of_the_tree() -> Path:

@@ -3,7 +3,7 @@
 use crate::common::*;
 use gargalo_tcp::{Config, Ending, Error, Event, Nagle, State};
 use gargalo_units::{Bytes, Duration, Ecn};
-use gargalo_wire::tcp::Flags;
+use gargalo_wire::tcp::{Extra, Flags};
 
 fn acknowledge(l: &mut Lone, bytes: u32) {
     let mut ack = l.segment(Flags::ACK, 0, 0);
@@ -136,4 +136,17 @@ fn the_time_limited_by_the_window_is_counted() {
     assert_eq!((activity.busy, activity.window_limited), (ms(150), ms(100)));
     assert_eq!(activity.delivered_packets, 1);
     assert_eq!(activity.since_heard, ms(50));
+}
+
+#[test]
+fn the_announced_segment_size_is_told_less_what_each_segment_needs_for_timestamps() {
+    let told = |timestamp| {
+        let extra = Extra {
+            mss: Some(1012),
+            ..Extra::default()
+        };
+        let lone = Lone::offering(config(), extra, timestamp);
+        lone.end.activity(lone.now).announced_mss
+    };
+    assert_eq!([told(Some(100)), told(None)], [1000, 1012]);
 }
