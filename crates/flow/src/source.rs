@@ -412,7 +412,7 @@ mod tests {
     }
 
     fn request(flow: &NewFlow) -> (u64, u64) {
-        let Workload::Request(request) = &flow.spec.workload else {
+        let Workload::Request(request) = &*flow.spec.workload else {
             panic!("{:?}", flow.spec.workload);
         };
         let size = request.sizes.as_ref().unwrap()[0];
@@ -438,7 +438,7 @@ mod tests {
         assert!(files.transfer(early, &mut group).is_none());
         let first = files.transfer(due, &mut group).unwrap();
         assert!(
-            matches!(&first.spec.workload, Workload::Bulk(b) if b.bytes == Some(Bytes::new(9000)))
+            matches!(&*first.spec.workload, Workload::Bulk(b) if b.bytes == Some(Bytes::new(9000)))
         );
         assert_eq!((first.spec.from, first.spec.to, first.spec.path), (2, 3, 1));
         assert_eq!(

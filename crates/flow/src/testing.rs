@@ -53,7 +53,7 @@ pub fn flow(transport: TransportSpec, workload: Workload) -> FlowSpec {
         start: Instant::ZERO,
         stop: None,
         transport,
-        workload,
+        workload: workload.into(),
         arrivals: None,
         group: None,
         rows: true,

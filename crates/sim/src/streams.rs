@@ -214,7 +214,7 @@ mod tests {
             start: Instant::ZERO,
             stop: None,
             transport: TransportSpec::Tcp(tcp),
-            workload: Workload::Bulk(Bulk::of(Bytes::new(bytes))),
+            workload: Workload::Bulk(Bulk::of(Bytes::new(bytes))).into(),
             arrivals: None,
             group: None,
             rows: true,
