@@ -116,7 +116,9 @@ fn times() {
             .closed
             .unwrap_or_else(|| panic!("it ended: {report:?}")));
         assert!((0.8..1.5).contains(&closed), "{report:?}");
-        assert_eq!(report.subflows[1 - link].result.closed, None, "{report:?}");
+        // It has ended with the connection, or was not seen again since.
+        let stayed = report.subflows[1 - link].result.closed;
+        assert!(stayed.is_none_or(|t| at(t) > closed), "{report:?}");
         for s in &report.subflows {
             assert!(s.result.counters.sent_bytes > 500_000, "{report:?}");
             assert!(s.result.delivered.get() > 300_000, "{report:?}");
