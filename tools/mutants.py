@@ -4,10 +4,11 @@
     make mutants SINCE=HEAD~3
     make mutants PARTS="link metrics" SAMPLE=40 SEED=2
 
-Changes of Rust are those that cargo-mutants lists, of Python those of the operators of Cosmic Ray. Without parts, what is changed are the lines of
-the difference to SINCE; with parts, an even sample of all mutants of each, and another one with another SEED: a score
-is of a sample for whose mutants no test was written. A mutant that makes the tests hang counts as caught; one that does
-not compile is none. Mutants that change nothing that can be observed count as missed, so 100% cannot be reached.
+Changes of Rust are those that cargo-mutants lists, of Python those of the operators of Cosmic Ray. Without parts, what
+is changed are the lines of the difference to SINCE; with parts, an even sample of all mutants of each, and another one
+with another SEED: a score is of a sample for whose mutants no test was written. A mutant that makes the tests hang
+counts as caught; one that does not compile is none. Mutants that change nothing that can be observed count as missed,
+so 100% cannot be reached.
 """
 
 from __future__ import annotations
