@@ -126,6 +126,9 @@ def test_bins_of_a_flow_between_samples():
     assert bins["throughput_bps"].to_list() == approx([250 * 16, 500 * 16, 500 * 16, 0])
     window = metrics.goodput_in(seen, 0.25, 1.25, flows=flows)
     assert window.rows() == [(7, approx(8 * 1000))]
+    for end in (1.0, 0.5):
+        with pytest.raises(ValueError, match="is empty"):
+            metrics.goodput_in(seen, 1.0, end)
 
 
 def test_bins_conserve_bytes():
@@ -228,6 +231,7 @@ def test_stability_by_hand():
     assert metrics.smoothness([10, 12, 6, 9]) == 0.5
     assert metrics.smoothness([1, 2, 3]) == 0
     assert metrics.aggressiveness([10, 12, 6, 9], 0.5) == 6
+    assert metrics.aggressiveness([2, 1.5], 1) == 0
     # Two flows that take turns: each varies, their sum does not.
     turns = {0: [*steady(1000, 0, 1), (2.0, 1000)], 1: [(1.0, 0), *steady(1000, 1, 2)]}
     assert metrics.aggregate_variation(samples(turns), [0.5])[0.5] == pytest.approx(0, abs=1e-9)
@@ -579,7 +583,13 @@ def test_the_page_of_definitions_is_up_to_date():
 
 def test_of_several_links_only_the_named_one_counts():
     both = pl.concat(
-        [link([0, 0.1], [0.5, 0.5]).with_columns(link=pl.lit("k")), link([0, 0.1], [1, 1])]
+        [
+            link([0, 0.1], [0.5, 0.5]).with_columns(link=pl.lit("k")),
+            link([0, 0.1], [1, 1]),
+            link([0, 0.1], [0.2, 0.2]).with_columns(link=pl.lit("m")),
+            link([0, 0.1], [0.3, 0.3]).with_columns(direction=pl.lit("down")),
+            link([0, 0.1], [0.4, 0.4]).with_columns(direction=pl.lit("upper")),
+        ]
     )
     assert metrics.link_utilization(both, "l") == metrics.link_utilization(
         link([0, 0.1], [1, 1]), "l"

@@ -141,8 +141,9 @@ def test_a_level_is_between_none_and_all():
     assert mean_interval([1, 2, 3], 0.01).low > mean_interval([1, 2, 3], 0.99).low
     with pytest.raises(ValueError, match="least and its greatest"):
         mean_interval([1, 2, 3], bounds=(1, 1))
-    reasons = [mean_interval([5.0] * n).reason for n in range(4)]
-    assert reasons == ["no run", "needs 3 repeats", "needs 3 repeats", "3 equal values"]
+    reasons = [mean_interval([5.0] * n).reason for n in range(5)]
+    few = "needs 3 repeats"
+    assert reasons == ["no run", few, few, "3 equal values", "4 equal values"]
     assert str(mean_interval([])) == "unknown (no run)"
 
 
@@ -171,6 +172,10 @@ def test_intervals_stay_within_what_the_quantity_can_be():
     score = mean_interval([1 + 3.5 * x for x in runs], bounds=(1.0, 4.5))
     assert score.low == pytest.approx(1 + 3.5 * share.low)
     assert score.high == pytest.approx(1 + 3.5 * share.high)
+    # Wherever the bound is.
+    here = mean_interval(runs, bounds=POSITIVE)
+    there = mean_interval([x + 2 for x in runs], bounds=(2.0, math.inf))
+    assert (there.low, there.high) == (pytest.approx(here.low + 2), pytest.approx(here.high + 2))
     left, right = (
         mean_interval([1 - x for x in runs], bounds=HARM),
         mean_interval(runs, bounds=POSITIVE),
@@ -544,7 +549,8 @@ def test_runs_are_pairs_if_each_has_one_counterpart():
     assert compare(once, "x", "cc", "a", "b", margin=2.0).margin == 2
     assert compare(once, "x", "cc", "a", "b").paired
     for frame, keys in [(twice, ["seed"]), (once, []), (once, ["seed", "link"])]:
-        assert not compare(frame, "x", "cc", "a", "b", pair_on=keys).paired
+        found = compare(frame, "x", "cc", "a", "b", pair_on=keys)
+        assert (found.paired, found.estimate) == (False, pytest.approx(1))
     both = compare(twice, "x", "cc", "a", "b", pair_on=["seed", "repeat"])
     assert (both.paired, both.n_a, both.n_b) == (True, 8, 8)
     # A run without the figure leaves its counterpart alone.
