@@ -175,12 +175,10 @@ class Cluster:
         overrides = []
         for key, value in task.overrides:
             parsed = base_tree(Source(f"v = {value}\n")).get("v", value)
-            if key.endswith(".trace") and isinstance(parsed, str):
-                parsed = self._renamed({"trace": parsed}, base, files)["trace"]
             new = self._renamed(parsed, base, files)
-            overrides.append(
-                (key, value if new == parsed and isinstance(new, str) else override(new))
-            )
+            if key.endswith(".trace") and isinstance(parsed, str):
+                new = self._renamed({"trace": parsed}, base, files)["trace"]
+            overrides.append((key, value if new == parsed else override(new)))
         text = task.text if to_toml(tree) == before else to_toml(tree)
         sent = replace(task, text=text, path=None, overrides=tuple(overrides))
         return Parcel(sent, tuple(sorted(files.items())), self._beside)
