@@ -64,9 +64,9 @@ class DamagedError(BadStoreError):
         if file.parent == store or file.parent.name == "plans":
             self.remedy = "writes it anew"
         else:
-            it = "it" if count == 1 else "them"
+            it, they = ("it", "it") if count == 1 else ("them", "they")
             self.remedy = (
-                f"moves {it} to {store / DAMAGED} and does again what {it} held of its runs"
+                f"moves {it} to {store / DAMAGED} and does again what {they} held of its runs"
             )
             self.remedy += whose(runs)
         super().__init__(

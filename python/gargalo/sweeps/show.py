@@ -44,7 +44,8 @@ def cells(sweep: Sweep) -> tuple[list[Column], list[list[str]], pl.DataFrame]:
         cell = found.setdefault(tuple(r[n] for n in sweep.labels), {})
         cell[r["metric"]] = f"{amount(r['metric'], r['mean'])}{_spread(r)}"
     # What the sweep measures itself, and the first of the usual figures, are left out last.
-    rank = {m: i for i, m in enumerate([*measured, *present]) if m in present}
+    kept = dict.fromkeys(m for m in (*measured, *present) if m in present)
+    rank = {m: i for i, m in enumerate(kept)}
     columns = [Column(label, justify="left") for label in sweep.labels]
     columns += [Column(name, rank.get(name, 0)) for name in present]
     rows = [
