@@ -189,7 +189,7 @@ def _line_of(key: str | None, text: str) -> tuple[int, int] | None:
     """Return line and column of a key at the top of a text, from 1; None if it is not there."""
     if key is None:
         return None
-    own = re.compile(rf"\s*\[?\s*(?P<key>{re.escape(key)})\b\s*[=.\]]")
+    own = re.compile(rf"\s*\[{{,2}}\s*(?P<key>{re.escape(key)})\b\s*[=.\]]")
     for number, line in enumerate(text.splitlines(), 1):
         if found := own.match(line):
             return number, found.start("key") + 1
