@@ -122,6 +122,7 @@ def run_of(bottleneck="l up", up=None, down=None):
         ({"red": "20 packets"}, None),
         ({"fq-codel": {"limit": "20 packets"}}, None),
         ({"droptail": "1ms", "red": {}}, None),
+        ({}, None),
         ("droptail", None),
         (None, None),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import io
+import itertools
 import queue
 import subprocess
 import sys
@@ -71,6 +72,7 @@ def go(store, tasks, simulator=None, lab=None):
     state = execute._State(
         store, store.claims(), (simulator or Script(), lab or Script()),
         execute._Wanted((), None), tasks, told.append,
+        _begun=1000.0,
     )  # fmt: skip
     state.run()
     return state, told
@@ -81,7 +83,9 @@ def store(tmp_path):
     return Store.create(tmp_path / "s")
 
 
-def test_finished_failed_and_crashed_runs_are_counted(store):
+def test_finished_failed_and_crashed_runs_are_counted(store, monkeypatch):
+    ticks = itertools.count(1001)
+    monkeypatch.setattr(execute.time, "monotonic", lambda: float(next(ticks)))
     a, b, c, d = NAMES[:4]
     script = Script(
         r0=[Moved(a, 3), Done(a, 7, tables(a))],
@@ -101,10 +105,10 @@ def test_finished_failed_and_crashed_runs_are_counted(store):
     assert (last.total, last.done, last.failed, last.running, last.packets) == (4, 2, 2, 0, 17)
     assert [p.packets for p in told[:3]] == [0, 3, 7], "of runs under way, too"
     assert [p.running for p in told[:3]] == [0, 1, 0]
-    assert last.elapsed_s >= told[0].elapsed_s >= 0
-    finished = state.finish(sweeps.Sweep("x", store, pl.DataFrame()), 0.0)
+    assert [p.elapsed_s for p in told] == [1.0 + i for i in range(len(told))]
+    finished = state.finish(sweeps.Sweep("x", store, pl.DataFrame()), 990.0)
     assert (finished.done, finished.reused, finished.packets) == (2, 0, 17)
-    assert finished.wall_s > 0
+    assert finished.wall_s == next(ticks) - 991
 
 
 def test_a_run_that_fails_after_a_crash_was_tried_twice(store):

@@ -183,6 +183,18 @@ def test_a_damaged_table_does_not_keep_others_from_being_merged(store):
     assert few.exists()
 
 
+def test_a_damaged_file_is_not_merged(store):
+    commit(store, *NAMES[:4])
+    bad = store.path / RUNS / f"{NAMES[1]}.parquet"
+    damage(bad)
+    assert merge(store, least_files=2) == 3
+    assert names(store.path / RUNS) == [bad.name, "segments"]
+    other = Store.create(store.path.parent / "other")
+    commit(other, *NAMES[:2])
+    damage(other.path / RUNS / bad.name)
+    assert merge(other, least_files=2) == 0, "one is left"
+
+
 # --- claims
 
 
