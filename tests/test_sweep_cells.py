@@ -268,6 +268,20 @@ def test_repeats_are_pairs_if_their_seeds_are_known_and_the_same():
     assert test_of([1, 1, 3], [1, 2, 3]) == "welch"
     assert test_of([1, 2, 3], [1, 2, 3], paired=True) == "paired t"
     assert test_of([1], [1]) == "welch"
+    # All repeats of a side are the same run.
+    calm = c.Side(
+        "calm", side([1, 2, 3], "a").frame.with_columns(results_hash=pl.lit("x"), x=4.0), []
+    )
+    for sides in ((calm, side([1, 2, 3], "b")), (side([1, 2, 3], "b"), calm)):
+        (row,) = c.compare(*sides, ["x"])
+        assert row.difference.test == "one-sample t"
+        assert sorted((row.mean_a, row.mean_b)) == pytest.approx([4, 35 / 3])
+
+
+def test_a_verdict_is_of_any_test():
+    for test in ("welch", "mann-whitney", "permutation"):
+        d = difference([1.0, 1.1, 1.2, 1.3], [2.0, 2.1, 2.2, 2.3], test=test)
+        assert c.verdict(d, 0.01, "loss_rate", 0.95, "a", "b") == "a better"
 
 
 @pytest.mark.parametrize(

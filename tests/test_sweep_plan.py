@@ -14,6 +14,7 @@ from gargalo.sweeps.execute import _check, _labels, default_name, plan_frame, re
 from gargalo.sweeps.job import Identifier, derive_seed, derive_seeds, label_of
 from gargalo.sweeps.keys import flat, named_flows
 from gargalo.sweeps.model import SweepFile, label_names
+from gargalo.sweeps.sides import Variant, plan_sides
 from sweep_helpers import MINI, sweep_file
 
 # --- axes
@@ -482,3 +483,40 @@ def test_what_cannot_be_done_is_refused():
         assert str(error.value) == told
     for fine in [([job()], 1, 1, None), ([job(), lab], None, 1, "c"), ([lab], 1, 1, None)]:
         _check(*fine)
+
+
+# --- sides
+
+
+def test_sides_are_the_same_runs_with_settings_of_their_own(tmp_path):
+    file = SweepFile.load(
+        sweep_file(tmp_path, "repeat = 2\n[axes]\nflows.0.start = ['0s', '200ms']\n")
+    )
+    a, b = Variant("lab", {}, "lab"), Variant("short", {"duration": "500ms"})
+    jobs = plan_sides(file, a, b, set={"duration": "2s"}, seed=7)
+    assert [list(j.labels.items()) for j in jobs[::2]] == [
+        [("side", side), ("start", start)] for side in ("lab", "short") for start in ("0s", "200ms")
+    ]
+    assert [(j.world, j.changes["duration"]) for j in jobs] == [("lab", "2s")] * 4 + [
+        ("sim", "500ms")
+    ] * 4
+    assert [j.seed for j in jobs] == derive_seeds(7, 2) * 4, "pairs"
+    assert len(plan_sides(file, a, b, repeat=1)) == 4
+    for one, other, told in [
+        (a, Variant("lab", {"duration": "1s"}), "both sides are lab: give them different settings"),
+        (
+            Variant("x", {}),
+            Variant("y", {}),
+            "x and y are the same runs: give one of them a setting that differs",
+        ),
+        (
+            Variant("x", {"duration": "1s"}),
+            Variant("y", {"duration": "1s"}),
+            "x and y are the same runs",
+        ),
+    ]:
+        with pytest.raises(sweeps.SweepError, match=f"^{told}"):
+            plan_sides(file, one, other)
+    taken = SweepFile("s", MINI, {"side": {"key": "duration", "values": ["1s"]}})
+    with pytest.raises(sweeps.SweepError, match='an axis is called "side"'):
+        plan_sides(taken, a, Variant("sim", {}))
