@@ -259,6 +259,7 @@ def test_links_by_hand():
     assert metrics.link_utilization(table, "l") == approx(0.7)
     assert metrics.link_utilization(table, "l", start_s=0.2) == approx(1)
     assert metrics.link_utilization(table, "l", end_s=0.25) == approx(0.25)
+    assert metrics.link_utilization(table, "l", end_s=0.2) == approx(0.25), "its end is in it"
     assert metrics.link_utilization(link([0], [None]), "l") is None
     found = metrics.queue_delay_percentiles(table, "l", percentiles=(25, 50, 95, 99.9))
     assert found == {
@@ -434,12 +435,19 @@ def test_a_path_has_the_data_of_its_subflows_from_their_opening_to_their_end():
     assert metrics.path_bins(seen.head(0), subflows).is_empty()
     shares = metrics.path_shares(subflows)
     assert shares["share"].to_list() == approx([1250 / 2250, 1000 / 2250])
+    nothing = metrics.path_shares(subflows.with_columns(delivered_bytes=pl.lit(0, pl.UInt64)))
+    assert nothing["share"].to_list() == [None, None]
+    # Of each flow its own.
+    others = subflows.with_columns(flow=pl.lit(4, pl.UInt64))
+    both = metrics.path_shares(pl.concat([subflows, others]))["share"].to_list()
+    assert both == approx([1250 / 2250, 1000 / 2250] * 2)
 
 
 def test_what_several_paths_gain_is_between_nothing_and_their_sum():
     found = [metrics.aggregation_benefit(g, [0.1, 0.2]) for g in (0, 0.1, 0.2, 0.25, 0.3)]
     assert found == pytest.approx([-1, -0.5, 0, 0.5, 1])
     assert metrics.aggregation_benefit(30, [10.0, 0.5, 0.0]) == approx(40)
+    assert metrics.aggregation_benefit(45, [10.0, 20.0, 30.0]) == approx(0.5)
 
 
 def test_sizes_are_of_the_first_class_that_they_do_not_exceed():

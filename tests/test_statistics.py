@@ -216,7 +216,9 @@ def test_a_bound_is_none_where_the_mean_is_not_within():
     # Beyond it by more than that, above or below.
     assert mean_interval([-1e-8, 0.5, 1.0], bounds=POSITIVE).method == "student"
     assert mean_interval([-1e-8, -0.5, 1e-8], bounds=(-math.inf, 0.0)).method == "student"
-    # Rounding is measured by the values.
+    # Rounding is measured by the values, or by 1.
+    assert mean_interval([-8e-10, 0.5, 0.6], bounds=POSITIVE).method == "log"
+    assert mean_interval([-1.5e-9, 0.5, 0.6], bounds=POSITIVE).method == "student"
     assert mean_interval([-1e-8, 50.0, 100.0], bounds=POSITIVE).method == "log"
 
 
@@ -459,6 +461,16 @@ def test_beside_a_great_margin_the_spread_is_rounding():
     a = difference([1.0] * 9 + [1 + 3e-12], [1.0] * 10)
     assert (a.p_value, a.verdict) == (1, "no difference shown")
     assert a.low == a.high == pytest.approx(3e-13, rel=1e-2)
+    # So it is beside a difference that is none.
+    near = [1.0] * 9 + [1 + 3e-12]
+    for b, verdict in [(0.0, "A higher"), (2.0, "B higher")]:
+        certain = difference(near, [b] * 9 + [b + 3e-12])
+        assert (certain.p_value, certain.verdict) == (0, verdict)
+        assert certain.low == certain.high == pytest.approx(1 - b)
+    # A margin that is less is not held, one that is more is.
+    for margin, p in [(0.5, 1), (2.0, 0)]:
+        for b in (0.0, 2.0):
+            assert difference(near, [b] * 10, margin=margin).equivalence_p == p
 
 
 def test_runs_without_variation():
@@ -558,8 +570,9 @@ def test_runs_are_pairs_if_each_has_one_counterpart():
     fewer = compare(some, "x", "cc", "a", "b")
     assert (fewer.paired, fewer.n_a, fewer.estimate) == (True, 3, 1)
     assert not compare(once, "x", "cc", "a", "c").paired
-    with pytest.raises(KeyError, match='no column "cca"'):
-        compare(once, "x", "cca", "a", "b")
+    for metric, column, told in [("x", "cca", "cca"), ("y", "cca", "y")]:
+        with pytest.raises(KeyError, match=f'no column "{told}"; there are: cc, seed, repeat, x'):
+            compare(once, metric, column, "a", "b")
 
 
 def test_compare_pairs_equal_seeds():

@@ -222,9 +222,13 @@ def _exact(estimate: float, level: float, margin: float | None) -> Difference:
 
 def _varies(x: Values, y: Values, paired: bool) -> bool:
     """Whether there is any spread beyond that of rounding."""
-    least = 1e-12 * max(abs(x).max(), abs(y).max())
     spread = np.ptp(x - y) if paired else max(np.ptp(x), np.ptp(y))
-    return bool(spread > least)
+    return bool(spread > _rounding(x, y))
+
+
+def _rounding(x: Values, y: Values) -> float:
+    """Return the size up to which a difference of such values may be there by rounding."""
+    return 1e-12 * float(max(abs(x).max(), abs(y).max()))
 
 
 def _clip(
@@ -264,7 +268,7 @@ def _still(x: Values, y: Values, paired: bool) -> bool:
         error = (x - y).std(ddof=1) / np.sqrt(x.size)
     else:
         error = np.sqrt(x.var(ddof=1) / x.size + y.var(ddof=1) / y.size)
-    return bool(error <= 1e-12 * max(abs(x).max(), abs(y).max()))
+    return bool(error <= _rounding(x, y))
 
 
 def _t_interval(x: Values, y: Values, paired: bool, level: float) -> tuple[float, float]:
@@ -277,9 +281,9 @@ def _t_interval(x: Values, y: Values, paired: bool, level: float) -> tuple[float
 
 def _t_test(x: Values, y: Values, side: Side, paired: bool) -> float:
     if _still(x, y, paired):
-        # All values are equal on both sides: only the margin of an equivalence is between them.
-        middle = float(x.mean() - y.mean())
-        certain = {"two-sided": False, "greater": middle > 0, "less": middle < 0}[side]
+        middle, least = float(x.mean() - y.mean()), _rounding(x, y)
+        above, below = middle > least, middle < -least
+        certain = {"two-sided": above or below, "greater": above, "less": below}[side]
         return 0.0 if certain else 1.0
     return float(_t_result(x, y, side, paired).pvalue)
 
@@ -299,11 +303,9 @@ def _p_value(
             exact = not ties and max(x.size, y.size) <= rank.EXACT_UNPAIRED
             how = "exact" if exact else "asymptotic"
             return float(stats.mannwhitneyu(x, y, alternative=side, method=how).pvalue)
-        if not (x != y).any():
-            return 1.0
         return float(stats.wilcoxon(x, y, alternative=side).pvalue)
 
-    def means(u: Values, v: Values, axis: int = -1) -> Values:
+    def means(u: Values, v: Values, axis: int) -> Values:
         return np.asarray(np.mean(u, axis=axis) - np.mean(v, axis=axis))
 
     found = stats.permutation_test(
@@ -327,8 +329,6 @@ def _effect(x: Values, y: Values, paired: bool) -> float | None:
         squares = (x.size - 1) * x.var(ddof=1) + (y.size - 1) * y.var(ddof=1)
         spread = float(np.sqrt(squares / freedom))
     middle = float(x.mean() - y.mean())
-    if spread == 0:
-        return 0.0 if middle == 0 else None
     return finite(middle / spread * (1 - 3 / (4 * freedom - 1)))
 
 
@@ -341,8 +341,6 @@ def _rank_effect(x: Values, y: Values, paired: bool) -> float | None:
         u = float(stats.mannwhitneyu(x, y).statistic)
         return finite(2 * u / (x.size * y.size) - 1)
     d = (x - y)[x != y]
-    if d.size == 0:
-        return 0.0
     ranks = stats.rankdata(abs(d))
     return finite((ranks * np.sign(d)).sum() / ranks.sum())
 

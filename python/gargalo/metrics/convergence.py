@@ -121,8 +121,6 @@ def _held(good: NDArray[np.bool_], bins: int) -> int | None:
 def _after(
     times_s: NDArray[np.float64], good: NDArray[np.bool_], start_s: float, hold_s: float
 ) -> float | None:
-    if times_s.size == 0:
-        return None
     bin_s = float(times_s[1] - times_s[0]) if times_s.size > 1 else 1.0
     later = times_s >= start_s - SLACK * bin_s
     needed = max(1, int(np.ceil(hold_s / bin_s - SLACK)))

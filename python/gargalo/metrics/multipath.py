@@ -103,7 +103,7 @@ def aggregation_benefit(goodput_bps: float, path_goodput_bps: Numbers) -> float 
     best = float(alone.max())
     gain = goodput_bps - best
     scale = float(alone.sum()) - best if gain >= 0 else best
-    return finite(gain / scale) if scale > 0 else None
+    return finite(gain / scale)
 
 
 def out_of_order_percentiles(
