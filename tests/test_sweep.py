@@ -228,6 +228,19 @@ def test_measured_figures_declare_what_they_can_be(tmp_path):
         made({"delivered_mb": 0})
 
 
+def test_a_measuring_function_has_files_only_if_they_are_asked_for(tmp_path):
+    def measure(run):
+        return {"files": 0 if run.directory is None else len(list(run.directory.iterdir()))}
+
+    found = [
+        sweeps.execute(
+            sweeps.plan(MINI), tmp_path / str(len(files)), measure=measure, workers=1, **files
+        ).frame()
+        for files in ({}, {"files": True})
+    ]
+    assert found[0]["files"].item() == 0 < found[1]["files"].item()
+
+
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path):
     frames = [
         gargalo.sweep(MINI, RATES, repeat=4, store=tmp_path / str(n), workers=n).frame()

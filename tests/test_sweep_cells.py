@@ -51,8 +51,9 @@ def sweep(tmp_path):
         )
         flows = pl.DataFrame(
             {
-                "run": [run] * 2, "id": [0, 1], "label": ["up", "down"], "congestion": [key[0], "cubic"],
-                "measured_bytes": [30, 10 + i], "goodput_bps": [GOODPUT[key], 5e5], "delay": [0.1, 0.2],
+                "run": [run] * 3, "id": [0, 1, 2], "label": ["up", "down", "down"],
+                "congestion": [key[0], "cubic", "cubic"], "measured_bytes": [30, 10 + i, 20],
+                "goodput_bps": [GOODPUT[key], 5e5, 6e5], "delay": [0.1, 0.2, 0.3],
             }
         )  # fmt: skip
         mine = pl.DataFrame({"run": [run], "mine": [float(i)], "goodput_bps": [0.0]})
@@ -84,17 +85,17 @@ def test_a_frame_has_a_row_for_each_finished_run_in_the_order_of_the_plan(sweep)
 def test_a_kept_table_has_the_labels_beside_its_columns(sweep):
     found = sweep.table("flows").collect()
     assert found.columns[:5] == ["run", "cc", "sweep.delay", "repeat", "seed"]
-    assert found.height == 30
-    assert found["id"].to_list() == [0, 1] * 15, "rows of a run stay in order"
-    assert found.row(2)[:5] == (run_of("reno", 5, 1), "reno", 5, 1, 101)
+    assert found.height == 45
+    assert found["id"].to_list() == [0, 1, 2] * 15, "rows of a run stay in order"
+    assert found.row(3)[:5] == (run_of("reno", 5, 1), "reno", 5, 1, 101)
     some = sweep.table("flows").filter(pl.col("label") == "down").select("measured_bytes").head(3)
-    assert some.collect()["measured_bytes"].to_list() == [10, 11, 12]
-    for most in (1, 2, 5, 9, 1000):
+    assert some.collect()["measured_bytes"].to_list() == [10, 20, 11]
+    for most in (1, 3, 7, 14, 1000):
         parts = list(sweep.batches("flows", most))
         assert pl.concat(parts).equals(found)
-        assert {p.height % 2 for p in parts} == {0}, "whole runs"
-        assert max(p.height for p in parts) <= max(most, 2)
-    assert len(list(sweep.batches("flows", 4))) == 8, "one, then two at a time"
+        assert {p.height % 3 for p in parts} == {0}, "whole runs"
+        assert max(p.height for p in parts) <= max(most, 3)
+    assert len(list(sweep.batches("flows", 6))) == 8, "one, then two at a time"
     with pytest.raises(
         sweeps.StoreError,
         match=r'no table "events"; kept: flows \(keep it with keep = \["events"\]\)',
@@ -109,7 +110,10 @@ def test_a_table_that_some_runs_lack_is_filled(sweep):
     sweep.store.commit(run, {RUNS: to_parquet(row), "flows": to_parquet(other)})
     parts = list(sweep.batches("flows", 1))
     assert parts[-1]["goodput_bps"].to_list() == [None]
-    assert pl.concat(parts).height == 31
+    assert pl.concat(parts).height == 46
+    # One has no rows at all.
+    sweep.store.commit(run_of(*CELLS[0]), {"flows": to_parquet(other.head(0))})
+    assert pl.concat(list(sweep.batches("flows", 1))).height == 43
 
 
 def test_a_summary_has_a_row_for_each_cell_and_figure(sweep):
@@ -331,15 +335,26 @@ def test_groups_of_flows_are_drawn_as_labels(sweep):
     _, found = drawn(
         sweep, "measured_bytes", group="label", where={"cc": "reno", "delay": "5"}, kind="bars"
     )
-    assert {k[1]: v for k, v in found.items()} == {"up": [30], "down": [11.5]}
+    assert {k[1]: v for k, v in found.items()} == {"up": [30], "down": [15.75]}, "a mean of two"
     _, shares = drawn(
         sweep, "share", group="label", where={"cc": "reno", "delay": "5"}, kind="bars"
     )
     total = {name: sum(v) for (_, name), v in shares.items()}
     assert sum(total.values()) == pytest.approx(100)
-    _, one = drawn(sweep, "share", flows=("1",), where={"delay": "5"}, by="cc", kind="bars")
-    down = [100 * sum((10 + i) / (40 + i) for i in cell) / 4 for cell in (range(4), range(8, 12))]
-    assert [v[0] for v in one.values()] == pytest.approx(down)
+    _, one = drawn(sweep, "share", flows=("down",), where={"delay": "5"}, by="cc", kind="bars")
+    down = [100 * sum((30 + i) / (60 + i) for i in cell) / 4 for cell in (range(4), range(8, 12))]
+    assert [v[0] for v in one.values()] == pytest.approx(down), "what both have together"
+    _, second = drawn(
+        sweep, "measured_bytes", flows=("1",), where={"delay": "5", "cc": "reno"}, kind="bars"
+    )
+    assert list(second.values()) == [[11.5]]
+    curve, _ = drawn(
+        sweep, "measured_bytes", group="label", where={"delay": "5", "cc": "reno"}, kind="cdf"
+    )
+    values = {
+        s.name: sorted(p.values) for panel in curve.panels for s in panel.series for p in s.points
+    }
+    assert values == {"up": [30] * 4, "down": [10, 11, 12, 13, 20, 20, 20, 20]}, "every flow"
     made, _ = drawn(sweep, "measured_bytes", flows=("up", "down"), kind="bars")
     assert made.title.endswith(", up and down")
     assert drawn(sweep, "measured_bytes", flows=("up",), log_y=True)[0].y.log

@@ -363,6 +363,34 @@ def test_a_plan_that_is_written_again_stays_as_it_is(store):
     assert later == 4e9 + 1, "a second after the latest, whatever the clock says"
 
 
+def test_a_plan_of_the_same_instant_as_another_is_the_later_one(store, monkeypatch):
+    plan = pl.DataFrame({"run": NAMES[:1]})
+    write = module.write_file
+
+    def at_once(path, target, *more):
+        write(path, target, *more)
+        os.utime(target, (7, 7))
+
+    monkeypatch.setattr(module, "write_file", at_once)
+    for name in ("b", "a"):
+        store.write_plan(name, plan)
+    assert store.plans() == ["b", "a"]
+
+
+def test_others_may_read_a_store_as_the_mask_of_its_owner_says(store):
+    before = os.umask(0o022)
+    try:
+        commit(store, NAMES[0])
+        store.claims()
+    finally:
+        os.umask(before)
+    modes = [
+        (store.path / RUNS / f"{NAMES[0]}.parquet").stat(),
+        (store.path / "claims.lock").stat(),
+    ]
+    assert [oct(m.st_mode & 0o777) for m in modes] == ["0o644"] * 2
+
+
 def test_what_damaged_files_held_is_counted_for_each_sweep(store):
     commit(store, *NAMES[:4])
     segment(store, "a", *NAMES[4:7])
@@ -567,6 +595,14 @@ def test_reading_tells_damage_before_what_went_wrong(store):
     damage(file)
     with pytest.raises(DamagedError):
         store.read(wrong, lambda: [file])
+
+
+def test_a_damaged_file_is_found_before_it_is_scanned(store):
+    commit(store, *NAMES[:2])
+    damage(store.path / RUNS / f"{NAMES[1]}.parquet")
+    with pytest.raises(DamagedError):
+        store.scan()
+    assert store.scan(RUNS, NAMES[:1]).collect().height == 1
 
 
 def test_claims_are_shared_by_threads(store):

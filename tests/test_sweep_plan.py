@@ -11,7 +11,7 @@ from gargalo import sweeps
 from gargalo.sweeps import axes as module
 from gargalo.sweeps.axes import Axis, Point, axis, parse
 from gargalo.sweeps.execute import _check, _labels, default_name, plan_frame, repeats
-from gargalo.sweeps.job import Identifier, derive_seed, derive_seeds, label_of
+from gargalo.sweeps.job import Identifier, _names, derive_seed, derive_seeds, label_of
 from gargalo.sweeps.keys import flat, named_flows
 from gargalo.sweeps.model import SweepFile, label_names
 from gargalo.sweeps.sides import Variant, plan_sides
@@ -408,6 +408,18 @@ def test_runs_in_the_lab_are_others():
     sim, lab = (Identifier().task(j) for j in jobs)
     assert sim.run != lab.run
     assert (len(sim.run), sim.seed, sim.path, lab.world) == (32, 1, None, "lab")
+
+
+def test_names_of_classes_are_found_wherever_they_are():
+    tree = {
+        "flows": [
+            {"transport": {"congestion": "a", "stack": {"from": "x", "to": "y"}}},
+            {"transport": {"congestion": {"b": {"beta": 1}}, "stack": "z"}},
+        ],
+        "scheduler": 5,
+    }
+    found = {kind: _names(tree, kind) for kind in ("congestion", "stack", "scheduler")}
+    assert found == {"congestion": {"a", "b"}, "stack": {"x", "y", "z"}, "scheduler": set()}
 
 
 def job(repeat=None, **labels):

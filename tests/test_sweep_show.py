@@ -226,6 +226,24 @@ def test_a_comparison_has_a_row_for_each_figure_of_a_cell():
     assert "*" not in plain
 
 
+def test_a_narrow_terminal_has_the_difference_and_the_verdict(monkeypatch):
+    columns = []
+    monkeypatch.setattr(module, "show_table", lambda _, given, *__: columns.extend(given))
+    rows = [compared({"delay": "5ms"}, "x", [1.0, 2.0], [3.0, 4.0], 0.1, "no difference shown")]
+    printed(lambda console: module.show_rows(rows, "a", "b", 0.95, console))
+    ranks = {column.name: column.rank for column in columns}
+    assert {n for n, rank in ranks.items() if rank == 0} == {
+        "delay",
+        "figure",
+        "difference",
+        "verdict",
+    }
+    left_out = sorted((n for n in ranks if ranks[n]), key=lambda n: -ranks[n])
+    assert left_out == ["p", "a", "b", "95% interval"]
+    assert ranks["a"] == ranks["b"] != ranks["p"]
+    assert [x.name for x in columns if x.justify == "left"] == ["delay", "figure", "verdict"]
+
+
 def test_a_file_has_room_for_wide_tables_and_a_terminal_its_columns():
     for terminal, width, found in [(False, 80, 200), (False, 250, 250), (True, 80, 80)]:
         console = Console(file=io.StringIO(), force_terminal=terminal, width=width)
