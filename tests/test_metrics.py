@@ -110,8 +110,9 @@ def test_bins_by_hand():
     assert second["throughput_bps"].to_list() == approx([0, 0, 4000, 4000])
     half = metrics.throughput_bins(samples({0: steady(1000, 0, 4)}), 1.5)
     assert half["time_s"].to_list() == [0, 1.5], "a partial last bin is left out"
-    with pytest.raises(ValueError, match="wider than 0"):
-        metrics.throughput_bins(samples({0: steady(1, 0, 1)}), 0)
+    for width in (0, -1):
+        with pytest.raises(ValueError, match="wider than 0"):
+            metrics.throughput_bins(samples({0: steady(1, 0, 1)}), width)
     assert metrics.throughput_bins(samples({})).is_empty()
 
 

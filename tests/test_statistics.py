@@ -21,7 +21,7 @@ from gargalo.metrics import (
     mean_interval,
     rank,
 )
-from gargalo.metrics.intervals import ANY, HARM, POSITIVE, SHARE
+from gargalo.metrics.intervals import ANY, HARM, OPINION, POSITIVE, SHARE
 from scipy import stats
 
 # Student, Biometrika 1908: extra hours of sleep with two drugs, the same ten patients.
@@ -176,6 +176,8 @@ def test_intervals_stay_within_what_the_quantity_can_be():
     here = mean_interval(runs, bounds=POSITIVE)
     there = mean_interval([x + 2 for x in runs], bounds=(2.0, math.inf))
     assert (there.low, there.high) == (pytest.approx(here.low + 2), pytest.approx(here.high + 2))
+    best = mean_interval([4.4, 4.5, 3.9], bounds=OPINION)
+    assert (best.method, best.high < 4.5) == ("logit", True), "the greatest score of G.107"
     left, right = (
         mean_interval([1 - x for x in runs], bounds=HARM),
         mean_interval(runs, bounds=POSITIVE),
@@ -449,8 +451,9 @@ def test_equivalence():
     assert difference([10.0, 10.1, 10.2], [9.0, 9.1, 9.2], margin=3).verdict == "equivalent"
     for test in ("mann-whitney", "permutation"):
         assert difference(a, b, margin=5, test=test).verdict == "equivalent"
-    with pytest.raises(ValueError, match="margin"):
-        difference(a, b, margin=0)
+    for margin in (0, -1):
+        with pytest.raises(ValueError, match="margin"):
+            difference(a, b, margin=margin)
 
 
 def test_beside_a_great_margin_the_spread_is_rounding():
