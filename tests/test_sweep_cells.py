@@ -304,10 +304,11 @@ def test_a_verdict_says_which_side_is_better(a, b, p, text):
 
 
 def test_bounds_of_both_networks_hold_for_their_difference():
+    rates = pl.DataFrame({"seed": [1, 2], "goodput_bps": [1e6, 9e6], "delay": [1, 1]})
     frames = [
-        pl.DataFrame({"seed": [1, 2], "results_hash": [f"{n}1", f"{n}2"], "goodput_bps": [1e6, 9e6], "delay": [1, 1], CEILING: [top] * 2})
+        rates.with_columns(results_hash=pl.Series([f"{n}1", f"{n}2"]), **{CEILING: pl.lit(top)})
         for n, top in (("a", 1e7), ("b", 2e7))
-    ]  # fmt: skip
+    ]
     a, b = (c.Side(n, f, ["delay"]) for n, f in zip("ab", frames, strict=True))
     (row,) = c.compare(a, b, ["goodput_bps"], paired=False)
     assert (row.difference.low, row.difference.high) == (-2e7, 2e7)

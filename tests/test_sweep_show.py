@@ -188,12 +188,13 @@ def compared(cell, metric, a, b, p, verdict, **options):
 
 
 def test_a_comparison_has_a_row_for_each_figure_of_a_cell():
+    shares = [0.9, 0.8, 0.1], [0.0, 0.1, 0.1]
     rows = [
         compared({"delay": "5ms"}, "x", [4.0, 5.0, 6.0], [1.0, 2.0, 3.0], 0.0421, "a better"),
-        compared({"delay": "5ms"}, "loss_rate", [0.9, 0.8, 0.1], [0.0, 0.1, 0.1], 0.2, "no difference shown", bounds=(0, 1)),
+        compared({"delay": "5ms"}, "loss_rate", *shares, 0.2, "no difference shown", bounds=(0, 1)),
         compared({}, "y_s", [1.0, 1.0], [1.0, 1.0], None, "no variation"),
         compared({}, "z_s", [1.0, 1.0], [2.0, 2.0], None, "no spread"),
-    ]  # fmt: skip
+    ]
     text = printed(lambda console: module.show_rows(rows, "a", "b", 0.9, console))
     table = {line.split()[1]: line.split() for line in text.splitlines() if len(line.split()) > 5}
     assert "a less b" in text
