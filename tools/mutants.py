@@ -53,14 +53,27 @@ PACKAGES = {
     "metrics": ("test_metrics", "test_statistics"),
     "studies": ("test_study", "test_study_cell", "test_study_registry"),
     "sweeps": (
+        "test_sweep_plan",
+        "test_sweep_ceiling",
+        "test_sweep_show",
+        "test_sweep_files",
+        "test_sweep_cells",
+        "test_sweep_executors",
         "test_sweep",
-        "test_sweep_store",
-        "test_sweep_damage",
-        "test_compare",
-        "test_repeats",
-        "test_sweep_workers",
-        "test_sweep_plot",
     ),
+}
+# Slower tests, of single files.
+SLOWER = {
+    "sweeps/checksum": ("test_sweep_damage",),
+    "sweeps/claims": ("test_sweep_store",),
+    "sweeps/cluster": ("test_sweep_cluster",),
+    "sweeps/compact": ("test_sweep_store",),
+    "sweeps/local": ("test_sweep_workers",),
+    "sweeps/picture": ("test_sweep_plot",),
+    "sweeps/plugins": ("test_sweep_workers",),
+    "sweeps/statistics": ("test_repeats",),
+    "sweeps/store": ("test_sweep_damage",),
+    "sweeps/worker": ("test_sweep_workers",),
 }
 # Left out are operators on bits, which are annotations here, and comparisons of identity: they change nothing or
 # everything.
@@ -73,7 +86,8 @@ OPERATORS = re.compile(
 )
 # A star that ends the parameters by position, or unpacks a table into another, is no multiplication.
 NOT_BINARY = ("parameters", "lambdef", "dictorsetmaker")
-LONGEST_TEST_RUN_S = 240
+# What is imported for annotations alone, and what nobody assigns to: these change nothing, either.
+WITHOUT_EFFECT = re.compile(r"\s*if TYPE_CHECKING:|\s*@dataclass\(frozen=True\)")
 M = TypeVar("M")
 
 
@@ -250,14 +264,17 @@ class Mutant:
 def mutants_of(file: Path) -> list[Mutant]:
     """List the mutants of a file, by line."""
     found = []
-    nodes = list(ast_nodes(get_ast(file.read_text())))
+    text = file.read_text()
+    nodes = list(ast_nodes(get_ast(text)))
+    unread = {i for i, x in enumerate(text.split("\n"), 1) if WITHOUT_EFFECT.match(x)}
     for name in sorted(n for n in operator_names() if OPERATORS.fullmatch(n)):
         operator = get_operator(name)()
         places = [(start[0], n) for n in nodes for start, _ in operator.mutation_positions(n)]
         found += [
             Mutant(file, line, name, i)
             for i, (line, node) in enumerate(places)
-            if "BinaryOperator" not in name or node.parent.type not in NOT_BINARY
+            if line not in unread
+            and ("BinaryOperator" not in name or node.parent.type not in NOT_BINARY)
         ]
     return sorted(found, key=lambda m: m.line)
 
@@ -271,16 +288,18 @@ def copy_of_the_package(folder: Path) -> None:
         [python, "-c", find], check=True, capture_output=True, text=True, cwd=folder.anchor
     )
     shutil.copy(core.stdout.strip(), folder / "gargalo")
+    # Compiled once, not with every mutant; the file that a mutant changes is newer than its bytecode.
+    subprocess.run([python, "-m", "compileall", "-q", str(folder)], check=True)
 
 
-def tests_notice(folder: Path, tests: tuple[str, ...]) -> bool:
-    """Whether the tests fail, or hang, with the package in this folder."""
+def tests_notice(folder: Path, tests: tuple[str, ...], limit_s: float | None) -> bool:
+    """Whether the tests fail, or take too long, with the package in this folder."""
     command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     command += [f"tests/{t}.py" for t in tests]
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, timeout=LONGEST_TEST_RUN_S
+            command, cwd=ROOT, env=environment, capture_output=True, timeout=limit_s
         )
     except subprocess.TimeoutExpired:
         return True
@@ -293,16 +312,23 @@ def of_python(part: str, mutants: list[Mutant], tests: tuple[str, ...]) -> Score
     with tempfile.TemporaryDirectory(prefix="gargalo-mutants-") as place:
         folder = Path(place)
         copy_of_the_package(folder)
-        if tests_notice(folder, tests):
-            sys.exit(f"mutants: the tests of {part} fail without a mutant: {', '.join(tests)}")
+        limits: dict[tuple[str, ...], float] = {}
         for mutant in mutants:
+            own = (*tests, *SLOWER.get(f"{part}/{mutant.file.stem}", ()))
+            if own not in limits:
+                begun = time.monotonic()
+                if tests_notice(folder, own, None):
+                    sys.exit(
+                        f"mutants: the tests of {part} fail without a mutant: {', '.join(own)}"
+                    )
+                limits[own] = 5 * (time.monotonic() - begun)
             file = folder / mutant.file.relative_to(ROOT / "python")
             text = mutant.file.read_text()
             changed = mutate_code(text, get_operator(mutant.operator)(), mutant.occurrence)
             if changed is None or changed == text:
                 sys.exit(f"mutants: {mutant} changes nothing")
             file.write_text(changed)
-            caught = tests_notice(folder, tests)
+            caught = tests_notice(folder, own, limits[own])
             file.write_text(text)
             score.caught += caught
             if not caught:
