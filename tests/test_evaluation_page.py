@@ -84,7 +84,7 @@ def test_words_on_top():
     faults = text_of(whole[whole.index('id="faults"') : whole.index('id="failures"')])
     assert f"Starver RFC 9743 5.1.2 MUST : starves others {HOSTILE}" in faults
     facts = text_of(whole[whole.index('id="facts"') :])
-    assert f"gargalo {_core.__version__}" in facts
+    assert f"gargalo {_core.__engine__}" in facts
     assert "cells 17" in facts
 
 

@@ -13,6 +13,7 @@ import gargalo
 import polars as pl
 from captures import tshark
 from conftest import TINY, command, environment
+from gargalo import _core
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +53,7 @@ def test_results_directory(gargalo, tiny):
     assert {"congestion_window.png", "goodput.svg", "rtt.png", "queue.svg"} <= names
     facts = json.loads((run / "run.json").read_text())
     assert facts["seed"] == 3
-    assert facts["version"] == __import__("gargalo").__version__
+    assert facts["version"] == _core.__engine__
     assert facts["scenario"]["name"] == "tiny"
     flows = pl.read_parquet(run / "flows.parquet")
     assert flows["label"].to_list() == ["upload", "file"]

@@ -10,6 +10,8 @@ from typing_extensions import Self, disjoint_base
 from gargalo.plugins.stack import QuicDatagram
 
 __version__: str
+__engine__: str
+"""The version and a digest of the sources that the engine was built from, like `0.1.0+1a2b3c4d`."""
 _LinkDirection = tuple[int, int | None, float, int, int]
 """Carried bit/s, capacity in bit/s, queueing delay in s, packets waiting, packets dropped."""
 

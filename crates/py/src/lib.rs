@@ -33,6 +33,7 @@ fn schema() -> String {
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("__engine__", env!("GARGALO_ENGINE"))?;
     errors::register(m)?;
     m.add_class::<run::RunResult>()?;
     m.add_class::<files::ResultsDir>()?;

@@ -66,7 +66,7 @@ pub fn read_recording(
         (Ok(recording), _) => recording,
     };
     let (mut json, setup) = (recording.json(name), recording.setup(name));
-    json["run"]["version"] = env!("CARGO_PKG_VERSION").into();
+    json["run"]["version"] = env!("GARGALO_ENGINE").into();
     let source = match anonymise {
         true => json!({ "recording": paths.len() }),
         false => json!({ "recording": paths }),

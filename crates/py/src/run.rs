@@ -242,7 +242,7 @@ pub fn run(
         build::RunError::Lacking(d) => wrong(&d, false),
         _ => refused(e),
     })?;
-    outcome.json["run"]["version"] = env!("CARGO_PKG_VERSION").into();
+    outcome.json["run"]["version"] = env!("GARGALO_ENGINE").into();
     outcome.json["run"]["wall_s"] = json!(wall.as_secs_f64());
     if in_class && let Some(warnings) = outcome.json["run"]["warnings"].as_array_mut() {
         let text = "the interrupt came while a function of a class written in Python was running";

@@ -177,9 +177,9 @@ def _tell_version(target: Path) -> None:
         store = Store(target)
     except DamagedError:
         return  # Reported, or repaired, when it is opened for writing.
-    if store.version != _core.__version__:
+    if store.version != _core.__engine__:
         say(
-            f"note: {target} was begun by gargalo {store.version}, this is {_core.__version__}: "
+            f"note: {target} was begun by gargalo {store.version}, this is {_core.__engine__}: "
             "runs of other versions are kept, but not used"
         )
     if not store.verified:

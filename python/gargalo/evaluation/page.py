@@ -406,7 +406,7 @@ def facts(scorecard: Scorecard) -> dict[str, str]:
         "cells": number(sum(len(r.scenarios) for r in scorecard.results)),
         "runs of the algorithm": number(own),
         "runs with the references'": number(every),
-        "engine": f"gargalo {_core.__version__}",
+        "engine": f"gargalo {_core.__engine__}",
     }
     return found | {str(k): v if isinstance(v, str) else str(v) for k, v in scorecard.facts.items()}
 
@@ -462,7 +462,7 @@ def index_html(scorecards: Sequence[Scorecard], pages: Mapping[str, str] | None 
         profiles=list(dict.fromkeys((s.profile.name, s.profile.repeat) for s in scorecards)),
         references=list(dict.fromkeys(r for s in scorecards for r in s.references)),
         yardstick=YARDSTICK,
-        version=_core.__version__,
+        version=_core.__engine__,
         mark=MARK,
         style=reports.asset("style.css"),
         own_style=reports.asset("scorecard.css", ASSETS),

@@ -48,7 +48,7 @@ def verdicts(cards: Sequence[Scorecard]) -> dict[str, Any]:
     return {
         "profile": cards[0].profile.name,
         "repeat": cards[0].profile.repeat,
-        "made": f"by gargalo {_core.__version__}",
+        "made": f"by gargalo {_core.__engine__}",
         "algorithms": [card.algorithm for card in cards],
         # In their own order, those of some algorithms only among them.
         "criteria": [

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from gargalo import __version__, metrics, reading
+from gargalo import _core, metrics, reading
 from gargalo.evaluation.model import YARDSTICK
 from gargalo.evaluation.questions import QUESTIONS
 from gargalo.metrics._numbers import finite
@@ -31,7 +31,7 @@ def to_json(card: Scorecard) -> dict[str, Any]:
     """Return a scorecard as plain values, SI units; equal scorecards give equal values."""
     return {
         "format": FORMAT,
-        "engine": __version__,
+        "engine": _core.__engine__,
         "algorithm": card.algorithm,
         "profile": card.profile.name,
         "repeat": card.profile.repeat,

@@ -257,7 +257,7 @@ def _notes(run: Run) -> str:
 def _facts(run: Run) -> dict[str, str | int | float]:
     i = run.info
     facts: dict[str, str | int | float] = {
-        "engine": f"gargalo {i.get('version', _core.__version__)}"
+        "engine": f"gargalo {i.get('version', _core.__engine__)}"
     }
     for key, name in (
         ("seed", "seed"),

@@ -418,7 +418,7 @@ async def watched(
 def beginning(site: Site) -> Part:
     """Return what the page needs once: the schema of scenarios and the presets."""
     return {
-        "version": _core.__version__,
+        "version": _core.__engine__,
         "schema": json.loads(_core.schema()),
         "first": site.first,
         "lesson": None if site.lesson is None else outline(site.lesson),

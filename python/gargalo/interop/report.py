@@ -64,7 +64,7 @@ def head(matrix: Matrix) -> str:
     lines = [
         "# QUIC stacks against each other",
         "",
-        f"gargalo {_core.__version__}, seed {matrix.seed}. Everything is in virtual time: the same "
+        f"gargalo {_core.__engine__}, seed {matrix.seed}. Everything is in virtual time: the same "
         "seed gives the same datagrams.",
         "",
         "| stack | version | congestion controls | features |",
@@ -143,7 +143,7 @@ def section(cell: Cell, matrix: Matrix, evidence: Evidence) -> str:
     lines = [
         f"## {cell.client} → {cell.server}: {case.title}",
         "",
-        f"- Versions: {ends}; gargalo {_core.__version__}.",
+        f"- Versions: {ends}; gargalo {_core.__engine__}.",
         f"- Expected ({case.section}): {case.expected}.",
         f"- Seen: {seen}.",
         f"- Seed: {matrix.seed}.",

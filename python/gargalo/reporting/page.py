@@ -107,7 +107,7 @@ def parts(drawn: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what every page with figures has: version, figures, Plotly's library, style and script."""
     kinds = {str(trace.get("type", "")) for d in drawn for trace in d["data"]}
     return {
-        "version": _core.__version__,
+        "version": _core.__engine__,
         "figure_data": packed(figure_json(drawn)),
         "plotly": plotly_library() if drawn else "",
         "compiled": any(part in kind for kind in kinds for part in COMPILED),

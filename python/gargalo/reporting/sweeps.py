@@ -288,7 +288,7 @@ def _facts(frame: pl.DataFrame) -> dict[str, str | int | float]:
     versions = (
         frame["version"].unique().sort().to_list()
         if "version" in frame.columns
-        else [_core.__version__]
+        else [_core.__engine__]
     )
     seeds = frame["seed"].unique(maintain_order=True).to_list()
     shown = ", ".join(map(str, seeds[:10])) + (

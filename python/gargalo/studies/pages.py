@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gargalo import _core
 from gargalo.quantities import measured
 from gargalo.reporting.model import VERDICTS
 from gargalo.studies.registry import STUDIES
@@ -34,7 +33,7 @@ KEPT = ("study", "profile", "runs", "failed", "all_packets", "missing", "claims"
 
 def data(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is published of the facts that a study leaves in its directory."""
-    return {"made": f"by gargalo {_core.__version__}"} | {key: outcome[key] for key in KEPT}
+    return {"made": f"by gargalo {outcome['engine']}"} | {key: outcome[key] for key in KEPT}
 
 
 def judgements(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:

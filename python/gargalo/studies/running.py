@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from gargalo import __version__, _core, judging, lab, reporting, writing
+from gargalo import _core, judging, lab, reporting, writing
 from gargalo.metrics._numbers import finite
 from gargalo.reporting.model import (
     ClaimRow,
@@ -57,7 +57,7 @@ class Outcome:
         return notebook.of_outcome(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts: study, profile, verdicts, runs, wall time, claims with their evidence, report.
+        """Return the facts: study, profile, engine, verdicts, runs, wall time, claims with their evidence, report.
 
         `verdicts` has the verdict of each claim by its identifier and the title of the reading, of hypotheses too;
         the title is empty if the study has one reading only. `packets` and `wall_s` are of the runs done now,
@@ -66,6 +66,7 @@ class Outcome:
         return {
             "study": self.study.name,
             "profile": self.profile.name,
+            "engine": _core.__engine__,
             "verdicts": {c.id: {j.reading: j.verdict for j in c.judgements()} for c in self.claims},
             "runs": self.sweep.plan.height,
             "done": self.sweep.done,
@@ -451,7 +452,7 @@ def build_report(
         commands=[f"gargalo study {study.name} --profile {context.profile.name}"],
         facts={
             "source": study.source,
-            "engine": f"gargalo {__version__}",
+            "engine": f"gargalo {_core.__engine__}",
             "runs": sweep.plan.height,
             "repeats per cell": context.profile.repeat,
             "packets simulated": int(total(virtual, "packets")),

@@ -237,7 +237,7 @@ def _with_share(ready: work.Ready, beside: int) -> work.Ready:
 
 def remote_version() -> str:
     """Return the version of Gargalo on a worker."""
-    return _core.__version__
+    return _core.__engine__
 
 
 def _connect(address: str) -> Client:
@@ -296,11 +296,11 @@ def _inspect(client: Client, address: str) -> tuple[int, int]:
         msg = f"the workers of {address} do not answer: {type(e).__name__}"
         raise NoClusterError(msg) from None
     for worker, version in versions.items():
-        if version != _core.__version__:
+        if version != _core.__engine__:
             has = f"gargalo {version}" if isinstance(version, str) else "no usable gargalo"
             told = "" if isinstance(version, str) else f" ({work.one_line(version)})"
             msg = (
-                f"the worker {worker} has {has}{told}, here is {_core.__version__}: "
+                f"the worker {worker} has {has}{told}, here is {_core.__engine__}: "
                 "install the same version on all workers"
             )
             raise NoClusterError(msg)

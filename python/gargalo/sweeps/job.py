@@ -124,9 +124,9 @@ class Identifier:
     """Gives runs their identifiers; remembers scenarios, since repeats differ in the seed alone.
 
     The identifier is a hash of the resolved scenario (every default filled in, contents of traces
-    included, name and description not), the seed, the engine's version, the world unless it is the
-    simulator and, where a congestion control, a scheduler, a path manager or a stack is not built in, its
-    source or file. Equal identifiers mean equal results, in the lab as equal as real time lets them be.
+    included, name and description not), the seed, the engine (its version and a digest of its sources),
+    the world unless it is the simulator and, where a congestion control, a scheduler, a path manager or a
+    stack is not built in, its source or file. Equal identifiers mean equal results, in the lab as equal as real time lets them be.
     """
 
     def __init__(self, digests: Mapping[Kind, Mapping[str, str]] | None = None) -> None:
@@ -154,7 +154,7 @@ class Identifier:
         parts = [
             cell,
             str(job.seed),
-            _core.__version__,
+            _core.__engine__,
             *([] if job.world == "sim" else [job.world]),
         ]
         whole = hashlib.sha256(" ".join(parts).encode()).hexdigest()

@@ -74,7 +74,7 @@ class Store:
         if form not in (FORMAT, WITHOUT_CHECKSUMS):
             msg = (
                 f"{self.path} was written by gargalo {self.version} in format {form}; this is gargalo "
-                f"{_core.__version__}, which knows formats {WITHOUT_CHECKSUMS} and {FORMAT}: use that version, "
+                f"{_core.__engine__}, which knows formats {WITHOUT_CHECKSUMS} and {FORMAT}: use that version, "
                 "or another store"
             )
             raise BadStoreError(msg)
@@ -158,7 +158,7 @@ class Store:
 
     @staticmethod
     def _mark(path: Path) -> None:
-        facts = {"format": FORMAT, "gargalo": _core.__version__}
+        facts = {"format": FORMAT, "gargalo": _core.__engine__}
         write_file(path, path / MARKER, _marker_of(facts), MARKER)
 
     # --- writing

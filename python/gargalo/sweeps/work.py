@@ -249,7 +249,7 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
         figures |= {**late, "kernel": platform.release()}
     columns: list[pl.Series] = [
         pl.Series("run", [identifier], pl.String),
-        pl.Series("version", [_core.__version__], pl.String),
+        pl.Series("version", [_core.__engine__], pl.String),
         pl.Series("scenario_hash", [run.info.get("scenario_hash")], pl.String),
         pl.Series("results_hash", [run.info.get("results_hash")], pl.String),
     ]
