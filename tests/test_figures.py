@@ -8,6 +8,7 @@ figures of time, which are those of a machine.
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -195,6 +196,122 @@ def one_percent_lost() -> list[str]:
         return sum(seeds(run))
 
     return [f"at 1% loss {goodput('tahoe') / goodput('reno'):.0%} of Reno's goodput"]
+
+
+RED = {"red": {"min_threshold": 10, "max_threshold": 40}}
+BULK = {"from": "client", "to": "server", "workload": {"bulk": {}}}
+LATE = {"duration": "60s", "measure": {"from": "20s"}}
+
+
+def multipath(control: str) -> Flow:
+    return {**BULK, "transport": {"mptcp": {"congestion": control}}}
+
+
+@functools.cache
+def beside_one(control: str, first: str, second: str) -> float:
+    """Two subflows and a Reno flow at one bottleneck; `first` is added to that flow's way, too."""
+    ways = (("client", first), ("client", second), ("other", first))
+    plain = [{"from": h, "to": "left", "rate": "1Gbit/s", "delay": d} for h, d in ways]
+    for i, link in enumerate(plain):
+        link["name"] = f"way{i}"
+    bottleneck = {"from": "left", "to": "right", "rate": "20Mbit/s", "delay": "10ms", "queue": RED}
+    last = {"from": "right", "to": "server", "rate": "1Gbit/s"}
+    graph = {
+        "nodes": ["client", "other", "left", "right", "server"],
+        "hosts": ["client", "other", "server"],
+        "links": [*plain, bottleneck, last],
+    }
+    flows = [multipath(control), {**tcp("reno"), **BULK, "from": "other", "start": "100ms"}]
+    scenario = {"name": "figure", "topology": {"graph": graph}, "flows": flows, **LATE}
+    runs = [mbps(done) for done in seeds(lambda seed: gargalo.run(scenario, seed=seed))]
+    return float(sum(both for both, _ in runs) / sum(reno for _, reno in runs))
+
+
+def on_two(flows: Sequence[Flow], rates: Sequence[str], queue: Any, seed: int = 1) -> Any:
+    paths = [{"rate": rate, "delay": "20ms", "queue": queue} for rate in rates]
+    topology = {"multipath": {"paths": paths}}
+    return gargalo.run({"name": "figure", "topology": topology, "flows": flows, **LATE}, seed=seed)
+
+
+@functools.cache
+def beside_one_and_four(control: str) -> tuple[float, float]:
+    """One Reno flow on the first link, four on the second: the connection's share there, and what the four have."""
+    alone = [{**tcp("reno"), **BULK, "path": path} for path in (0, 1, 1, 1, 1)]
+    flows = [multipath(control), *alone]
+    runs = seeds(lambda seed: on_two(flows, ("20Mbit/s",) * 2, RED, seed))
+    shares = [r.subflows["goodput_bps"][1] / r.subflows["goodput_bps"].sum() for r in runs]
+    return sum(shares) / len(runs), sum(sum(mbps(r)[2:]) for r in runs) / len(runs)
+
+
+def at_one_bottleneck(control: str) -> str:
+    alike, apart = (beside_one(control, *ways) for ways in (("10ms", "10ms"), ("0s", "30ms")))
+    return (
+        f"together they have {alike:.1f} times what the Reno flow has, and with round-trip times of 20 and 80 ms "
+        f"{apart:.1f} times what a Reno flow of 20 ms has."
+    )
+
+
+@on("docs/congestion/lia.md")
+def beside_reno_with_lia() -> list[str]:
+    uncoupled = beside_one("reno", "10ms", "10ms")
+    share, on_both, balia, olia = (
+        beside_one_and_four(c)[0] for c in ("lia", "reno", "balia", "olia")
+    )
+    return [
+        at_one_bottleneck("lia")
+        + f" With Reno on each, not coupled, the first would be {uncoupled:.1f}.",
+        f"{share:.0%} of the connection's traffic is on the second; with Reno on each it would be {on_both:.0%}, "
+        f"with [balia](balia.md) it is {balia:.0%}, with [olia](olia.md) {olia:.0%}.",
+    ]
+
+
+@on("docs/congestion/balia.md")
+def beside_reno_with_balia() -> list[str]:
+    share, lia, olia = (beside_one_and_four(c)[0] for c in ("balia", "lia", "olia"))
+    return [
+        at_one_bottleneck("balia"),
+        f"{share:.0%} of the connection's traffic is on the second, with [LIA](lia.md) {lia:.0%}, "
+        f"with [OLIA](olia.md) {olia:.0%}.",
+    ]
+
+
+@on("docs/congestion/olia.md")
+def beside_reno_with_olia() -> list[str]:
+    (share, four), (_, beside_lia), (_, beside_both) = map(
+        beside_one_and_four, ("olia", "lia", "reno")
+    )
+    return [
+        at_one_bottleneck("olia"),
+        f"{share:.0%} of the connection's traffic is on the second, little more than probes; the four there have "
+        f"{four:.1f} Mbit/s, beside [LIA](lia.md) {beside_lia:.1f}, beside Reno on both {beside_both:.1f}.",
+    ]
+
+
+@on("docs/congestion/wvegas.md")
+def equal_delays_and_a_shared_link() -> list[str]:
+    queue = {"droptail": "1000 packets"}
+
+    def delays(control: str, *rates: str) -> list[float]:
+        links = on_two([multipath(control)], rates, queue).links
+        return [1e3 * row["queue_delay_mean_s"] for row in links if row["direction"] == "up"]
+
+    def share(control: str) -> float:
+        flows = [multipath(control), {**tcp(control), **BULK, "path": 1}]
+        done = on_two(flows, ("20Mbit/s",) * 2, queue)
+        there = done.subflows["goodput_bps"][1] / 1e6
+        return float(there / (there + mbps(done)[1]))
+
+    (slow, slower), (fast, faster) = (
+        delays("wvegas", *r) for r in (("15Mbit/s", "5Mbit/s"), ("30Mbit/s", "10Mbit/s"))
+    )
+    vegas = delays("vegas", "15Mbit/s", "5Mbit/s")
+    return [
+        f"sees queueing delays of {slow:.1f} and {slower:.1f} ms, on 30 and 10 Mbit/s {fast:.1f} and {faster:.1f} ms: "
+        "the same but for less than two segments' time on the slower link. "
+        f"Vegas on each has {vegas[0]:.1f} and {vegas[1]:.1f} ms.",
+        f"has {share('wvegas'):.0%} of the second; with Vegas on each the two share it as their bases have it "
+        f"({share('vegas'):.0%}).",
+    ]
 
 
 @on("docs/congestion/westwood.md")
