@@ -10,6 +10,7 @@ import time
 
 import gargalo as package
 import pytest
+from conftest import LONG, environment
 
 NOTHING_TAKES_TIME = """
 duration = "10s"
@@ -155,3 +156,41 @@ def test_a_run_of_a_sweep_that_wants_too_much_fails_alone(tmp_path):
     assert done.finished == 1
     [failure] = done.failures
     assert "the limit is 10MB" in failure.reason
+
+
+CROWD = """
+duration = "60s"
+record.events = false
+[topology.dumbbell]
+pairs = 1
+access = { rate = "10Gbit/s", delay = "1ms", queue = { droptail = "QUEUE packets" } }
+bottleneck = { rate = "10Gbit/s", delay = "8ms" }
+[[flows]]
+from = "left0"
+to = "right0"
+transport.tcp = { congestion = "reno" }
+workload.bulk = { bytes = "3kB" }
+count = COUNT
+"""
+PEAK = """
+import resource, sys, gargalo
+run = gargalo.run(sys.argv[1])
+print(run.flows["completion_s"].count(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.parametrize("flows", [20_000, *([100_000] if LONG else [])])
+@pytest.mark.parametrize(("queue", "whole", "bound"), [(1000, 0.0, 4500), (400_000, 0.99, 12_000)])
+def test_flows_that_start_at_once_cost_some_kilobytes_each(queue, whole, bound, flows):
+    """With a short queue most SYNs are lost and most flows wait; with a long one all are connections at once."""
+
+    def peak(count: int) -> tuple[int, int]:
+        text = CROWD.replace("COUNT", str(count)).replace("QUEUE", str(queue))
+        words = [sys.executable, "-c", PEAK, text]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment())
+        completed, kilobytes = map(int, done.stdout.split())
+        return completed, kilobytes * 1024
+
+    completed, with_all = peak(flows)
+    assert completed >= whole * flows
+    assert (with_all - peak(1)[1]) / flows < bound
