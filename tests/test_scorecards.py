@@ -13,6 +13,18 @@ from gargalo.evaluation.running import evaluate
 PAGES = ROOT / "docs" / "scorecards"
 
 
+def test_every_built_in_congestion_control_has_a_scorecard():
+    data = json.loads((PAGES / published.DATA).read_text(encoding="utf-8"))
+    index = (PAGES / "index.md").read_text(encoding="utf-8")
+    assert data["algorithms"] == published.names()
+    pages = {p.stem for p in PAGES.glob("*.md")} - {"index"}
+    assert pages == set(published.names())
+    heads = next(line for line in index.splitlines() if line.startswith("| criterion |"))
+    for name in published.names():
+        assert f"[{name}]({name}.md)" in heads
+        assert any(name in criterion["verdicts"] for criterion in data["criteria"]), name
+
+
 def test_a_sample_of_the_scorecards_is_what_the_engine_gives(tmp_path):
     """One of the cheapest criteria, of two algorithms beside all references."""
     found = evaluate(["reno", "vegas"], only=["data-centre"], store=tmp_path, workers=2)
