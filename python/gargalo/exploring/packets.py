@@ -200,7 +200,7 @@ class Window:
         paths = [
             {
                 **path,
-                "name": f"{path['link']} since {path['opened_s']:.3g} s"
+                "name": f"{path['link']} since {decimal(path['opened_s'], 3)} s"
                 if links.count(path["link"]) > 1
                 else path["link"],
             }
