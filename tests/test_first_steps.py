@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import gargalo
 import pytest
 from click.testing import CliRunner
-from conftest import ROOT, TINY
+from conftest import LONG, ROOT, TINY
 from gargalo import _core, running
 from gargalo.cli import bundled, kinds
 from gargalo.cli.app import ALIASES, COMMANDS, INSTEAD, app
@@ -393,6 +393,8 @@ def test_what_is_named_instead_of_a_word_is_there():
 
 PARSED = ("study", "evaluate", "explore", "lab", "shell", "iperf3", "connect")
 """Commands whose examples take minutes, other hosts or real time, or do not end: their options are checked only."""
+COSTLY = ("fit", "identify", "stacks")
+"""Commands of which an example takes seconds: the first is run, with LONG=1 all; what they do is tested elsewhere."""
 NOT_RUN = ("--open", "--stack kernel", "--help", "--repeat 5", "world=lab", "stack=quinn@main")
 PRESENT = {
     "handshake.pkt": next((ROOT / "scripts").rglob("*.pkt")).read_text(encoding="utf-8"),
@@ -428,7 +430,8 @@ def test_the_examples_of_help_pages_work(here, monkeypatch):
     for name, found in {"": app, **every_command()}.items():
         for e in found.examples:
             steps = [shlex.split(step) for step in re.split(r"[|<>]", e.line)]
-            if name in PARSED and "--print-scenario" not in e.line:
+            is_costly = name in COSTLY and e is not found.examples[0] and not LONG
+            if (name in PARSED and "--print-scenario" not in e.line) or is_costly:
                 if steps[0][1] == name:
                     options_of(name, steps[0][2:])
                 continue

@@ -225,7 +225,7 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     assert fills.evidence[0].value < 0.25 < 0.8 < fills.others[0].evidence[0].value
     facts = json.loads((tmp_path / "study" / "study.json").read_text())
     assert [o["verdict"] for o in facts["claims"][0]["others"]] == ["reproduced", "reproduced"]
-    assert list(facts)[:3] == ["study", "profile", "verdicts"]
+    assert list(facts)[:4] == ["study", "profile", "engine", "verdicts"]
     assert facts["verdicts"] == {
         "fills": {"Then": "contradicted", "Today": "reproduced", "Loss": "reproduced"},
         "beats": {"Then": "contradicted", "Today": "contradicted"},

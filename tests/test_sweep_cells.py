@@ -315,7 +315,7 @@ def test_bounds_of_both_networks_hold_for_their_difference():
     unknown = c.Side("b", frames[1].drop(CEILING), ["delay"])
     (row,) = c.compare(a, unknown, ["goodput_bps"], paired=False)
     assert not row.difference.clipped
-    assert set(c._ceilings(unknown, {"delay": 1}).rows()) == {(None, None)}
+    assert set(c._ceilings(unknown, {"delay": 1}).rows()) == {(None,) * 4}
     assert c._ceilings(a, {"delay": 2}).is_empty()
     assert c._ceilings(a, {}).columns == [CEILING, DRAIN]
 

@@ -123,10 +123,10 @@ def derive_seeds(seed: int, repeats: int) -> list[int]:
 class Identifier:
     """Gives runs their identifiers; remembers scenarios, since repeats differ in the seed alone.
 
-    The identifier is a hash of the resolved scenario (every default filled in, contents of traces
-    included, name and description not), the seed, the engine (its version and a digest of its sources),
-    the world unless it is the simulator and, where a congestion control, a scheduler, a path manager or a
-    stack is not built in, its source or file. Equal identifiers mean equal results, in the lab as equal as real time lets them be.
+    The identifier is a hash of the resolved scenario (every default filled in, contents of traces included, name and
+    description not), the seed, the engine (its version and a digest of its sources), the world unless it is the
+    simulator and, where a congestion control, a scheduler, a path manager or a stack is not built in, its source or
+    file. Equal identifiers mean equal results, in the lab as equal as real time lets them be.
     """
 
     def __init__(self, digests: Mapping[Kind, Mapping[str, str]] | None = None) -> None:
