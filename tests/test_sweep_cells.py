@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from gargalo import sweeps
 from gargalo.metrics import difference, mean_interval
-from gargalo.metrics.declared import CEILING, DRAIN
+from gargalo.metrics.declared import CEILING
 from gargalo.sweeps import compare as c
 from gargalo.sweeps import plugins, result, work
 from gargalo.sweeps.checksum import to_parquet
@@ -315,9 +315,9 @@ def test_bounds_of_both_networks_hold_for_their_difference():
     unknown = c.Side("b", frames[1].drop(CEILING), ["delay"])
     (row,) = c.compare(a, unknown, ["goodput_bps"], paired=False)
     assert not row.difference.clipped
-    assert set(c._ceilings(unknown, {"delay": 1}).rows()) == {(None,) * 4}
+    assert set(c._ceilings(unknown, {"delay": 1}).rows()) == {(None,) * len(c.NETWORK)}
     assert c._ceilings(a, {"delay": 2}).is_empty()
-    assert c._ceilings(a, {}).columns == [CEILING, DRAIN]
+    assert c._ceilings(a, {}).columns == list(c.NETWORK)
 
 
 # --- pictures
