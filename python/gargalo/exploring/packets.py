@@ -193,17 +193,12 @@ class Window:
                 if of_quic is None
                 else self.of_quic(rows, of_quic)
             )
-            paths.append(
-                {"link": self.links[rows["link"][0]], "opened_s": rows["time_ns"][0] / 1e9, **shown}
-            )
+            link, opened_s = self.links[rows["link"][0]], rows["time_ns"][0] / 1e9
+            since = f"{link} since {decimal(opened_s, 3)} s"
+            paths.append({"link": link, "opened_s": opened_s, "name": since, **shown})
         links = [path["link"] for path in paths]
         paths = [
-            {
-                **path,
-                "name": f"{path['link']} since {decimal(path['opened_s'], 3)} s"
-                if links.count(path["link"]) > 1
-                else path["link"],
-            }
+            {**path, "name": path["link"]} if links.count(path["link"]) == 1 else path
             for path in paths
         ]
         nodes = [n.name for n in self.run.setup.nodes]
