@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import re
 import subprocess
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
 import quick
 from gargalo import _toml
 
@@ -205,3 +207,10 @@ def test_no_line_of_code_is_longer_than_120_columns():
             over -= raw_texts_of(source)
         long += [f"{name}:{i}" for i in sorted(over)]
     assert long == [], "\n".join(long)
+
+
+@pytest.mark.xdist_group("together")
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="one process runs all tests")
+def test_tests_of_a_group_run_in_one_worker(request):
+    """Real time, browsers and cargo's locks need it; a group is the end of a test's name."""
+    assert request.node.nodeid.endswith("@together"), "pytest-xdist keeps no groups together"
