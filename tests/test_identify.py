@@ -17,6 +17,8 @@ from gargalo.fitting import Path as Route
 from gargalo.fitting.behaviour import Likeness, behaviour, flight_of
 from gargalo.fitting.identifying import UNKNOWN, known_names, path_of
 from gargalo.fitting.predicting import simulate
+from gargalo.plugins.registry import names, register
+from toy_stack import Toy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,3 +138,10 @@ def test_what_tells_nothing_is_refused(tmp_path):
 def test_a_candidate_that_there_is_not_is_named(tmp_path):
     with pytest.raises(ValueError, match='"cubics" is no congestion control'):
         identify(capture(tmp_path / "run", "cubic"), candidates=["cubics"])
+
+
+def test_the_controls_of_a_quic_stack_are_no_candidates():
+    """They are known by name in this process, and no TCP has them."""
+    register("toy", Toy)
+    assert "fixed" in names()["congestion"]
+    assert "fixed" not in known_names()

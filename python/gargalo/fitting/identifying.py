@@ -20,7 +20,7 @@ from gargalo.fitting.observed import CLOCK_S, FitError, Observed
 from gargalo.fitting.predicting import simulate
 from gargalo.fitting.reordering import in_order
 from gargalo.fitting.search import unexplained
-from gargalo.plugins.registry import names, registered
+from gargalo.plugins.registry import registered
 from gargalo.recording import concluded, read
 from gargalo.results import Run
 
@@ -214,8 +214,7 @@ def identify(
 
 def known_names() -> list[str]:
     """Return all congestion controls of this process, without other names for the same."""
-    plugged = names(registered())["congestion"]
-    return [*(c["name"] for c in _core.congestion()), *plugged]
+    return [*(c["name"] for c in _core.congestion()), *sorted(registered()["congestion"])]
 
 
 def path_of(seen: Observed) -> Path:
