@@ -33,8 +33,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("examples", "examples/networks", "examples/studies", "benches/scenarios")
 # Scenarios that take minutes: their first seconds.
 SHORTENED = {"many-flows": "2s"}
-# Figures of the machine, not of the scenario.
-OF_THE_MACHINE = {"wall_s", "packets_per_s"}
+# Figures of the machine and the name of the engine, not of the scenario.
+OF_THE_MACHINE = {"wall_s", "packets_per_s", "version"}
 
 
 def simulated(path: Path) -> bool:
