@@ -36,6 +36,8 @@ fn main() -> io::Result<()> {
     for file in &files {
         println!("cargo::rerun-if-changed={}", file.display());
         let name = file.strip_prefix(&root).unwrap_or(file).to_string_lossy();
+        // The same name on all systems.
+        let name = name.replace('\\', "/");
         let text = fs::read(file)?;
         digest.update(format!("{name} {}\n", text.len()));
         digest.update(text);
