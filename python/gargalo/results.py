@@ -63,8 +63,7 @@ class Run:
     """Seed, packets, events, wall time, warnings."""
     scenario: dict[str, Any]
     """The scenario with every default written out: `gargalo.run(run.scenario)` does the same."""
-    setup: Setup
-    """What the engine made of it: nodes, links and flows in SI."""
+    _setup: Callable[[], Setup] = field(repr=False)
     source: dict[str, Any]
     """The scenario as it was given: `text`, `path` of its file or None, `set` with the changes."""
     interrupted: bool
@@ -87,7 +86,7 @@ class Run:
             links=facts["links"],
             info=facts["run"],
             scenario=json.loads(result.scenario),
-            setup=Setup.read(json.loads(result.setup)),
+            _setup=lambda: Setup.read(json.loads(result.setup)),
             source=json.loads(result.source),
             interrupted=result.interrupted,
             directory=directory,
@@ -95,6 +94,11 @@ class Run:
             _rows=lambda name, most: json.loads(result.rows(name, most)),
             _commands=facts.get("commands"),
         )
+
+    @cached_property
+    def setup(self) -> Setup:
+        """What the engine made of the scenario: nodes, links and flows in SI."""
+        return self._setup()
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -270,9 +274,18 @@ def load(directory: str | Path) -> Run:
     def table(name: str) -> pl.DataFrame:
         return read[name] if name in read else _table(path, name)
 
-    rows, commands = rows_of(table), info.pop("commands", None)
     return Run(
-        summary, links, info, scenario, setup, source, interrupted, path, table, rows, commands
+        summary=summary,
+        links=links,
+        info=info,
+        scenario=scenario,
+        _setup=lambda: setup,
+        source=source,
+        interrupted=interrupted,
+        directory=path,
+        _table=table,
+        _rows=rows_of(table),
+        _commands=info.pop("commands", None),
     )
 
 

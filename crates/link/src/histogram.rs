@@ -12,7 +12,11 @@ const SUB: u64 = 1 << PRECISION;
 /// 128 ns. A bucket is at most 1/64 of its value wide and is reported by its middle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DelayHistogram {
-    /// Grows to the largest value seen, at most 3776 buckets.
+    /// How often there was no delay at all: most links never have another.
+    zeros: u64,
+    /// The bucket with which `buckets` begins: the first of a power of two.
+    first: usize,
+    /// From the smallest value seen to the largest, at most 3776 buckets.
     buckets: Vec<u64>,
     sum: u128,
     max: Duration,
@@ -39,10 +43,13 @@ impl DelayHistogram {
     /// Counts one delay.
     #[inline]
     pub fn record(&mut self, delay: Duration) {
+        if delay.is_zero() {
+            return self.record_zero();
+        }
         let i = index(delay.as_nanos());
-        match self.buckets.get_mut(i) {
+        match self.buckets.get_mut(i.wrapping_sub(self.first)) {
             Some(n) => *n += 1,
-            None => self.grow(i),
+            None => *self.bucket(i) += 1,
         }
         self.sum += u128::from(delay.as_nanos());
         self.max = self.max.max(delay);
@@ -51,21 +58,31 @@ impl DelayHistogram {
     /// Counts a delay of zero.
     #[inline]
     pub fn record_zero(&mut self) {
-        match self.buckets.first_mut() {
-            Some(n) => *n += 1,
-            None => self.grow(0),
-        }
+        self.zeros += 1;
     }
 
+    /// A bucket, made if it is not there.
     #[cold]
-    fn grow(&mut self, i: usize) {
-        self.buckets.resize(i + 1, 0);
-        self.buckets[i] = 1;
+    fn bucket(&mut self, i: usize) -> &mut u64 {
+        if self.buckets.is_empty() {
+            self.first = i - i % SUB as usize;
+        }
+        if i < self.first {
+            let first = i - i % SUB as usize;
+            let more = std::iter::repeat_n(0, self.first - first);
+            self.buckets.splice(0..0, more);
+            self.first = first;
+        }
+        let at = i - self.first;
+        if at >= self.buckets.len() {
+            self.buckets.resize(at + 1, 0);
+        }
+        &mut self.buckets[at]
     }
 
     /// How many delays were counted.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
+        self.zeros + self.buckets.iter().sum::<u64>()
     }
 
     /// The average, exact; zero if empty.
@@ -84,11 +101,14 @@ impl DelayHistogram {
     pub fn percentile(&self, percent: f64) -> Duration {
         let rank = libm::ceil(percent.clamp(0.0, 100.0) / 100.0 * self.count() as f64) as u64;
         let rank = rank.max(1);
-        let mut seen = 0;
+        let mut seen = self.zeros;
+        if seen >= rank {
+            return Duration::ZERO;
+        }
         for (i, n) in self.buckets.iter().enumerate() {
             seen += n;
             if seen >= rank {
-                let (low, width) = range(i);
+                let (low, width) = range(self.first + i);
                 return Duration::from_nanos(low + width / 2).min(self.max);
             }
         }
@@ -97,11 +117,14 @@ impl DelayHistogram {
 
     /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
-        if self.buckets.len() < other.buckets.len() {
-            self.buckets.resize(other.buckets.len(), 0);
-        }
-        for (a, b) in self.buckets.iter_mut().zip(&other.buckets) {
-            *a += b;
+        self.zeros += other.zeros;
+        if let Some(last) = other.buckets.len().checked_sub(1) {
+            self.bucket(other.first + last);
+            self.bucket(other.first);
+            let same = self.buckets.iter_mut().skip(other.first - self.first);
+            for (a, b) in same.zip(&other.buckets) {
+                *a += b;
+            }
         }
         self.sum += other.sum;
         self.max = self.max.max(other.max);
@@ -131,6 +154,35 @@ mod tests {
         let h = DelayHistogram::default();
         assert_eq!(h.percentile(50.0), Duration::ZERO);
         assert_eq!(h.mean(), Duration::ZERO);
+    }
+
+    #[test]
+    fn delays_below_the_first_one_and_none_at_all_are_counted() {
+        let ms = Duration::from_millis;
+        let near =
+            |a: Duration, b: Duration| a.as_nanos().abs_diff(b.as_nanos()) * 100 < b.as_nanos();
+        let mut h = DelayHistogram::default();
+        h.record_zero();
+        h.record_zero();
+        assert_eq!((h.count(), h.percentile(100.0)), (2, Duration::ZERO));
+        let mut low = DelayHistogram::default();
+        low.record(ms(8));
+        low.record(ms(2));
+        for (percent, expected) in [(50.0, 2), (100.0, 8)] {
+            assert!(near(low.percentile(percent), ms(expected)));
+        }
+        let mut high = DelayHistogram::default();
+        high.record(ms(900));
+        for (mut one, other) in [(low.clone(), &high), (high.clone(), &low)] {
+            one.merge(other);
+            one.merge(&h);
+            assert_eq!((one.count(), one.max()), (5, ms(900)));
+            assert_eq!(one.percentile(40.0), Duration::ZERO);
+            assert!(near(one.percentile(60.0), ms(2)));
+            assert!(near(one.percentile(80.0), ms(8)));
+            assert_eq!(one.percentile(100.0), ms(900));
+            assert_eq!(one.mean(), ms(182));
+        }
     }
 
     proptest! {

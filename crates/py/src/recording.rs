@@ -75,8 +75,9 @@ pub fn read_recording(
     let Some(dir) = dir else {
         return Ok(result);
     };
-    let parts = [source, json!({}), setup];
+    let no_scenario = json!({});
     let place = files::hashing(py, |go_on| {
+        let parts = [&source, &no_scenario];
         write(dir, &result, parts, &json, &mut |_| go_on())
     })?;
     Ok(result.written_to(place))

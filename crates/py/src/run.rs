@@ -1,5 +1,6 @@
 //! Running a scenario: text in, tables out, with the interpreter free meanwhile.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,8 @@ use gargalo_units::{Bytes, Duration, Instant};
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::classes::{Classes, names_of};
@@ -33,9 +36,7 @@ pub struct RunResult {
     /// The scenario in its own words with every default written out, as JSON.
     #[pyo3(get)]
     scenario: String,
-    /// What the engine made of it: nodes, links and flows in SI, as JSON like that of `setup`.
-    #[pyo3(get)]
-    setup: String,
+    setup: Box<RawValue>,
     /// The scenario as given: its text, its path and the changes, as JSON.
     #[pyo3(get)]
     source: String,
@@ -53,6 +54,12 @@ pub struct RunResult {
 
 #[pymethods]
 impl RunResult {
+    /// What the engine made of it: nodes, links and flows in SI, as JSON like that of `setup`.
+    #[getter]
+    fn setup(&self) -> &str {
+        self.setup.get()
+    }
+
     /// A results table as Arrow IPC.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let table = self.columns(name)?;
@@ -73,7 +80,7 @@ impl RunResult {
         Self {
             json: json.to_string(),
             scenario: json!({}).to_string(),
-            setup: setup.to_string(),
+            setup: raw(setup),
             source: source.to_string(),
             interrupted: false,
             keyboard_interrupt: false,
@@ -174,7 +181,7 @@ pub fn run(
     let origin = scenario::Origin { path };
     let mut scenario = scenario::parse_for(world, text, &origin, &overrides, &names)
         .map_err(|d| wrong(&d, false))?;
-    let (document, setup) = (scenario.document.clone(), scenario.compact_json());
+    let (document, setup) = (scenario.document.clone(), raw(&scenario.compact_json()));
     let faults = Arc::new(Faults::default());
     let native = gargalo_native::Faults::new();
     let stacks = Stacks::adopt(&mut scenario, classes, &faults, &native)?;
@@ -251,7 +258,7 @@ pub fn run(
     let mut result = RunResult {
         json: outcome.json.to_string(),
         scenario: document.to_string(),
-        setup: setup.to_string(),
+        setup,
         source: source.to_string(),
         interrupted: outcome.interrupted || stopped_by_user,
         keyboard_interrupt: stopped_by_user,
@@ -279,7 +286,7 @@ pub fn run(
                 write(
                     dir,
                     &result,
-                    [source, document, setup],
+                    [&source, &document],
                     &outcome.json,
                     &mut go_on,
                 )
@@ -346,35 +353,54 @@ fn in_world(world: &str) -> PyResult<(World, Execute)> {
 pub(crate) fn write(
     dir: RunDir,
     result: &RunResult,
-    [source, document, setup]: [Value; 3],
+    [source, document]: [&Value; 2],
     json: &Value,
     go_on: &mut dyn FnMut(f64) -> ControlFlow<()>,
 ) -> Result<PathBuf, gargalo_trace::Error> {
     let has_scenario = document.as_object().is_some_and(|d| !d.is_empty());
-    let text = has_scenario.then(|| scenario::to_toml(&document));
-    let mut run = json!({
-        "source": source,
-        "scenario": document,
-        "setup": setup,
-        "links": json["links"],
-        "interrupted": result.interrupted,
-    });
+    let text = has_scenario.then(|| scenario::to_toml(document));
+    let interrupted = Value::from(result.interrupted);
+    let mut run = BTreeMap::from([
+        ("source", Part::Value(source)),
+        ("scenario", Part::Value(document)),
+        ("setup", Part::Written(&result.setup)),
+        ("links", Part::Value(&json["links"])),
+        ("interrupted", Part::Value(&interrupted)),
+    ]);
     if !json["commands"].is_null() {
-        run["commands"] = json["commands"].clone();
+        run.insert("commands", Part::Value(&json["commands"]));
     }
-    if let (Some(run), Some(facts)) = (run.as_object_mut(), json["run"].as_object()) {
-        run.extend(facts.clone());
-    }
-    dir.write("run.json", format!("{run:#}\n").as_bytes())?;
-    dir.write(
-        "summary.json",
-        format!("{:#}\n", json["summary"]).as_bytes(),
-    )?;
+    let facts = json["run"].as_object().into_iter().flatten();
+    run.extend(facts.map(|(key, value)| (key.as_str(), Part::Value(value))));
+    dir.write("run.json", &in_lines(&run))?;
+    dir.write("summary.json", &in_lines(&json["summary"]))?;
     if let Some(Ok(text)) = text {
         dir.write("scenario.toml", text.as_bytes())?;
     }
     result.tables.write_to(&dir, go_on)?;
     dir.commit(&mut || go_on(1.0))
+}
+
+/// A part of `run.json`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Part<'a> {
+    Value(&'a Value),
+    /// In one line: of a network with thousands of links it is most of the file, and for programs.
+    Written(&'a RawValue),
+}
+
+/// JSON in lines.
+fn in_lines(value: &impl Serialize) -> Vec<u8> {
+    // Only keys that are no text could not be written.
+    let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
+    text.push(b'\n');
+    text
+}
+
+/// JSON that stays as it is written.
+fn raw(value: &Value) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// What stops a run: a failure of a class in Python, or of a plug-in, or a signal that came to another thread.

@@ -1,6 +1,8 @@
 //! The resolved scenario as JSON, always the same text for the same scenario, and its hash.
 
+use std::fmt::Write as _;
 use std::ops::ControlFlow;
+use std::sync::LazyLock;
 
 use gargalo_flow::CaptureEnds;
 use gargalo_lab::Stack;
@@ -46,9 +48,14 @@ impl Scenario {
             }
         }
         let mut out = self.without_flows();
+        let mut known: Option<(&Transport, Value)> = None;
         let flows = kinds.into_iter().map(|(first, mut kind, count)| {
+            let known = match &known {
+                Some((same, written)) if same.is_same(&first.transport) => written,
+                _ => &known.insert((&first.transport, first.transport.write())).1,
+            };
             kind["id"] = first.id.into();
-            kind["transport"] = first.transport.write();
+            kind["transport"] = known.clone();
             if count > 1 {
                 kind["count"] = count.into();
             }
@@ -65,6 +72,8 @@ impl Scenario {
     /// All but the flows, which may be many: their list is empty.
     fn without_flows(&self) -> Value {
         let node = |n: usize| self.node_name(n);
+        let mut known = Vec::new();
+        let mut link = |config| known_link(&mut known, config);
         let mut out = json!({
             "name": self.name,
             "description": self.description,
@@ -279,7 +288,7 @@ fn write(value: &Value, out: &mut String) {
                 if i > 0 {
                     out.push(',');
                 }
-                out.push_str(&Value::from(k.as_str()).to_string());
+                write_string(k, out);
                 out.push(':');
                 write(v, out);
             }
@@ -295,7 +304,22 @@ fn write(value: &Value, out: &mut String) {
             }
             out.push(']');
         }
-        plain => out.push_str(&plain.to_string()),
+        Value::String(text) => write_string(text, out),
+        plain => {
+            // Writing to a text cannot fail.
+            let _ = write!(out, "{plain}");
+        }
+    }
+}
+
+fn write_string(text: &str, out: &mut String) {
+    if text
+        .bytes()
+        .all(|b| b >= b' ' && !matches!(b, b'"' | b'\\'))
+    {
+        out.extend(["\"", text, "\""]);
+    } else {
+        out.push_str(&Value::from(text).to_string());
     }
 }
 
@@ -311,6 +335,9 @@ fn at(t: Instant) -> f64 {
     t.decimal_secs()
 }
 
+/// A link as it is without a key.
+static USUAL: LazyLock<Value> = LazyLock::new(|| LinkConfig::default().write());
+
 /// Keys of a link that differ from those of a scenario, or belong to the queue (`ecn`).
 const OWN_FORM: [&str; 11] = [
     "rate",
@@ -325,6 +352,20 @@ const OWN_FORM: [&str; 11] = [
     "policer",
     "ecn",
 ];
+
+/// How many links are compared with the next one: networks have few kinds.
+const KNOWN_LINKS: usize = 8;
+
+/// A link as [`link`] writes it, or a copy of one that is the same.
+fn known_link<'a>(known: &mut Vec<(&'a LinkConfig, Value)>, config: &'a LinkConfig) -> Value {
+    if let Some((_, written)) = known.iter().find(|(same, _)| *same == config) {
+        return written.clone();
+    }
+    let written = link(config);
+    known.truncate(KNOWN_LINKS - 1);
+    known.insert(0, (config, written.clone()));
+    written
+}
 
 fn link(c: &LinkConfig) -> Value {
     let rate = match &c.rate {
@@ -386,9 +427,8 @@ fn link(c: &LinkConfig) -> Value {
         out["policer"] = json!({ "rate_bps": p.rate.as_bps(), "burst_bytes": p.burst.get() });
     }
     // Every other key is as in a scenario, if it is given.
-    let usual = LinkConfig::default().write();
     for (key, value) in c.write().as_object().into_iter().flatten() {
-        if !OWN_FORM.contains(&key.as_str()) && usual.get(key) != Some(value) {
+        if !OWN_FORM.contains(&key.as_str()) && USUAL.get(key) != Some(value) {
             out[key] = value.clone();
         }
     }
@@ -429,4 +469,43 @@ fn flow<'a>(f: &Flow, name: &dyn Fn(usize) -> &'a str) -> Value {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_written_as_json_has_them() {
+        for text in [
+            "plain",
+            "",
+            "ação \u{1f980}",
+            "\"quoted\"",
+            "a\\b",
+            "line\nline\t\u{1}",
+        ] {
+            let value = json!({ "b": [text, 1.5, null, 7], text: true });
+            let sorted: Value = serde_json::from_str(&super::text(&value)).unwrap();
+            assert_eq!(sorted, value);
+            let mut written = String::new();
+            write_string(text, &mut written);
+            assert_eq!(written, Value::from(text).to_string());
+        }
+    }
+
+    #[test]
+    fn links_that_are_alike_are_written_once() {
+        let kinds: Vec<LinkConfig> = (1..20)
+            .map(|i| LinkConfig {
+                mtu: 1000 + i,
+                ..LinkConfig::default()
+            })
+            .collect();
+        let mut known = Vec::new();
+        for config in kinds.iter().chain(&kinds).chain(&kinds[18..]) {
+            assert_eq!(known_link(&mut known, config), link(config));
+            assert!(known.len() <= KNOWN_LINKS);
+        }
+    }
 }
