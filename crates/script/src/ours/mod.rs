@@ -67,7 +67,6 @@ struct Socket {
     /// It was created for Multipath TCP (IPPROTO_MPTCP).
     multipath: bool,
     chosen: Chosen,
-    congestion: Option<String>,
     fast_open: bool,
     /// TCP_FASTOPEN as it was set.
     fast_open_queue: i64,
@@ -143,6 +142,12 @@ impl Ours {
         Ok(ours)
     }
 
+    /// The congestion control of a socket, by the name that was set.
+    fn congestion_of<'a>(&'a self, socket: &'a Socket) -> &'a str {
+        let chosen = socket.chosen.congestion.as_deref();
+        chosen.unwrap_or(&self.congestion)
+    }
+
     /// The options of a socket's connections.
     fn parts(&self, socket: &Socket) -> Result<SocketOptions, String> {
         let mut map = self.options.clone();
@@ -160,7 +165,7 @@ impl Ours {
         config.cork = socket.chosen.cork;
         config.notsent_lowat = self.lowat(&socket.chosen);
         config.user_timeout = socket.chosen.patience();
-        let name = socket.congestion.as_deref().unwrap_or(&self.congestion);
+        let name = self.congestion_of(socket);
         let control = config.profile.control(name);
         let (name, mut params) = (control.instead.unwrap_or(name), control.params);
         if let Some(searches) = self.hystart.filter(|_| name == LINUX_CUBIC) {

@@ -22,6 +22,7 @@ const DSCP: i64 = 0xfc;
 pub(super) struct Chosen {
     /// What the configuration of connections is made of.
     pub(super) options: Map<String, Json>,
+    pub(super) congestion: Option<String>,
     pub(super) no_delay: bool,
     pub(super) cork: bool,
     /// As it was set; 0: the default of the system.
@@ -80,10 +81,7 @@ impl Ours {
             return Reply::Value(0);
         }
         if let (Value::Text(text), "TCP_CONGESTION") = (value, name) {
-            let congestion = text.to_owned();
-            if let Some(socket) = self.sockets.get_mut(handle) {
-                socket.congestion = Some(congestion);
-            }
+            socket.chosen.congestion = Some(text.to_owned());
             return self.after_set(handle, name);
         }
         let Value::Int(n) = *value else {
@@ -242,6 +240,9 @@ impl Ours {
     }
 
     pub(super) fn get_option(&mut self, handle: Handle, name: &str) -> Reply {
+        if let ("TCP_CONGESTION", Some(socket)) = (name, self.sockets.get(handle)) {
+            return Reply::Got(Value::Text(self.congestion_of(socket).to_owned()));
+        }
         let Some(socket) = self.sockets.get_mut(handle) else {
             return Reply::Error("EBADF".to_owned());
         };
@@ -276,7 +277,7 @@ impl Ours {
                 return Reply::Unsupported(format!(
                     "our stack cannot be asked for {name}: supported are SO_ERROR, SO_SNDBUF once set, IP_TOS, \
                      IPV6_TCLASS, \
-                     TCP_NODELAY, TCP_CORK, TCP_MAXSEG, TCP_NOTSENT_LOWAT, TCP_USER_TIMEOUT, TCP_FASTOPEN, \
+                     TCP_CONGESTION, TCP_NODELAY, TCP_CORK, TCP_MAXSEG, TCP_NOTSENT_LOWAT, TCP_USER_TIMEOUT, TCP_FASTOPEN, \
                      TCP_FASTOPEN_CONNECT"
                 ));
             }
