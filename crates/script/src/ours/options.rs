@@ -276,9 +276,8 @@ impl Ours {
             _ => {
                 return Reply::Unsupported(format!(
                     "our stack cannot be asked for {name}: supported are SO_ERROR, SO_SNDBUF once set, IP_TOS, \
-                     IPV6_TCLASS, \
-                     TCP_CONGESTION, TCP_NODELAY, TCP_CORK, TCP_MAXSEG, TCP_NOTSENT_LOWAT, TCP_USER_TIMEOUT, TCP_FASTOPEN, \
-                     TCP_FASTOPEN_CONNECT"
+                     IPV6_TCLASS, TCP_CONGESTION, TCP_NODELAY, TCP_CORK, TCP_MAXSEG, TCP_NOTSENT_LOWAT, \
+                     TCP_USER_TIMEOUT, TCP_FASTOPEN, TCP_FASTOPEN_CONNECT"
                 ));
             }
         };
