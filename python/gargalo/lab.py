@@ -89,16 +89,16 @@ def run(
         }
         inside = Inside(request, stdin=subprocess.DEVNULL)
         facts, interrupted, place = _follow(inside, progress)
-        read = load(place)
-        table = _in_memory(read) if output is None else read._table
+        done = load(place)
+        table = _in_memory(done) if output is None else done._table
         done = Run(
             summary=facts["summary"],
             links=facts["links"],
             info=facts["run"],
-            scenario=read.scenario,
-            _setup=lambda: read.setup,
-            source=read.source,
-            interrupted=read.interrupted,
+            scenario=done.scenario,
+            _setup=done._setup,
+            source=done.source,
+            interrupted=done.interrupted,
             directory=None if output is None else output.with_name(place.name),
             _table=table,
             _rows=rows_of(table),

@@ -64,14 +64,14 @@ impl DelayHistogram {
     /// A bucket, made if it is not there.
     #[cold]
     fn bucket(&mut self, i: usize) -> &mut u64 {
+        let octave = i - i % SUB as usize;
         if self.buckets.is_empty() {
-            self.first = i - i % SUB as usize;
+            self.first = octave;
         }
-        if i < self.first {
-            let first = i - i % SUB as usize;
-            let more = std::iter::repeat_n(0, self.first - first);
+        if octave < self.first {
+            let more = std::iter::repeat_n(0, self.first - octave);
             self.buckets.splice(0..0, more);
-            self.first = first;
+            self.first = octave;
         }
         let at = i - self.first;
         if at >= self.buckets.len() {

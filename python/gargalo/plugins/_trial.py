@@ -24,6 +24,8 @@ transport.tcp = { congestion = "NAME" }
 workload.bulk = {}
 """
 OTHERS: dict[str, dict[str, object]] = {"scheduler": {}, "path_manager": {}, "stack": {}}
+REFUSED = "refused: "
+"""Before the reason why it cannot be loaded."""
 MOST_S = 5
 """Seconds for the runs; what takes longer is reported in a real run."""
 
@@ -40,8 +42,9 @@ def main(engine: str, file: str, runs: str) -> None:
     try:
         controls = core.native_congestion(file, library)
         core.native_stack(file, library)
-    except ValueError:
-        return  # It is reported to whoever loads it.
+    except ValueError as e:
+        sys.stdout.buffer.write(f"{REFUSED}{e}".encode(errors="replace"))
+        return
     signal.alarm(MOST_S)
     for control in controls if runs else ():
         print(f'a first short run with "{control.name}"', flush=True)

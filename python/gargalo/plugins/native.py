@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gargalo import _core, reading
+from gargalo.plugins._trial import REFUSED
 from gargalo.plugins.registry import adopt_stack, register
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def try_out(file: str, library: bytes) -> None:
     """Load a library and use it in a process of its own, once for its content.
 
     Raises:
-        PluginError: That process crashed, or did not get beyond loading it.
+        PluginError: That process crashed, did not get beyond loading it, or could not load it. Then it is not loaded
+            here: what the loader makes of damaged tables depends on the memory of a process.
 
     """
     if library in _tried or not library.startswith(BEGINS) or not sys.executable:
@@ -93,8 +95,13 @@ def try_out(file: str, library: bytes) -> None:
             raise PluginError(msg) from None
         except OSError:
             return  # No process can be started: it is loaded untried.
-        stages = done.stdout.decode(errors="replace").splitlines()
-        told = done.stderr.decode(errors="replace").strip().splitlines()
+        printed, _, refusal = done.stdout.decode(errors="replace").partition(REFUSED)
+        errors = done.stderr.decode(errors="replace")
+        if refusal:
+            sys.stderr.write(errors)
+            raise PluginError(refusal)
+        stages = printed.splitlines()
+        told = errors.strip().splitlines()
         if not stages or not done.returncode:
             break
         in_a_run = any(" crashed (SIG" in line and LOADING not in line for line in told)
