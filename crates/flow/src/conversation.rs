@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use gargalo_trace::Quantiles;
-use gargalo_units::{Bytes, Count, Ecn, Instant, SenderCounters};
+use gargalo_units::{Bytes, Count, Duration, Ecn, Instant, SenderCounters};
 use gargalo_workload::wire::WireBytes;
 use gargalo_workload::{Action, App, Datagram};
 use rand_pcg::Pcg64;
@@ -48,8 +48,9 @@ pub struct Conversation {
 #[derive(Debug)]
 struct Rare {
     rng: Pcg64,
-    /// Objects still to be requested, each on a stream of its own.
+    /// Objects still to be requested, each on a stream of its own, and those to be cancelled.
     to_ask: Range<usize>,
+    to_cancel: VecDeque<usize>,
     connected: Option<Instant>,
     datagrams: [Datagrams; 2],
     marks: Marks,
@@ -66,7 +67,16 @@ enum Carrier {
     Stream,
     /// Many streams: each object has its own.
     Streams,
+    /// UDP datagrams.
     Datagrams,
+    /// Datagrams within a connection of QUIC (RFC 9221).
+    Frames,
+}
+
+impl Carrier {
+    fn is_datagrams(self) -> bool {
+        matches!(self, Self::Datagrams | Self::Frames)
+    }
 }
 
 /// The progress of an end's stream.
@@ -126,6 +136,7 @@ impl Conversation {
         let mut app = App::new(&spec.workload, spec.rows, sizes).inside(spec.transport.tls());
         let over = match &spec.transport {
             TransportSpec::Udp => Carrier::Datagrams,
+            TransportSpec::Quic(_) if spec.uses().datagrams => Carrier::Frames,
             TransportSpec::Quic(_) => match app.as_request() {
                 Some(request) if !request.shares_stream() => Carrier::Streams,
                 _ => Carrier::Stream,
@@ -148,6 +159,7 @@ impl Conversation {
             rare: Box::new(Rare {
                 rng,
                 to_ask: 0..0,
+                to_cancel: VecDeque::new(),
                 connected: None,
                 datagrams: Default::default(),
                 marks: Marks::default(),
@@ -241,7 +253,11 @@ impl Conversation {
 
     /// Starts the flow: the connection is open, or a flow of datagrams begins. Called at the client's side.
     pub fn start(&mut self, now: Instant) {
-        if !self.ask_on_streams(now) {
+        if self.over == Carrier::Streams
+            && let Some(request) = self.app.as_request()
+        {
+            self.rare.to_ask = request.ask_streams(now);
+        } else {
             let action = self.app.on_start(now, &mut self.rare.rng);
             self.act(0, action);
         }
@@ -259,25 +275,27 @@ impl Conversation {
     /// Handles the application's timer when it is due.
     pub fn expire(&mut self, now: Instant) {
         self.due = Instant::MAX;
-        if !self.ask_on_streams(now) {
+        if self.over == Carrier::Streams
+            && let Some(request) = self.app.as_request()
+        {
+            let (late, asked) = request.expire(now);
+            if !asked.is_empty() {
+                self.rare.to_ask = asked;
+            }
+            self.due = request.due().unwrap_or(Instant::MAX);
+            if !late.is_empty() {
+                self.rare.to_cancel.extend(late);
+                self.complete(now);
+            }
+        } else {
             let action = self.app.on_timer(now, &mut self.rare.rng);
             self.act(0, action);
         }
     }
 
-    fn ask_on_streams(&mut self, now: Instant) -> bool {
-        match self.app.as_request() {
-            Some(request) if self.over == Carrier::Streams => {
-                self.rare.to_ask = request.ask_streams(now);
-                true
-            }
-            _ => false,
-        }
-    }
-
     #[inline]
     fn act(&mut self, side: usize, action: Action) {
-        if self.over == Carrier::Datagrams {
+        if self.over.is_datagrams() {
             for (end, bytes) in self
                 .rare
                 .datagrams
@@ -386,6 +404,11 @@ impl Conversation {
         }
         self.delivered += data;
         self.first_byte.get_or_insert(now);
+        self.complete(now);
+    }
+
+    #[inline]
+    fn complete(&mut self, now: Instant) {
         if self.completed.is_none() && self.app.total().is_some_and(|t| t <= self.delivered) {
             self.completed = Some(now);
         }
@@ -415,8 +438,23 @@ impl Conversation {
     }
 
     /// Records that the object was requested.
-    pub fn asked(&mut self) {
+    pub fn asked(&mut self, now: Instant) {
+        let object = self.rare.to_ask.start;
         self.rare.to_ask.start += 1;
+        if let Some(request) = self.app.as_request() {
+            request.asked_on_stream(now, object);
+            self.due = request.due().unwrap_or(Instant::MAX);
+        }
+    }
+
+    /// The next object whose answer is not wanted any more.
+    pub fn next_cancelled(&mut self) -> Option<usize> {
+        self.rare.to_cancel.pop_front()
+    }
+
+    /// The urgency of an object; `None`: none differs.
+    pub fn urgency(&mut self, object: usize) -> Option<u8> {
+        self.app.as_request()?.urgency(object)
     }
 
     /// Records that the server has received a whole request; returns the size of the response.
@@ -434,9 +472,7 @@ impl Conversation {
         if action.write > 0 {
             self.rare.to_ask = request.ask_streams(now);
         }
-        if let Some(due) = action.timer {
-            self.due = due;
-        }
+        self.due = request.due().unwrap_or(Instant::MAX);
         self.deliver(now, bytes);
     }
 
@@ -474,6 +510,19 @@ impl Conversation {
         true
     }
 
+    /// Whether the application sends datagrams within a connection of QUIC.
+    pub fn is_on_frames(&self) -> bool {
+        self.over == Carrier::Frames
+    }
+
+    /// Records a round-trip sample of the transport; of datagrams the one-way delays are kept instead.
+    #[inline]
+    pub fn round_trip(&mut self, rtt: Duration) {
+        if !self.over.is_datagrams() {
+            self.rtt.record(rtt);
+        }
+    }
+
     /// Datagrams that the sender has sent.
     pub fn sent_datagrams(&self) -> u64 {
         self.rare.datagrams[0].sent
@@ -485,7 +534,7 @@ impl Conversation {
     pub fn counts(&self, of_stack: SenderCounters, wire: WireBytes) -> Counts {
         let sender = match self.over {
             Carrier::Datagrams => self.of_datagrams(),
-            Carrier::Stream | Carrier::Streams => of_stack,
+            Carrier::Stream | Carrier::Streams | Carrier::Frames => of_stack,
         };
         Counts {
             delivered: self.delivered,
@@ -543,6 +592,7 @@ impl Conversation {
             ce_marks: self.ce_marks,
             rtt,
             inside,
+            one_way: self.over.is_datagrams(),
             corrupted: self.rare.corrupted,
             failure: self.rare.failure.clone(),
             wire: counts.wire,

@@ -1,15 +1,21 @@
-//! QUIC under the applications of a flow: byte streams and objects on QUIC streams.
+//! QUIC under the applications of a flow: byte streams and objects on QUIC streams, datagrams in packets of their own.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use gargalo_quic::{Chunk, Event, Notice, Stack, StreamId};
-use gargalo_units::Instant;
+use gargalo_quic::{Chunk, Config, Direction, Event, Notice, Offered, Stack, StreamId};
+use gargalo_units::{Duration, Instant};
+use gargalo_workload::Datagram;
 
 use crate::content;
 use crate::conversation::Conversation;
 use crate::gauges::{causes, gauges_of};
 use crate::samples::{FlowSample, Gauge, Reached};
+
+/// Datagrams that wait for the connection at most: older ones are discarded, as in a queue that drops from its front.
+const MOST_DATAGRAMS: usize = 128;
+/// Bytes of a datagram's content that are its number and the time at which it was made.
+const STAMP: usize = 16;
 
 /// A QUIC connection at one end of a flow.
 #[derive(Debug)]
@@ -18,8 +24,18 @@ pub struct QuicEnd {
     pub endpoint: Box<dyn Stack>,
     /// The side: side 0 opens the connection.
     side: usize,
-    /// Streams over which a transfer is spread.
+    /// Streams over which a transfer is spread, and their direction.
     streams: u32,
+    direction: Direction,
+    /// A client updates its keys after this time, and when next.
+    key_update: Option<(Duration, Instant)>,
+    /// Datagrams that were not taken, the oldest first.
+    datagrams: VecDeque<Bytes>,
+    /// Datagrams that have arrived, and those of side 1 that the world has not recorded.
+    arrived: u64,
+    /// One more than the highest number of them.
+    numbers: u64,
+    recent: Vec<Datagram>,
     /// Key of the content; `None`: zeros, which are not compared.
     key: Option<u64>,
     /// Streams with data still to be written, in the order in which they were opened.
@@ -55,18 +71,28 @@ pub enum QuicEvent {
 }
 
 impl QuicEnd {
-    /// Creates the end of the flow with this number at a side; its transfers are spread over `streams` streams, and
-    /// content is compared if `verify`.
+    /// Creates the end of the flow with this number at a side, which begins now; content is compared if `verify`.
     pub fn new(
         endpoint: Box<dyn Stack>,
         (flow, side): (u64, usize),
-        streams: u32,
+        config: &Config,
         verify: bool,
+        now: Instant,
     ) -> Self {
+        let period = config.key_update.filter(|_| side == 0);
         Self {
             endpoint,
             side,
-            streams,
+            streams: config.streams,
+            direction: match config.unidirectional {
+                true => Direction::Unidirectional,
+                false => Direction::Bidirectional,
+            },
+            key_update: period.map(|period| (period, now + period)),
+            datagrams: VecDeque::new(),
+            arrived: 0,
+            numbers: 0,
+            recent: Vec::new(),
             key: verify.then_some(flow),
             outgoing: VecDeque::new(),
             incoming: BTreeMap::new(),
@@ -75,6 +101,11 @@ impl QuicEnd {
             over: false,
             phase: "",
         }
+    }
+
+    /// The datagrams that have arrived at side 1 since the last call.
+    pub fn recent_datagrams(&mut self) -> impl Iterator<Item = Datagram> + '_ {
+        self.recent.drain(..)
     }
 
     /// Whether the connection is over, so that nothing more is expected of it.
@@ -116,6 +147,10 @@ impl QuicEnd {
                     return Some(QuicEvent::Established);
                 }
                 Event::Connected { .. } | Event::HandshakeComplete { .. } => {}
+                Event::Stopped(stream) => {
+                    self.outgoing.retain(|o| o.stream != stream);
+                    self.endpoint.reset(now, stream);
+                }
                 Event::Closed => self.over = true,
                 Event::Failed(reason) => {
                     self.over = true;
@@ -134,14 +169,26 @@ impl QuicEnd {
 
     /// Lets the application read, act and write, and closes a connection that is done.
     pub fn exchange(&mut self, now: Instant, talk: &mut Conversation) {
+        while let Some(object) = talk.next_cancelled() {
+            self.endpoint.stop(now, stream_of(object));
+        }
         while let Some(chunk) = self.endpoint.poll_read() {
             self.read(now, talk, &chunk);
         }
+        if let Some((period, due)) = &mut self.key_update
+            && *due <= now
+        {
+            *due = now + *period;
+            self.endpoint.update_keys(now);
+        }
+        if talk.is_on_frames() {
+            self.exchange_datagrams(now, talk);
+        }
         while let Some(request) = talk.next_request() {
-            let Some(stream) = self.endpoint.open(now) else {
+            let Some(stream) = self.endpoint.open(now, Direction::Bidirectional) else {
                 break;
             };
-            talk.asked();
+            talk.asked(now);
             self.queue(stream, request, true);
         }
         self.spread(now, talk);
@@ -149,6 +196,68 @@ impl QuicEnd {
         if !self.over && self.is_done(talk) {
             self.endpoint.close(now);
         }
+    }
+
+    /// Reads and writes datagrams (RFC 9221). Those of the application carry their number and the time at which they
+    /// were made.
+    fn exchange_datagrams(&mut self, now: Instant, talk: &mut Conversation) {
+        while let Some(data) = self.endpoint.poll_datagram() {
+            let (mut number, mut sent_at) = (self.arrived, now);
+            if let Some((stamp, rest)) = data.split_first_chunk::<STAMP>() {
+                let both = u128::from_be_bytes(*stamp);
+                (number, sent_at) = ((both >> 64) as u64, Instant::from_nanos(both as u64));
+                let own = self.key.map(|flow| key(flow, number, 1 - self.side));
+                if own.is_some_and(|key| !content::is_right(key, 0, rest)) {
+                    talk.corrupt();
+                }
+            }
+            self.arrived += 1;
+            self.numbers = self.numbers.max(number.saturating_add(1));
+            let missing = self.numbers.saturating_sub(self.arrived);
+            let arrived = Datagram {
+                side: self.side,
+                number,
+                bytes: data.len() as u64,
+                sent_at: sent_at.min(now),
+                // Marks are those of packets (RFC 9221 §5.3), which the application does not see.
+                marked: false,
+            };
+            talk.on_datagram(now, &arrived);
+            if self.side == 1 {
+                talk.lost_datagrams = missing;
+                self.recent.push(arrived);
+            }
+        }
+        while let Some(out) = talk.poll_datagram(self.side) {
+            let mut data = vec![0; out.bytes as usize];
+            if let Some((stamp, rest)) = data.split_first_chunk_mut::<STAMP>() {
+                let both = u128::from(out.number) << 64 | u128::from(now.as_nanos());
+                *stamp = both.to_be_bytes();
+                if let Some(flow) = self.key {
+                    let key = key(flow, out.number, self.side);
+                    rest.copy_from_slice(&content::piece(Some(key), 0, rest.len() as u64));
+                }
+            }
+            self.datagrams.push_back(data.into());
+        }
+        while let Some(first) = self.datagrams.front() {
+            match self.endpoint.send_datagram(now, first) {
+                Offered::Taken => {}
+                Offered::Later => break,
+                Offered::Refused if !self.over => {
+                    let bytes = first.len();
+                    talk.fail(format!(
+                        "a datagram of {bytes} bytes does not fit into a packet; give smaller ones, or a larger datagram_size"
+                    ));
+                    self.endpoint.close(now);
+                    self.over = true;
+                }
+                Offered::Refused => {}
+            }
+            self.datagrams.pop_front();
+        }
+        let beyond = self.datagrams.len().saturating_sub(MOST_DATAGRAMS);
+        self.datagrams.drain(..beyond);
     }
 
     /// Handles a chunk of a stream that arrived.
@@ -173,6 +282,9 @@ impl QuicEnd {
         } else if chunk.end
             && let Some(size) = talk.asked_for(object)
         {
+            if let Some(urgency) = talk.urgency(object) {
+                self.endpoint.set_urgency(now, chunk.stream, urgency);
+            }
             self.queue(chunk.stream, size, true);
         }
     }
@@ -203,7 +315,7 @@ impl QuicEnd {
             if self.side == 0 {
                 let n = if talk.is_bulk() { self.streams } else { 1 };
                 for _ in 0..n.max(1) {
-                    self.spread.extend(self.endpoint.open(now));
+                    self.spread.extend(self.endpoint.open(now, self.direction));
                 }
             } else {
                 // A server responds on the stream of the request.
@@ -281,6 +393,12 @@ impl QuicEnd {
     }
 }
 
+/// The stream of an object: streams are opened in the order of the objects, by the client, and the low two bits give
+/// the type (RFC 9000 §2.1).
+const fn stream_of(object: usize) -> StreamId {
+    (object as StreamId) << 2
+}
+
 /// The key of a stream's content, which differs between the streams of a flow.
 const fn key(flow: u64, stream: StreamId, sender: usize) -> u64 {
     content::key(flow, sender) ^ (stream << 24)
@@ -290,7 +408,7 @@ const fn key(flow: u64, stream: StreamId, sender: usize) -> u64 {
 mod tests {
     use gargalo_quic::Snapshot;
     use gargalo_units::Bytes as Size;
-    use gargalo_workload::{Request, Workload};
+    use gargalo_workload::{Ping, Request, Workload};
 
     use super::*;
     use crate::rng;
@@ -305,13 +423,21 @@ mod tests {
     }
 
     fn open(workload: Workload, side: usize, streams: u32) -> Flow {
+        let config = Config {
+            streams,
+            ..Config::default()
+        };
+        with(workload, side, &config)
+    }
+
+    fn with(workload: Workload, side: usize, config: &Config) -> Flow {
         let (spec, stack) = (
             flow(TransportSpec::Quic(quic().into()), workload),
             Told::default(),
         );
         stack.script().room = 1 << 20;
         stack.script().streams = 8;
-        let end = QuicEnd::new(Box::new(stack.clone()), (7, side), streams, true);
+        let end = QuicEnd::new(Box::new(stack.clone()), (7, side), config, true, at(0));
         let talk = Conversation::new(&spec, rng::stream(1, "test"), || rng::stream(1, "sizes"));
         Flow { stack, end, talk }
     }
@@ -566,5 +692,133 @@ mod tests {
         assert_eq!(causes(true, 0), None);
         assert_eq!(causes(true, 1).as_deref(), Some("loss"));
         assert_eq!(shown, 3);
+    }
+
+    fn pings() -> Workload {
+        Workload::Ping(Ping {
+            size: Size::new(100),
+            count: Some(3),
+            ..Ping::default()
+        })
+    }
+
+    #[test]
+    fn datagrams_carry_their_number_and_their_time() {
+        let mut client = open(pings(), 0, 1).connected();
+        client.exchange();
+        let sent = client.stack.script().sent.clone();
+        assert_eq!(sent.iter().map(Bytes::len).collect::<Vec<_>>(), [100]);
+
+        let mut server = open(pings(), 1, 1);
+        server.stack.script().frames.extend(sent.clone());
+        server.exchange();
+        let arrived: Vec<_> = server.end.recent_datagrams().collect();
+        assert_eq!(arrived.len(), 1);
+        assert_eq!((arrived[0].number, arrived[0].sent_at), (0, at(2)));
+        assert_eq!(server.talk.delivered(), 100);
+        let answers = server.stack.script().sent.clone();
+        assert_eq!(answers.len(), 1, "the answer of a ping");
+        assert!(answers != sent, "its content is that of the other side");
+    }
+
+    #[test]
+    fn missing_numbers_are_lost_until_they_arrive() {
+        let mut server = open(pings(), 1, 1);
+        let datagram = |number: u64| {
+            let mut data = vec![0; 100];
+            data[..STAMP].copy_from_slice(&(u128::from(number) << 64).to_be_bytes());
+            let key = super::key(7, number, 0);
+            data[STAMP..].copy_from_slice(&content::piece(Some(key), 0, 84));
+            Bytes::from(data)
+        };
+        for (number, lost) in [(0, 0), (3, 2), (1, 1), (2, 0), (9, 5)] {
+            server.stack.script().frames.push_back(datagram(number));
+            server.exchange();
+            assert_eq!(server.talk.lost_datagrams, lost, "after number {number}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_datagrams_are_discarded_when_many_wait() {
+        let mut flow = open(pings(), 0, 1).connected();
+        let many = MOST_DATAGRAMS + 5;
+        let numbered = (0..many).map(|n| Bytes::from(vec![n as u8; 20]));
+        flow.end.datagrams.extend(numbered);
+        flow.stack.script().offers.push_back(Offered::Later);
+        flow.exchange();
+        // The one of the application is the last.
+        assert_eq!(flow.end.datagrams.len(), MOST_DATAGRAMS);
+        assert_eq!(flow.end.datagrams[0][0], 6);
+        flow.exchange();
+        assert!(flow.end.datagrams.is_empty());
+        assert_eq!(flow.stack.script().sent.len(), MOST_DATAGRAMS);
+    }
+
+    #[test]
+    fn a_datagram_that_does_not_fit_fails_the_flow() {
+        let mut flow = open(pings(), 0, 1).connected();
+        flow.stack.script().offers.push_back(Offered::Refused);
+        flow.exchange();
+        assert!(flow.talk.failure().unwrap().contains("100 bytes"));
+        assert!(flow.stack.script().closed && flow.end.is_over());
+    }
+
+    #[test]
+    fn a_transfer_may_use_unidirectional_streams() {
+        let config = Config {
+            unidirectional: true,
+            ..Config::default()
+        };
+        let mut flow = with(bulk(1000), 0, &config).connected();
+        flow.exchange();
+        assert_eq!(flow.stack.written(), [(2, 1000)]);
+    }
+
+    #[test]
+    fn keys_are_updated_by_the_client_each_period() {
+        let config = Config {
+            key_update: Some(Duration::from_millis(2)),
+            ..Config::default()
+        };
+        for (side, expected) in [(0, vec![at(2), at(7)]), (1, vec![])] {
+            let mut flow = with(bulk(1000), side, &config);
+            for now in [1, 2, 3, 7, 8] {
+                flow.end.exchange(at(now), &mut flow.talk);
+            }
+            assert_eq!(flow.stack.script().key_updates, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_is_stopped_and_reset() {
+        let request = |urgency: Option<&[u8]>| {
+            Workload::Request(Request {
+                give_up: Some(Duration::from_millis(5)),
+                order: Some(gargalo_workload::Order::Multiplexed),
+                urgency: urgency.map(Into::into),
+                ..Request::of([Size::new(500), Size::new(700)])
+            })
+        };
+        let mut client = open(request(None), 0, 1).connected();
+        client.exchange();
+        client.arrives(4, 0, 700, true);
+        client.exchange();
+        assert_eq!(client.talk.due(), at(7));
+        client.talk.expire(at(7));
+        client.exchange();
+        assert_eq!(client.stack.script().stopped, [0]);
+        assert_eq!(client.talk.completed(), Some(at(7)));
+
+        let mut server = open(request(Some(&[6, 1])), 1, 1);
+        server.stack.script().room = 100;
+        server.arrives(0, 0, 100, true);
+        server.arrives(4, 0, 100, true);
+        server.exchange();
+        assert_eq!(server.stack.script().urgency, [(0, 6), (4, 1)]);
+        assert_eq!(server.event(Event::Stopped(0)), None);
+        assert_eq!(server.stack.script().reset, [0]);
+        server.stack.script().room = 1 << 20;
+        server.exchange();
+        assert_eq!(server.stack.written(), [(0, 100), (4, 700)]);
     }
 }

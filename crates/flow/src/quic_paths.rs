@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gargalo_quic::{PathSnapshot, Stack};
 use gargalo_trace::Quantiles;
-use gargalo_units::{Bytes, Instant};
+use gargalo_units::{Bytes, Duration, Instant};
 
 use crate::result::SubflowResult;
 use crate::samples::{FlowSample, Reached, SubflowSample};
@@ -84,9 +84,9 @@ pub fn sample(
 
 impl QuicPaths {
     /// Takes the round-trip samples of the latest acknowledgements, also into those of the flow.
-    pub fn rtt_samples(&mut self, endpoint: &mut dyn Stack, all: &mut Quantiles) {
+    pub fn rtt_samples(&mut self, endpoint: &mut dyn Stack, mut all: impl FnMut(Duration)) {
         for (id, rtt) in endpoint.take_path_rtt_samples() {
-            all.record(rtt);
+            all(rtt);
             self.rtt.entry(id).or_default().record(rtt);
         }
     }
@@ -201,7 +201,7 @@ mod tests {
         let mut round_trips = |kept: &mut QuicPaths, stack: &mut Told, samples: &[u32]| {
             let rtt = Duration::from_millis(5);
             stack.script().rtt = samples.iter().map(|id| (*id, rtt)).collect();
-            kept.rtt_samples(stack, &mut all);
+            kept.rtt_samples(stack, |rtt| all.record(rtt));
             all.count()
         };
         assert_eq!(round_trips(&mut kept, &mut stack, &[1, 1, 2]), 3);

@@ -147,6 +147,8 @@ pub struct FlowResult {
     pub rtt: Quantiles,
     /// Counts inside the measured window.
     pub inside: Counts,
+    /// Its delays are those of datagrams in one direction, not round-trip times.
+    pub one_way: bool,
     /// Delivered content differed from what was sent (only checked on request).
     pub corrupted: bool,
     /// Why the connection ended early, if it did.

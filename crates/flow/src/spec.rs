@@ -7,8 +7,8 @@ use gargalo_mptcp as mptcp;
 use gargalo_quic as quic;
 use gargalo_tcp as tcp;
 use gargalo_units::{Duration, Instant};
-use gargalo_workload::Workload;
 use gargalo_workload::tls::Tls;
+use gargalo_workload::{Carrier, Workload};
 
 use crate::group::GroupId;
 use crate::misbehaviour::Misbehaviour;
@@ -50,6 +50,19 @@ impl FlowSpec {
     /// The path of its random streams; see [`crate::rng`].
     pub fn stream_name(&self) -> String {
         format!("flow/{}", self.stream)
+    }
+
+    /// What its workload uses of QUIC besides bidirectional streams that are read to their end.
+    pub fn uses(&self) -> quic::Uses {
+        let request = match &*self.workload {
+            Workload::Request(request) => Some(request),
+            _ => None,
+        };
+        quic::Uses {
+            datagrams: self.workload.carrier() == Carrier::Datagrams,
+            cancel: request.is_some_and(|r| r.give_up.is_some()),
+            urgency: request.is_some_and(|r| r.urgency.is_some()),
+        }
     }
 
     /// Its routes, from the first host to the other and back: the hosts, and the number of the path.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::BytesMut;
 use gargalo_cc::{Params, Registered};
 use gargalo_quic::{
-    Chunk, Config, Datagram, Error, Event, Implementation, Init, Notice, PathSnapshot, Realm,
-    Snapshot, Stack, Stats, StreamId,
+    Chunk, Config, Datagram, Direction, Error, Event, Implementation, Init, Notice, Offered,
+    PathSnapshot, Realm, Snapshot, Stack, Stats, StreamId, Uses,
 };
 use gargalo_trace::Quantiles;
 use gargalo_units::{Bytes, Duration, Ecn, Instant, SenderCounters};
@@ -79,6 +79,7 @@ pub fn result() -> FlowResult {
         ce_marks: 0,
         rtt: Quantiles::new(),
         inside: Counts::default(),
+        one_way: false,
         corrupted: false,
         failure: None,
         wire: WireBytes::default(),
@@ -110,6 +111,14 @@ pub struct Script {
     opened: u64,
     pub written: BTreeMap<StreamId, Vec<u8>>,
     pub finished: Vec<StreamId>,
+    pub reset: Vec<StreamId>,
+    pub stopped: Vec<StreamId>,
+    pub urgency: Vec<(StreamId, u8)>,
+    /// Answers to datagrams that are offered; `Taken` after the last.
+    pub offers: VecDeque<Offered>,
+    pub sent: Vec<bytes::Bytes>,
+    pub frames: VecDeque<bytes::Bytes>,
+    pub key_updates: Vec<Instant>,
     pub closed: bool,
 }
 
@@ -141,9 +150,13 @@ impl Stack for Told {
     fn poll_read(&mut self) -> Option<Chunk> {
         self.script().chunks.pop_front()
     }
-    fn open(&mut self, _: Instant) -> Option<StreamId> {
+    fn open(&mut self, _: Instant, direction: Direction) -> Option<StreamId> {
         let mut script = self.script();
-        let stream = 4 * script.opened;
+        let kind = match direction {
+            Direction::Bidirectional => 0,
+            Direction::Unidirectional => 2,
+        };
+        let stream = 4 * script.opened + kind;
         script.streams = script.streams.checked_sub(1)?;
         script.opened += 1;
         Some(stream)
@@ -161,6 +174,29 @@ impl Stack for Told {
     }
     fn finish(&mut self, _: Instant, stream: StreamId) {
         self.script().finished.push(stream);
+    }
+    fn reset(&mut self, _: Instant, stream: StreamId) {
+        self.script().reset.push(stream);
+    }
+    fn stop(&mut self, _: Instant, stream: StreamId) {
+        self.script().stopped.push(stream);
+    }
+    fn set_urgency(&mut self, _: Instant, stream: StreamId, urgency: u8) {
+        self.script().urgency.push((stream, urgency));
+    }
+    fn send_datagram(&mut self, _: Instant, data: &bytes::Bytes) -> Offered {
+        let mut script = self.script();
+        let answer = script.offers.pop_front().unwrap_or(Offered::Taken);
+        if answer == Offered::Taken {
+            script.sent.push(data.clone());
+        }
+        answer
+    }
+    fn poll_datagram(&mut self) -> Option<bytes::Bytes> {
+        self.script().frames.pop_front()
+    }
+    fn update_keys(&mut self, now: Instant) {
+        self.script().key_updates.push(now);
     }
     fn close(&mut self, _: Instant) {
         self.script().closed = true;
@@ -200,7 +236,7 @@ impl Implementation for Told {
     fn name(&self) -> &str {
         "told"
     }
-    fn check(&self, _: &Config, _: bool) -> Result<(), Error> {
+    fn check(&self, _: &Config, _: Uses, _: bool) -> Result<(), Error> {
         Ok(())
     }
     fn end(&self, _: &Realm, _: &Config, _: Init, _: bool) -> Result<Box<dyn Stack>, Error> {

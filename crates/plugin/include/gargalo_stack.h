@@ -9,8 +9,8 @@
  *   the library.
  * - Times are nanoseconds since the start of the run, and never decrease. Sizes are bytes, rates bits per second.
  * - Calls for one object come one at a time, from any thread. Objects of several threads may exist at once.
- * - After `datagram_in`, `timeout`, `write`, `open_stream`, `migrate` and `close` the host calls `datagram_out` until it
- *   returns 0, then `next_timer`.
+ * - After `datagram_in`, `timeout` and every call with a time that comes from the application the host calls
+ *   `datagram_out` until it returns 0, then `next_timer`.
  * - The host's functions may be called only during a call to the library, with the context of that object.
  * - No exception or panic may leave a function.
  *
@@ -45,6 +45,16 @@ extern "C" {
 #define GARGALO_STACK_OPTIONS (1u << 8)   /* takes options of its own */
 #define GARGALO_STACK_LOCAL_ADDRESS (1u << 9) /* fills `path.local` of each datagram: after `migrate` it may go on to use
                                                * the address before, until the new one is validated (RFC 9000 §9.2) */
+/* Each of these needs its functions in the table. */
+#define GARGALO_STACK_UNIDIRECTIONAL (1u << 11) /* unidirectional streams (RFC 9000 §2.1) */
+#define GARGALO_STACK_DATAGRAMS (1u << 12)  /* datagrams (RFC 9221) */
+#define GARGALO_STACK_CANCEL (1u << 13)     /* RESET_STREAM and STOP_SENDING (RFC 9000 §3.5) */
+#define GARGALO_STACK_URGENCY (1u << 14)    /* streams of different urgency (RFC 9218 §4.1) */
+#define GARGALO_STACK_KEY_UPDATE (1u << 15) /* updates keys when it is asked to (RFC 9001 §6) */
+
+/* The calendar time at the start of a run, since the Unix epoch: 1 January 2025, 00:00 UTC. A library adds the time of the
+ * call where it needs a date, for a certificate or a ticket. */
+#define GARGALO_CALENDAR_START 1735689600 /* s */
 
 /* Kinds of events; see `gargalo_stack_host.event`. */
 #define GARGALO_STACK_EARLY 1     /* client: early data may be written */
@@ -111,6 +121,10 @@ struct gargalo_stack_config {
     uint8_t secrets;             /* call `secret` */
     uint8_t notices;             /* call `notice` */
     const char *options;         /* what the scenario has for this stack: an object of JSON, "{}" for nothing */
+    uint64_t max_unidirectional_streams; /* that the peer may have open at once; 0: the flow has none, and the library may
+                                          * tell the peer another limit */
+    uint32_t max_datagram_frame; /* the largest DATAGRAM frame to accept (RFC 9221 §3); 0: no datagrams */
+    uint8_t reserved[4];
 };
 
 /* The host. The structure is valid as long as the object; every function takes `context` first. Later versions add functions
@@ -135,8 +149,16 @@ struct gargalo_stack_host {
     void (*notice)(void *context, const char *kind, const char *detail);
     /* A round-trip sample, ns. */
     void (*rtt_sample)(void *context, uint64_t rtt);
-    /* A datagram that is sent now, before those of `datagram_out`: an answer of a server that has no connection yet. */
+    /* A datagram that is sent now, before those of `datagram_out`: an answer of a server that has no connection yet, or
+     * the rest of several that a library makes at once. */
     void (*send)(void *context, const struct gargalo_path *path, const uint8_t *data, size_t length);
+    /* A datagram has arrived (RFC 9221); with `max_datagram_frame` only. */
+    void (*datagram)(void *context, const uint8_t *data, size_t length);
+    /* The peer asks for the end of a stream (STOP_SENDING): the host calls `reset_stream`. Only a peer whose library has
+     * GARGALO_STACK_CANCEL does so. */
+    void (*stopped)(void *context, uint64_t stream);
+    /* The peer has reset a stream: an error, unless the host has called `stop_sending` for it. */
+    void (*reset)(void *context, uint64_t stream);
 };
 
 /* Counters and state of the sender; GARGALO_NONE where the library does not report it. */
@@ -204,6 +226,29 @@ struct gargalo_stack {
      * (draft-cardwell-iccrg-bbr-congestion-control-00, version 1), "bbr2" (the same draft, -02) or "bbr3"
      * (draft-ietf-ccwg-bbr); "" where the library does not say. NULL: for none. Missing in tables that are smaller. */
     const char *const *specifications;
+
+    /* What the library does once in a process, before any `create`: tables of its own, a library of cryptography. It must
+     * not draw from the random numbers of one connection. NULL: nothing. This and what follows may be missing in tables
+     * that are smaller. */
+    void (*prepare)(void);
+    /* As `open_stream`, unidirectional. NULL without GARGALO_STACK_UNIDIRECTIONAL. */
+    int64_t (*open_unidirectional_stream)(void *stack, uint64_t now);
+    /* Takes a datagram that is sent once, in one packet (RFC 9221). 1: taken; 0: not now, the host offers it again, and
+     * discards it when it is too old: a library keeps no long queue of its own; -1: it does not fit into a packet, or the
+     * peer takes none. NULL without GARGALO_STACK_DATAGRAMS. */
+    int (*send_datagram)(void *stack, uint64_t now, const uint8_t *data, size_t length);
+    /* Ends a stream at once: what is written and not acknowledged is not sent any more (RESET_STREAM, RFC 9000 §3.1). It
+     * may have ended. Both with the application's error 0x10c (H3_REQUEST_CANCELLED, RFC 9114 §8.1). NULL without
+     * GARGALO_STACK_CANCEL, as the next. */
+    void (*reset_stream)(void *stack, uint64_t now, uint64_t stream);
+    /* Asks the peer to end a stream (STOP_SENDING); what still arrives on it need not be reported. */
+    void (*stop_sending)(void *stack, uint64_t now, uint64_t stream);
+    /* The urgency of what is written on a stream, from 0, which goes first, to 7; streams of equal urgency share the
+     * connection (RFC 9218 §4.1, incremental). Without a call it is 3. NULL without GARGALO_STACK_URGENCY. */
+    void (*set_urgency)(void *stack, uint64_t now, uint64_t stream, uint8_t urgency);
+    /* Begins to send with the next keys, if that is allowed now (RFC 9001 §6.1). NULL without
+     * GARGALO_STACK_KEY_UPDATE. */
+    void (*update_keys)(void *stack, uint64_t now);
 };
 
 /* The function that the library exports. */

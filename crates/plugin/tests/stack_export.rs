@@ -9,19 +9,27 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::time::Duration;
 
-use gargalo_plugin::stack::{About, Config, Event, Path, Stack, Stats, abi, host};
+use gargalo_plugin::stack::{About, Config, Event, Offered, Path, Stack, Stats, abi, host};
 
-/// Sends each datagram back to where it came from, and panics on a datagram of one byte.
+/// Sends each datagram back to where it came from, and panics on a datagram of one byte. What is done with streams it tells
+/// the host.
 struct Echo {
     queue: Vec<(Path, Vec<u8>)>,
     now: Duration,
+    largest: usize,
 }
+
+const FEATURES: u32 = abi::feature::ECN
+    | abi::feature::UNIDIRECTIONAL
+    | abi::feature::DATAGRAMS
+    | abi::feature::CANCEL
+    | abi::feature::URGENCY;
 
 impl Stack for Echo {
     const ABOUT: About = About {
         name: "echo",
         version: "1",
-        features: abi::feature::ECN,
+        features: FEATURES,
         congestion: &["none", "some"],
         specifications: &["", "bbr3"],
         tells_unacknowledged: false,
@@ -31,8 +39,12 @@ impl Stack for Echo {
         if config.server_name != "example" {
             return Err(format!("no server is named {}", config.server_name));
         }
-        let queue = Vec::new();
-        Ok(Self { queue, now })
+        let (queue, largest) = (Vec::new(), config.max_datagram_frame as usize);
+        Ok(Self {
+            queue,
+            now,
+            largest,
+        })
     }
 
     fn datagram_in(&mut self, _now: Duration, path: &Path, data: &mut [u8]) {
@@ -64,6 +76,33 @@ impl Stack for Echo {
 
     fn write(&mut self, _now: Duration, _stream: u64, data: &[u8], fin: bool) -> usize {
         data.len() + usize::from(fin)
+    }
+
+    fn open_unidirectional_stream(&mut self, now: Duration) -> Option<u64> {
+        (now > Duration::from_nanos(8)).then_some(2)
+    }
+
+    fn send_datagram(&mut self, _now: Duration, data: &[u8]) -> Offered {
+        if data.len() > self.largest {
+            return Offered::Refused;
+        }
+        if data.is_empty() {
+            return Offered::Later;
+        }
+        host::datagram(data);
+        Offered::Taken
+    }
+
+    fn reset_stream(&mut self, _now: Duration, stream: u64) {
+        host::reset(stream);
+    }
+
+    fn stop_sending(&mut self, _now: Duration, stream: u64) {
+        host::stopped(stream);
+    }
+
+    fn set_urgency(&mut self, _now: Duration, stream: u64, urgency: u8) {
+        host::notice(&format!("urgency {stream}"), &urgency.to_string());
     }
 
     fn close(&mut self, _now: Duration) {}
@@ -102,9 +141,33 @@ unsafe extern "C" fn event(context: *mut c_void, kind: u32, _value: u32, text: *
 unsafe extern "C" fn received(_: *mut c_void, _: u64, _: *const u8, _: usize, _: c_int) {}
 unsafe extern "C" fn bytes(_: *mut c_void, _: *const u8, _: usize) {}
 unsafe extern "C" fn secret(_: *mut c_void, _: *const c_char) {}
-unsafe extern "C" fn notice(_: *mut c_void, _: *const c_char, _: *const c_char) {}
+unsafe extern "C" fn notice(context: *mut c_void, kind: *const c_char, detail: *const c_char) {
+    let text = |p| unsafe { CStr::from_ptr(p) }.to_str().unwrap();
+    unsafe { &mut *context.cast::<Seen>() }
+        .0
+        .push((103, format!("{} {}", text(kind), text(detail))));
+}
 unsafe extern "C" fn rtt_sample(_: *mut c_void, _: u64) {}
 unsafe extern "C" fn send(_: *mut c_void, _: *const abi::Path, _: *const u8, _: usize) {}
+
+unsafe extern "C" fn datagram(context: *mut c_void, data: *const u8, length: usize) {
+    let data = unsafe { std::slice::from_raw_parts(data, length) };
+    unsafe { &mut *context.cast::<Seen>() }
+        .0
+        .push((100, format!("{data:?}")));
+}
+
+unsafe extern "C" fn stopped(context: *mut c_void, stream: u64) {
+    unsafe { &mut *context.cast::<Seen>() }
+        .0
+        .push((101, stream.to_string()));
+}
+
+unsafe extern "C" fn reset(context: *mut c_void, stream: u64) {
+    unsafe { &mut *context.cast::<Seen>() }
+        .0
+        .push((102, stream.to_string()));
+}
 
 fn config(server_name: &CStr) -> abi::Config {
     let none = abi::Bytes {
@@ -144,6 +207,9 @@ fn config(server_name: &CStr) -> abi::Config {
         secrets: 0,
         notices: 0,
         options: c"{}".as_ptr(),
+        max_unidirectional_streams: 0,
+        max_datagram_frame: 1000,
+        reserved: [0; 4],
     }
 }
 
@@ -159,6 +225,9 @@ fn host_of(seen: &mut Seen) -> abi::Host {
         notice,
         rtt_sample,
         send,
+        datagram,
+        stopped,
+        reset,
     }
 }
 
@@ -167,8 +236,9 @@ fn the_table_says_what_the_type_says() {
     let table = unsafe { &*gargalo_stack_v1() };
     let text = |p| unsafe { CStr::from_ptr(p) }.to_str().unwrap();
     assert_eq!(text(table.name), "echo");
-    assert_eq!(table.features, abi::feature::ECN);
+    assert_eq!(table.features, FEATURES);
     assert!(table.migrate.is_none() && table.unacknowledged.is_none());
+    assert!(table.update_keys.is_none() && table.set_urgency.is_some());
     unsafe {
         assert_eq!(text(*table.congestion), "none");
         assert_eq!(text(*table.congestion.add(1)), "some");
@@ -262,4 +332,33 @@ fn calls_reach_the_object_and_the_host_until_a_panic() {
     );
     assert!(!host::random(&mut [0]), "no host outside of a call");
     assert_eq!(host::now(), None);
+}
+
+#[test]
+fn streams_and_datagrams_reach_the_object() {
+    let table = unsafe { &*gargalo_stack_v1() };
+    let mut seen = Seen::default();
+    let host = host_of(&mut seen);
+    unsafe {
+        let create = table.create.unwrap();
+        let object = create(&config(c"example"), &host, 5, ptr::null_mut(), 0);
+        let open = table.open_unidirectional_stream.unwrap();
+        assert_eq!((open(object, 8), open(object, 9)), (-1, 2));
+        let send = table.send_datagram.unwrap();
+        let data = [7; 1001];
+        assert_eq!(send(object, 9, data.as_ptr(), 0), 0);
+        assert_eq!(send(object, 9, data.as_ptr(), 2), 1);
+        assert_eq!(send(object, 9, data.as_ptr(), 1001), -1);
+        (table.reset_stream.unwrap())(object, 9, 4);
+        (table.stop_sending.unwrap())(object, 9, 8);
+        (table.set_urgency.unwrap())(object, 9, 12, 6);
+        (table.destroy.unwrap())(object);
+    }
+    let told = [
+        (100, "[7, 7]"),
+        (102, "4"),
+        (101, "8"),
+        (103, "urgency 12 6"),
+    ];
+    assert_eq!(seen.0, told.map(|(kind, text)| (kind, text.to_owned())));
 }

@@ -43,20 +43,34 @@ fn layout_and_constants_are_those_of_the_header() {
         size local remote congestion server_name alpn certificate private_key ticket_key session
         initial_window stream_window connection_window send_window idle_timeout initial_rtt
         max_streams datagram_size max_datagram_size is_server early_data retry ecn pacing qlog
-        secrets notices options);
+        secrets notices options max_unidirectional_streams max_datagram_frame reserved);
     compare!(both, "gargalo_stack_host", abi::Host,
-        context random event received session secret qlog notice rtt_sample send);
+        context random event received session secret qlog notice rtt_sample send datagram
+        stopped reset);
     compare!(both, "gargalo_stack_stats", abi::Stats,
         size sent_packets sent_bytes retransmitted_packets lost_packets timeouts spurious cwnd
         ssthresh in_flight srtt pacing_rate delivery_rate phase);
     compare!(both, "gargalo_stack", abi::Table,
         abi features size name version congestion create destroy datagram_in datagram_out
         next_timer timeout open_stream write unacknowledged migrate close is_over stats
-        specifications);
+        specifications prepare open_unidirectional_stream send_datagram reset_stream stop_sending
+        set_urgency update_keys);
     for (name, value) in [
         ("GARGALO_STACK_ABI", abi::ABI.into()),
         ("GARGALO_NONE", abi::NONE),
         ("GARGALO_STACK_ZERO_RTT", abi::feature::ZERO_RTT.into()),
+        (
+            "GARGALO_STACK_UNIDIRECTIONAL",
+            abi::feature::UNIDIRECTIONAL.into(),
+        ),
+        ("GARGALO_STACK_DATAGRAMS", abi::feature::DATAGRAMS.into()),
+        ("GARGALO_STACK_CANCEL", abi::feature::CANCEL.into()),
+        ("GARGALO_STACK_URGENCY", abi::feature::URGENCY.into()),
+        ("GARGALO_STACK_KEY_UPDATE", abi::feature::KEY_UPDATE.into()),
+        (
+            "GARGALO_CALENDAR_START",
+            gargalo_plugin::stack::CALENDAR_START.as_secs(),
+        ),
         ("GARGALO_STACK_RETRY", abi::feature::RETRY.into()),
         ("GARGALO_STACK_MIGRATION", abi::feature::MIGRATION.into()),
         ("GARGALO_STACK_ECN", abi::feature::ECN.into()),

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::BytesMut;
 use gargalo_quic::foreign::{About, Callbacks, Foreign, Outgoing, Path, Pending, Request, Sender};
 use gargalo_quic::{
-    ALPN, Config, Error, Event, Features, INITIAL_RTT, Implementation, Init, MAX_STREAMS, Realm,
-    SERVER_NAME, Stack, StreamId,
+    ALPN, Config, Error, Event, Features, INITIAL_RTT, Implementation, Init, MAX_STREAMS, Offered,
+    Realm, SERVER_NAME, Stack, StreamId, Uses,
 };
 use gargalo_units::{Bytes, Duration, Ecn, Instant, Rate, SenderCounters};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -25,6 +25,8 @@ use crate::controller::Faults;
 
 /// The largest UDP payload (IPv4).
 const LARGEST_DATAGRAM: usize = 65_507;
+/// The largest DATAGRAM frame to accept, as RFC 9221 §3 recommends: any that fits into a packet.
+const LARGEST_FRAME: u32 = 65_535;
 /// What a class must define.
 const REQUIRED: [&str; 8] = [
     "datagram_in",
@@ -108,8 +110,18 @@ impl PyStack {
                 )));
             }
         }
-        let migrates = stack.features.migration.then_some("migrate");
-        for method in REQUIRED.into_iter().chain(migrates) {
+        let features = stack.features;
+        let needed = [
+            ("migrate", features.migration),
+            ("open_unidirectional_stream", features.unidirectional),
+            ("send_datagram", features.datagrams),
+            ("reset_stream", features.cancel),
+            ("stop_sending", features.cancel),
+            ("set_urgency", features.urgency),
+            ("update_keys", features.key_update),
+        ];
+        let needed = needed.iter().filter(|(_, has)| *has).map(|(name, _)| *name);
+        for method in REQUIRED.into_iter().chain(needed) {
             if class.getattr(method)?.is(&base.getattr(method)?) {
                 return refuse(format!("{own} must define {method}()"));
             }
@@ -131,9 +143,9 @@ impl Implementation for PyStack {
         &self.name
     }
 
-    fn check(&self, config: &Config, is_client: bool) -> Result<(), Error> {
+    fn check(&self, config: &Config, uses: Uses, is_client: bool) -> Result<(), Error> {
         self.features
-            .check(&self.name, &self.congestion, config, is_client)
+            .check(&self.name, &self.congestion, config, uses, is_client)
     }
 
     fn end(
@@ -248,6 +260,21 @@ impl QuicHost {
         }
         self.pending().rtt_sample(Duration::from_secs_f64(rtt));
         Ok(())
+    }
+
+    /// A datagram has arrived (RFC 9221).
+    fn datagram(&self, data: &[u8]) {
+        self.pending().datagram(data);
+    }
+
+    /// The peer asks for the end of a stream (STOP_SENDING): the host calls `reset_stream`.
+    fn stopped(&self, stream: u64) {
+        self.pending().stopped(stream);
+    }
+
+    /// The peer has reset a stream: an error, unless the host has called `stop_sending` for it.
+    fn reset(&self, stream: u64) {
+        self.pending().reset(stream);
     }
 
     /// A datagram that is sent now, before those of `datagram_out`.
@@ -397,6 +424,67 @@ impl Callbacks for End {
         })
     }
 
+    fn open_unidirectional_stream(&mut self, now: Instant) -> Option<StreamId> {
+        self.ask(|object| {
+            let name = intern!(object.py(), "open_unidirectional_stream");
+            let given = object.call_method1(name, (now.as_secs_f64(),))?;
+            answer(
+                object,
+                "open_unidirectional_stream",
+                &given,
+                "the number of a stream, or None",
+            )
+        })
+    }
+
+    fn reset_stream(&mut self, now: Instant, stream: StreamId) {
+        self.ask(|object| {
+            let name = intern!(object.py(), "reset_stream");
+            object
+                .call_method1(name, (now.as_secs_f64(), stream))
+                .map(drop)
+        });
+    }
+
+    fn stop_sending(&mut self, now: Instant, stream: StreamId) {
+        self.ask(|object| {
+            let name = intern!(object.py(), "stop_sending");
+            object
+                .call_method1(name, (now.as_secs_f64(), stream))
+                .map(drop)
+        });
+    }
+
+    fn set_urgency(&mut self, now: Instant, stream: StreamId, urgency: u8) {
+        self.ask(|object| {
+            let name = intern!(object.py(), "set_urgency");
+            object
+                .call_method1(name, (now.as_secs_f64(), stream, urgency))
+                .map(drop)
+        });
+    }
+
+    fn send_datagram(&mut self, now: Instant, data: &[u8]) -> Offered {
+        let taken: Option<bool> = self.ask(|object| {
+            let py = object.py();
+            let given = (now.as_secs_f64(), PyBytes::new(py, data));
+            let taken = object.call_method1(intern!(py, "send_datagram"), given)?;
+            answer(object, "send_datagram", &taken, "True, False or None")
+        });
+        match taken {
+            Some(true) => Offered::Taken,
+            Some(false) => Offered::Later,
+            None => Offered::Refused,
+        }
+    }
+
+    fn update_keys(&mut self, now: Instant) {
+        self.ask(|object| {
+            let name = intern!(object.py(), "update_keys");
+            object.call_method1(name, (now.as_secs_f64(),)).map(drop)
+        });
+    }
+
     fn unacknowledged(&mut self) -> Option<u64> {
         self.ask(|object| {
             let left = object.call_method0(intern!(object.py(), "unacknowledged"))?;
@@ -488,6 +576,12 @@ fn keywords<'py>(py: Python<'py>, request: &Request<'_>) -> PyResult<Bound<'py, 
     fields.set_item("qlog", request.qlog)?;
     fields.set_item("secrets", request.secrets)?;
     fields.set_item("notices", true)?;
+    let unidirectional = request.max_unidirectional_streams.unwrap_or(0);
+    fields.set_item("max_unidirectional_streams", unidirectional)?;
+    fields.set_item(
+        "max_datagram_frame",
+        if request.datagrams { LARGEST_FRAME } else { 0 },
+    )?;
     let json = py.import("json")?;
     fields.set_item("options", json.call_method1("loads", (&request.options,))?)?;
     Ok(fields)

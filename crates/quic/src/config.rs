@@ -47,6 +47,10 @@ settings! {
         ack: Option<AckFrequency> = None;
         /// Number of streams of a bulk transfer.
         streams: u32 = 1, in 1..=10_000;
+        /// The streams of a bulk transfer are unidirectional (RFC 9000 §2.1).
+        unidirectional: bool = false;
+        /// The client updates its keys this often (RFC 9001 §6). Default: never.
+        key_update: Option<Duration> = None, in Some(Duration::from_millis(1))..;
         /// Receive window of a stream.
         stream_window: u64 as Bytes = 64 << 20;
         /// Receive window of the connection.

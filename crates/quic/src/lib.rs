@@ -30,7 +30,10 @@ pub use realm::{Realm, Session};
 pub use stack::{Features, Implementation, Stack, own_name};
 pub use stacks::{NOQ, Stacks};
 pub use tls::{ALPN, SERVER_NAME};
-pub use types::{Chunk, Datagram, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId};
+pub use types::{
+    Chunk, Datagram, Direction, Event, Init, Notice, Offered, PathSnapshot, Snapshot, Stats,
+    StreamId, Uses,
+};
 
 /// Why an endpoint cannot be created.
 #[derive(Debug, thiserror::Error)]

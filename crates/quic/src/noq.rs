@@ -1,6 +1,6 @@
 //! noq as an implementation like others.
 
-use crate::{Config, Congestion, Endpoint, Error, Implementation, Init, NOQ, Realm, Stack};
+use crate::{Config, Congestion, Endpoint, Error, Implementation, Init, NOQ, Realm, Stack, Uses};
 
 /// noq, with this congestion control.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ impl Implementation for Noq {
         NOQ
     }
 
-    fn check(&self, config: &Config, _: bool) -> Result<(), Error> {
+    fn check(&self, config: &Config, _: Uses, _: bool) -> Result<(), Error> {
         config.check_ranges()
     }
 

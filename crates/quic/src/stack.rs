@@ -8,8 +8,8 @@ use bytes::{Bytes, BytesMut};
 use gargalo_units::{Duration, Ecn, Instant};
 
 use crate::{
-    Chunk, Config, Crypto, Datagram, Error, Event, Handshake, Init, Notice, PathSnapshot, Realm,
-    Snapshot, Stats, StreamId,
+    Chunk, Config, Crypto, Datagram, Direction, Error, Event, Handshake, Init, Notice, Offered,
+    PathSnapshot, Realm, Snapshot, Stats, StreamId, Uses,
 };
 
 /// One end of a connection of any QUIC implementation, sans-IO.
@@ -35,14 +35,27 @@ pub trait Stack: Debug + Send {
     fn poll_event(&mut self) -> Option<Event>;
     /// The next piece of received stream data.
     fn poll_read(&mut self) -> Option<Chunk>;
-    /// Opens a bidirectional stream; `None` if the limit of streams is reached.
-    fn open(&mut self, now: Instant) -> Option<StreamId>;
+    /// Opens a stream; `None` if the limit of streams is reached.
+    fn open(&mut self, now: Instant, direction: Direction) -> Option<StreamId>;
     /// Writes to a stream, opened by either side; returns how many bytes were taken.
     fn write(&mut self, now: Instant, stream: StreamId, data: Bytes) -> usize;
     /// Room for [`Stack::write`]; 0 before keys are available and after the end.
     fn write_room(&mut self, stream: StreamId) -> u64;
     /// Finishes a stream after the written data.
     fn finish(&mut self, now: Instant, stream: StreamId);
+    /// Ends a stream at once: what was written is not sent any more (RESET_STREAM, RFC 9000 §3.1).
+    fn reset(&mut self, now: Instant, stream: StreamId);
+    /// Asks the peer to end a stream; what arrives on it is not read any more (STOP_SENDING, RFC 9000 §3.5).
+    fn stop(&mut self, now: Instant, stream: StreamId);
+    /// Sets the urgency of a stream's data, from 0, which goes first, to 7 (RFC 9218 §4.1). Streams of equal urgency
+    /// share the connection.
+    fn set_urgency(&mut self, now: Instant, stream: StreamId, urgency: u8);
+    /// Offers a datagram (RFC 9221).
+    fn send_datagram(&mut self, now: Instant, data: &Bytes) -> Offered;
+    /// The next datagram that has arrived (RFC 9221).
+    fn poll_datagram(&mut self) -> Option<Bytes>;
+    /// Begins to send with the next keys, if that is allowed now (RFC 9001 §6.1).
+    fn update_keys(&mut self, now: Instant);
     /// Ends the connection now.
     fn close(&mut self, now: Instant);
     /// All data written has been acknowledged, on streams that have been finished. An implementation that does not
@@ -86,11 +99,11 @@ pub trait Implementation: Debug + Send + Sync {
     /// Its name in scenarios.
     fn name(&self) -> &str;
 
-    /// Checks that it can do what the options request, at the client's or the server's end.
+    /// Checks that it can do what the options request and the flow uses, at the client's or the server's end.
     ///
     /// # Errors
     /// Names the first option that it cannot follow.
-    fn check(&self, config: &Config, is_client: bool) -> Result<(), Error>;
+    fn check(&self, config: &Config, uses: Uses, is_client: bool) -> Result<(), Error>;
 
     /// Creates one end: a client that connects, or a server that waits for one connection.
     ///
@@ -126,6 +139,16 @@ pub struct Features {
     pub options: bool,
     /// Says from which of its addresses each datagram leaves.
     pub local_address: bool,
+    /// Unidirectional streams (RFC 9000 §2.1).
+    pub unidirectional: bool,
+    /// Datagrams (RFC 9221).
+    pub datagrams: bool,
+    /// Streams that are reset, and that the peer is asked to end (RFC 9000 §3.5).
+    pub cancel: bool,
+    /// Streams of different urgency (RFC 9218 §4.1).
+    pub urgency: bool,
+    /// Updates its keys when it is asked to (RFC 9001 §6).
+    pub key_update: bool,
 }
 
 /// The stack's name, of those in `own`, for a congestion control that a scenario names: the same name, or if the stack
@@ -137,7 +160,7 @@ pub fn own_name<'a>(own: &'a [String], asked: &str) -> Option<&'a str> {
 
 impl Features {
     /// Each by the word that names it in lists.
-    pub fn by_word(&mut self) -> [(&'static str, &mut bool); 9] {
+    pub fn by_word(&mut self) -> [(&'static str, &mut bool); 14] {
         [
             ("0-rtt", &mut self.zero_rtt),
             ("retry", &mut self.retry),
@@ -148,6 +171,11 @@ impl Features {
             ("initial-window", &mut self.initial_window),
             ("options", &mut self.options),
             ("local-address", &mut self.local_address),
+            ("unidirectional", &mut self.unidirectional),
+            ("datagrams", &mut self.datagrams),
+            ("cancel", &mut self.cancel),
+            ("urgency", &mut self.urgency),
+            ("key-update", &mut self.key_update),
         ]
     }
 
@@ -160,6 +188,7 @@ impl Features {
         name: &str,
         congestion: &[String],
         config: &Config,
+        uses: Uses,
         is_client: bool,
     ) -> Result<(), Error> {
         config.check_ranges()?;
@@ -202,7 +231,7 @@ impl Features {
             return cannot(what, only_noq);
         }
         let leave = "leave it out, or use another stack";
-        let optional: [(&str, bool); 5] = [
+        let optional: [(&str, bool); 10] = [
             (
                 "options",
                 !config.options_of(is_client).is_empty() && !self.options,
@@ -217,6 +246,17 @@ impl Features {
                 config.migration.is_some() && is_client && !self.migration,
             ),
             ("ecn = true", config.ecn && !self.ecn),
+            (
+                "unidirectional = true",
+                config.unidirectional && !self.unidirectional,
+            ),
+            (
+                "key_update",
+                config.key_update.is_some() && is_client && !self.key_update,
+            ),
+            ("datagrams", uses.datagrams && !self.datagrams),
+            ("give_up", uses.cancel && !self.cancel),
+            ("urgency", uses.urgency && !is_client && !self.urgency),
         ];
         if let Some((what, _)) = optional.iter().find(|(_, asked)| *asked) {
             return cannot(what, leave);

@@ -25,6 +25,8 @@ pub struct Init {
     pub rng: Pcg64,
     /// Collect TLS secrets for [`Endpoint::poll_secret`](crate::Endpoint::poll_secret).
     pub secrets: bool,
+    /// The flow sends datagrams (RFC 9221).
+    pub datagrams: bool,
     /// Where the qlog trace goes (JSON-SEQ), and its title.
     pub qlog: Option<(Box<dyn std::io::Write + Send + Sync>, String)>,
 }
@@ -37,6 +39,37 @@ impl fmt::Debug for Init {
             .field("remote", &self.remote)
             .finish_non_exhaustive()
     }
+}
+
+/// What a flow uses of its connection besides bidirectional streams that are read to their end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Datagrams (RFC 9221).
+    pub datagrams: bool,
+    /// Streams that are cancelled: STOP_SENDING and RESET_STREAM (RFC 9000 §3.5).
+    pub cancel: bool,
+    /// Streams of different urgency (RFC 9218 §4.1).
+    pub urgency: bool,
+}
+
+/// The direction of the data on a stream (RFC 9000 §2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From both ends.
+    Bidirectional,
+    /// From the end that opens the stream.
+    Unidirectional,
+}
+
+/// What became of a datagram that was offered (RFC 9221).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It will be sent, once.
+    Taken,
+    /// There is no room for it now.
+    Later,
+    /// It does not fit into a packet, or the peer takes none.
+    Refused,
 }
 
 /// A UDP datagram to send.
@@ -66,6 +99,8 @@ pub enum Event {
         /// `None`: no early data was offered.
         zero_rtt: Option<bool>,
     },
+    /// The peer does not want more of a stream (STOP_SENDING, RFC 9000 §3.5): it is to be reset.
+    Stopped(StreamId),
     /// The connection has ended in order, by either side.
     Closed,
     /// The connection failed.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::{Buf, Bytes};
 use gargalo_units::Instant;
 
-use crate::StreamId;
+use crate::{Direction, StreamId};
 
 /// Bytes that a stream accepts ahead of the stack, as with noq.
 const ROOM: u64 = 256 << 10;
@@ -48,6 +48,11 @@ impl Unsent {
     /// A stream has been opened.
     pub(crate) fn open(&mut self, stream: StreamId) {
         self.streams.entry(stream).or_default();
+    }
+
+    /// A stream is reset: its data is not offered any more.
+    pub(crate) fn discard(&mut self, stream: StreamId) {
+        self.streams.remove(&stream);
     }
 
     /// Bytes that [`Unsent::write`] takes.
@@ -128,10 +133,14 @@ impl Unsent {
     /// The stack breaks a rule.
     pub(crate) fn again(
         &mut self,
-        mut open_stream: impl FnMut() -> Option<StreamId>,
+        mut open_stream: impl FnMut(Direction) -> Option<StreamId>,
     ) -> Result<(), String> {
         for (id, s) in &mut self.streams {
-            let opened = open_stream();
+            // The second lowest bit of its number (RFC 9000 §2.1).
+            let opened = open_stream(match *id & 2 {
+                0 => Direction::Bidirectional,
+                _ => Direction::Unidirectional,
+            });
             if opened != Some(*id) {
                 return Err(format!(
                     "open_stream did not open stream {id} again after the rejection of early data"

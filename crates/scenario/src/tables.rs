@@ -76,9 +76,9 @@ fn flow_row<'a>(
         failure: f.failure.as_deref(),
         ..FlowRow::default()
     };
-    match f.transport {
-        "udp" => row.set_delay(&f.rtt),
-        _ => row.set_rtt(&f.rtt),
+    match f.one_way {
+        true => row.set_delay(&f.rtt),
+        false => row.set_rtt(&f.rtt),
     }
     if let Some(result) = &f.application {
         add_application(result, (out, f), &mut row);

@@ -308,9 +308,12 @@ impl World {
         match flow.spec.transport {
             TransportSpec::Udp => self.send_datagrams(slot),
             _ => {
-                let due = flow.due();
+                let (due, both) = (flow.due(), flow.talk.is_on_frames());
                 self.arm_app(slot, due);
                 self.after(slot, 0);
+                if both {
+                    self.after(slot, 1);
+                }
             }
         }
     }

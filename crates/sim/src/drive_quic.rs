@@ -27,7 +27,7 @@ impl World {
     ) -> Result<(), BuildError> {
         for (side, stack) in quic.stacks.iter().enumerate() {
             stack
-                .check(&quic.config, side == 0)
+                .check(&quic.config, spec.uses(), side == 0)
                 .map_err(|e| BuildError::Quic {
                     flow: spec.label.to_string(),
                     reason: e.to_string(),
@@ -59,10 +59,10 @@ impl World {
                 .collect()
         };
         let (near, far) = (links(&there, &back), links(&back, &there));
-        let (streams, verify) = (quic.config.streams, self.settings.verify);
+        let (now, verify) = (self.now, self.settings.verify);
         let sides = [(0, client, there, near), (1, server, back, far)];
         Ok(sides.map(|(side, endpoint, routes, links)| {
-            let end = QuicEnd::new(endpoint, (id, side), streams, verify);
+            let end = QuicEnd::new(endpoint, (id, side), &quic.config, verify, now);
             let paths = QuicPaths::default();
             Box::new(QuicSide {
                 end,
@@ -100,6 +100,7 @@ impl World {
             remote: server,
             rng: rng::part(rng),
             secrets: self.net.capture.is_some() && quic.config.crypto == quic::Crypto::Tls,
+            datagrams: spec.uses().datagrams,
             qlog: None,
         };
         if spec.rows
@@ -204,6 +205,11 @@ impl World {
             }
         }
         side.end.exchange(now, &mut flow.talk);
+        for arrived in side.end.recent_datagrams() {
+            if flow.spec.rows {
+                self.recorder.datagram(now, flow.id, &arrived);
+            }
+        }
         let sends = index == flow.talk.sender();
         let gauges = self.recorder.wants_gauges() && flow.spec.rows && sends;
         let tables = Tables {
@@ -244,9 +250,10 @@ impl World {
         if sends {
             if side.routes.len() > 1 {
                 let endpoint = &mut *side.end.endpoint;
-                side.paths.rtt_samples(endpoint, &mut flow.talk.rtt);
+                side.paths
+                    .rtt_samples(endpoint, |rtt| flow.talk.round_trip(rtt));
             } else if let Some(rtt) = side.end.endpoint.take_rtt_sample() {
-                flow.talk.rtt.record(rtt);
+                flow.talk.round_trip(rtt);
             }
         }
         if tables.events || tables.gauges {

@@ -99,6 +99,10 @@ class QuicConfig:
     """Call `QuicHost.notice`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the scenario has for this stack."""
+    max_unidirectional_streams: int = 0
+    """Streams that the peer may have open at once; 0: the flow has none, and the peer may be told another limit."""
+    max_datagram_frame: int = 0
+    """The largest DATAGRAM frame to accept in bytes (RFC 9221 §3); 0: no datagrams."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +141,8 @@ class QuicStats:
 class QuicStack:
     """Base class of QUIC implementations; one instance per end of a connection.
 
-    Calls come in the order of time, for several objects in turn. After `datagram_in`, `timeout`, `write`,
-    `open_stream`, `migrate` and `close` comes `datagram_out` until it returns None, then `next_timer`. The functions of
+    Calls come in the order of time, for several objects in turn. After `datagram_in`, `timeout` and every call with a
+    time that comes from the application comes `datagram_out` until it returns None, then `next_timer`. The functions of
     the host may be called during a call to the object only.
 
     Attributes:
@@ -152,8 +156,9 @@ class QuicStack:
             RFC 9001 §4.6), "retry" (as a server, RFC 9000 §8.1.2), "migration" (as a client, a new local address,
             RFC 9000 §9), "ecn" (RFC 9000 §13.4), "qlog", "no-pacing" (pacing can be switched off), "mtu-discovery"
             (RFC 8899), "initial-window" (it starts with another window than ten packets, RFC 9002 §7.2), "options"
-            (it has some of its own, in `QuicConfig.options`; `__init__` refuses those that it does not know) and
-            "local-address" (`QuicDatagram.local` counts: after `migrate` it may go on to use the address before;
+            (it has some of its own, in `QuicConfig.options`; `__init__` refuses those that it does not know),
+            "unidirectional" (streams, RFC 9000 §2.1), "datagrams" (RFC 9221), "cancel" (RESET_STREAM and STOP_SENDING,
+            RFC 9000 §3.5), "urgency" (of streams, RFC 9218 §4.1), "key-update" (RFC 9001 §6) and "local-address" (`QuicDatagram.local` counts: after `migrate` it may go on to use the address before;
             otherwise a datagram leaves from the present one). A request for anything else is an error before the run.
 
     """
@@ -190,6 +195,46 @@ class QuicStack:
         """Take stream data; return how many bytes were taken. The host keeps the rest and offers it again.
 
         With `fin` the stream ends here; there is no data then.
+        """
+        raise NotImplementedError
+
+    def open_unidirectional_stream(self, now: float) -> int | None:
+        """Open a unidirectional stream and return its number; None if the peer's limit is reached.
+
+        Called only with the feature "unidirectional".
+        """
+        raise NotImplementedError
+
+    def send_datagram(self, now: float, data: bytes) -> bool | None:
+        """Take a datagram that is sent once, in one packet (RFC 9221), and return True.
+
+        False: not now, and the host offers it again, or discards it; None: it does not fit into a packet, or the peer
+        takes none. Called only with the feature "datagrams".
+        """
+        raise NotImplementedError
+
+    def reset_stream(self, now: float, stream: int) -> None:
+        """End a stream at once, which may have ended, with the application's error H3_REQUEST_CANCELLED (0x10c).
+
+        Called only with the feature "cancel", as the next.
+        """
+        raise NotImplementedError
+
+    def stop_sending(self, now: float, stream: int) -> None:
+        """Ask the peer to end a stream, with the same error."""
+        raise NotImplementedError
+
+    def set_urgency(self, now: float, stream: int, urgency: int) -> None:
+        """Set the urgency of a stream, from 0, which goes first, to 7 (RFC 9218 §4.1); without a call it is 3.
+
+        Called only with the feature "urgency".
+        """
+        raise NotImplementedError
+
+    def update_keys(self, now: float) -> None:
+        """Begin to send with the next keys, if that is allowed now (RFC 9001 §6.1).
+
+        Called only with the feature "key-update".
         """
         raise NotImplementedError
 

@@ -24,7 +24,7 @@ pub(super) struct Context {
 }
 
 /// The host's functions.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 12] = [
     "random",
     "event",
     "received",
@@ -34,6 +34,9 @@ const NAMES: [&str; 9] = [
     "notice",
     "rtt_sample",
     "send",
+    "datagram",
+    "stopped",
+    "reset",
 ];
 
 thread_local! {
@@ -92,6 +95,9 @@ pub(super) fn host(context: *const Context) -> abi::Host {
         notice,
         rtt_sample,
         send,
+        datagram,
+        stopped,
+        reset,
     }
 }
 
@@ -224,5 +230,27 @@ unsafe extern "C" fn send(at: *mut c_void, path: *const abi::Path, data: *const 
             remote,
             ecn: Ecn::from_bits(path.ecn & 3),
         });
+    }
+}
+
+unsafe extern "C" fn datagram(at: *mut c_void, data: *const u8, length: usize) {
+    // SAFETY: a stack passes its context on, and `length` bytes.
+    let (pending, data) = unsafe { (pending(at, 9), slice(data, length)) };
+    if let Some(pending) = pending {
+        pending.datagram(data);
+    }
+}
+
+unsafe extern "C" fn stopped(at: *mut c_void, stream: u64) {
+    // SAFETY: a stack passes its context on.
+    if let Some(pending) = unsafe { pending(at, 10) } {
+        pending.stopped(stream);
+    }
+}
+
+unsafe extern "C" fn reset(at: *mut c_void, stream: u64) {
+    // SAFETY: a stack passes its context on.
+    if let Some(pending) = unsafe { pending(at, 11) } {
+        pending.reset(stream);
     }
 }

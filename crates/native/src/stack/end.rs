@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
 use gargalo_quic::foreign::{Callbacks, Outgoing, Path, Pending, Request, Sender};
-use gargalo_quic::{ALPN, Error, Event, INITIAL_RTT, MAX_STREAMS, SERVER_NAME, StreamId};
+use gargalo_quic::{ALPN, Error, Event, INITIAL_RTT, MAX_STREAMS, Offered, SERVER_NAME, StreamId};
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate, SenderCounters};
 
 use super::context::{Context, host};
@@ -17,6 +17,8 @@ use crate::fault::Faults;
 
 /// The largest UDP payload (IPv4).
 const LARGEST_DATAGRAM: usize = 65_507;
+/// The largest DATAGRAM frame to accept, as RFC 9221 §3 recommends: any that fits into a packet.
+const LARGEST_FRAME: u32 = 65_535;
 /// Room for the sentence of a failure.
 const ERROR_ROOM: usize = 512;
 
@@ -82,6 +84,9 @@ impl End {
             secrets: request.secrets.into(),
             notices: true.into(),
             options: options.as_ptr(),
+            max_unidirectional_streams: request.max_unidirectional_streams.unwrap_or(0).into(),
+            max_datagram_frame: if request.datagrams { LARGEST_FRAME } else { 0 },
+            reserved: [0; 4],
         };
         let pending = Box::into_raw(Box::new(pending));
         let context = Box::new(Context::new(pending));
@@ -204,6 +209,66 @@ impl Callbacks for End {
         self.call(function::WRITE, |f, stack| unsafe {
             (f.write)(stack, at, stream, from, length, fin.into())
         })
+    }
+
+    fn open_unidirectional_stream(&mut self, now: Instant) -> Option<StreamId> {
+        let open = self.functions.open_unidirectional_stream?;
+        // SAFETY: the object is alive.
+        let stream = self.call(function::OPEN_UNIDIRECTIONAL_STREAM, |_, stack| unsafe {
+            open(stack, now.as_nanos())
+        });
+        StreamId::try_from(stream).ok()
+    }
+
+    fn reset_stream(&mut self, now: Instant, stream: StreamId) {
+        if let Some(reset) = self.functions.reset_stream {
+            // SAFETY: the object is alive.
+            self.call(function::RESET_STREAM, |_, stack| unsafe {
+                reset(stack, now.as_nanos(), stream);
+            });
+        }
+    }
+
+    fn stop_sending(&mut self, now: Instant, stream: StreamId) {
+        if let Some(stop) = self.functions.stop_sending {
+            // SAFETY: the object is alive.
+            self.call(function::STOP_SENDING, |_, stack| unsafe {
+                stop(stack, now.as_nanos(), stream);
+            });
+        }
+    }
+
+    fn set_urgency(&mut self, now: Instant, stream: StreamId, urgency: u8) {
+        if let Some(set) = self.functions.set_urgency {
+            // SAFETY: the object is alive.
+            self.call(function::SET_URGENCY, |_, stack| unsafe {
+                set(stack, now.as_nanos(), stream, urgency);
+            });
+        }
+    }
+
+    fn send_datagram(&mut self, now: Instant, data: &[u8]) -> Offered {
+        let Some(send) = self.functions.send_datagram else {
+            return Offered::Refused;
+        };
+        let (at, from, length) = (now.as_nanos(), data.as_ptr(), data.len());
+        // SAFETY: the object is alive, and the data is as long as said.
+        match self.call(function::SEND_DATAGRAM, |_, stack| unsafe {
+            send(stack, at, from, length)
+        }) {
+            0 => Offered::Later,
+            1.. => Offered::Taken,
+            _ => Offered::Refused,
+        }
+    }
+
+    fn update_keys(&mut self, now: Instant) {
+        if let Some(update) = self.functions.update_keys {
+            // SAFETY: the object is alive.
+            self.call(function::UPDATE_KEYS, |_, stack| unsafe {
+                update(stack, now.as_nanos());
+            });
+        }
     }
 
     fn unacknowledged(&mut self) -> Option<u64> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gargalo_plugin::stack::abi::{self, feature};
 use gargalo_quic::foreign::{About, Foreign, Request};
-use gargalo_quic::{Config, Error, Features, Implementation, Init, Realm, Stack};
+use gargalo_quic::{Config, Error, Features, Implementation, Init, Realm, Stack, Uses};
 
 use crate::calls::Callee;
 use crate::fault::Faults;
@@ -34,7 +34,13 @@ mod function {
     pub(super) const CLOSE: usize = 10;
     pub(super) const IS_OVER: usize = 11;
     pub(super) const STATS: usize = 12;
-    pub(super) const NAMES: [&str; 13] = [
+    pub(super) const OPEN_UNIDIRECTIONAL_STREAM: usize = 13;
+    pub(super) const SEND_DATAGRAM: usize = 14;
+    pub(super) const RESET_STREAM: usize = 15;
+    pub(super) const STOP_SENDING: usize = 16;
+    pub(super) const SET_URGENCY: usize = 17;
+    pub(super) const UPDATE_KEYS: usize = 18;
+    pub(super) const NAMES: [&str; 19] = [
         "create",
         "destroy",
         "datagram_in",
@@ -48,6 +54,12 @@ mod function {
         "close",
         "is_over",
         "stats",
+        "open_unidirectional_stream",
+        "send_datagram",
+        "reset_stream",
+        "stop_sending",
+        "set_urgency",
+        "update_keys",
     ];
 }
 
@@ -93,6 +105,14 @@ struct Functions {
     close: unsafe extern "C" fn(*mut std::ffi::c_void, u64),
     is_over: unsafe extern "C" fn(*mut std::ffi::c_void) -> std::ffi::c_int,
     stats: unsafe extern "C" fn(*mut std::ffi::c_void, *mut abi::Stats),
+    open_unidirectional_stream: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64) -> i64>,
+    send_datagram: Option<
+        unsafe extern "C" fn(*mut std::ffi::c_void, u64, *const u8, usize) -> std::ffi::c_int,
+    >,
+    reset_stream: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, u64)>,
+    stop_sending: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, u64)>,
+    set_urgency: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, u64, u8)>,
+    update_keys: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64)>,
 }
 
 impl Functions {
@@ -111,6 +131,12 @@ impl Functions {
             close: t.close?,
             is_over: t.is_over?,
             stats: t.stats?,
+            open_unidirectional_stream: t.open_unidirectional_stream,
+            send_datagram: t.send_datagram,
+            reset_stream: t.reset_stream,
+            stop_sending: t.stop_sending,
+            set_urgency: t.set_urgency,
+            update_keys: t.update_keys,
         })
     }
 }
@@ -167,7 +193,7 @@ impl NativeStack {
         // SAFETY: version and size are right, so it is a table, or the beginning of one.
         let table = &unsafe { whole(table, size) };
         let functions = Functions::of(table).ok_or_else(|| {
-            invalid("the table of the stack lacks a function; only unacknowledged and migrate may be NULL")
+            invalid("the table of the stack lacks a function that every stack has")
         })?;
         let name = text(table.name).ok_or_else(|| invalid("the stack has no name"))?;
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -186,8 +212,35 @@ impl NativeStack {
             ));
         }
         let has = |bit: u32| table.features & bit != 0;
-        if has(feature::MIGRATION) && functions.migrate.is_none() {
-            return Err(invalid("the stack migrates, but its function is missing"));
+        let f = &functions;
+        let needed = [
+            (feature::MIGRATION, f.migrate.is_some(), "migrate"),
+            (
+                feature::UNIDIRECTIONAL,
+                f.open_unidirectional_stream.is_some(),
+                "open_unidirectional_stream",
+            ),
+            (
+                feature::DATAGRAMS,
+                f.send_datagram.is_some(),
+                "send_datagram",
+            ),
+            (
+                feature::CANCEL,
+                f.reset_stream.is_some() && f.stop_sending.is_some(),
+                "reset_stream or stop_sending",
+            ),
+            (feature::URGENCY, f.set_urgency.is_some(), "set_urgency"),
+            (feature::KEY_UPDATE, f.update_keys.is_some(), "update_keys"),
+        ];
+        if let Some((.., name)) = needed.iter().find(|(bit, there, _)| has(*bit) && !there) {
+            return Err(invalid(&format!(
+                "the stack has a feature without its function, {name}"
+            )));
+        }
+        if let Some(prepare) = table.prepare {
+            // SAFETY: the function takes nothing; this is the first call after that of the table.
+            unsafe { prepare() };
         }
         Ok(Some(Self {
             library,
@@ -206,6 +259,11 @@ impl NativeStack {
                 initial_window: has(feature::INITIAL_WINDOW),
                 options: has(feature::OPTIONS),
                 local_address: has(feature::LOCAL_ADDRESS),
+                unidirectional: has(feature::UNIDIRECTIONAL),
+                datagrams: has(feature::DATAGRAMS),
+                cancel: has(feature::CANCEL),
+                urgency: has(feature::URGENCY),
+                key_update: has(feature::KEY_UPDATE),
             },
             writes_qlog: has(feature::QLOG),
         }))
@@ -316,10 +374,10 @@ impl Implementation for NativeImplementation {
         self.of.name()
     }
 
-    fn check(&self, config: &Config, is_client: bool) -> Result<(), Error> {
+    fn check(&self, config: &Config, uses: Uses, is_client: bool) -> Result<(), Error> {
         let of = self.of;
         of.features
-            .check(of.name(), &of.congestion, config, is_client)
+            .check(of.name(), &of.congestion, config, uses, is_client)
     }
 
     fn end(

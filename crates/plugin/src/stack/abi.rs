@@ -31,6 +31,16 @@ pub mod feature {
     pub const OPTIONS: u32 = 1 << 8;
     /// Says from which of its addresses each datagram leaves.
     pub const LOCAL_ADDRESS: u32 = 1 << 9;
+    /// Unidirectional streams (RFC 9000 §2.1).
+    pub const UNIDIRECTIONAL: u32 = 1 << 11;
+    /// Datagrams (RFC 9221).
+    pub const DATAGRAMS: u32 = 1 << 12;
+    /// RESET_STREAM and STOP_SENDING (RFC 9000 §3.5).
+    pub const CANCEL: u32 = 1 << 13;
+    /// Streams of different urgency (RFC 9218 §4.1).
+    pub const URGENCY: u32 = 1 << 14;
+    /// Updates keys when it is asked to (RFC 9001 §6).
+    pub const KEY_UPDATE: u32 = 1 << 15;
 }
 
 /// Kinds of events.
@@ -153,6 +163,9 @@ pub struct Config {
     pub secrets: u8,
     pub notices: u8,
     pub options: *const c_char,
+    pub max_unidirectional_streams: u64,
+    pub max_datagram_frame: u32,
+    pub reserved: [u8; 4],
 }
 
 /// `struct gargalo_stack_host`: the functions that a library may call, each with `context` as first argument.
@@ -170,6 +183,9 @@ pub struct Host {
     pub notice: unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char),
     pub rtt_sample: unsafe extern "C" fn(*mut c_void, u64),
     pub send: unsafe extern "C" fn(*mut c_void, *const Path, *const u8, usize),
+    pub datagram: unsafe extern "C" fn(*mut c_void, *const u8, usize),
+    pub stopped: unsafe extern "C" fn(*mut c_void, u64),
+    pub reset: unsafe extern "C" fn(*mut c_void, u64),
 }
 
 /// `struct gargalo_stack_stats`: counters and state of the sender, [`NONE`] where the library does not report them.
@@ -217,8 +233,7 @@ impl Default for Stats {
 
 /// `struct gargalo_stack`: the table of a library.
 ///
-/// Functions are optional here, so that the host can check a table that was made elsewhere; only `unacknowledged` and
-/// `migrate` may be missing.
+/// Functions are optional here, so that the host can check a table that was made elsewhere.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[expect(missing_docs, reason = "documented in the header")]
@@ -247,6 +262,13 @@ pub struct Table {
     pub is_over: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
     pub stats: Option<unsafe extern "C" fn(*mut c_void, *mut Stats)>,
     pub specifications: *const *const c_char,
+    pub prepare: Option<unsafe extern "C" fn()>,
+    pub open_unidirectional_stream: Option<unsafe extern "C" fn(*mut c_void, u64) -> i64>,
+    pub send_datagram: Option<unsafe extern "C" fn(*mut c_void, u64, *const u8, usize) -> c_int>,
+    pub reset_stream: Option<unsafe extern "C" fn(*mut c_void, u64, u64)>,
+    pub stop_sending: Option<unsafe extern "C" fn(*mut c_void, u64, u64)>,
+    pub set_urgency: Option<unsafe extern "C" fn(*mut c_void, u64, u64, u8)>,
+    pub update_keys: Option<unsafe extern "C" fn(*mut c_void, u64)>,
 }
 
 /// The size of the first tables of this version, which end before `specifications`.

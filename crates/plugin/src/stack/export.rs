@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::abi::{self, NONE, feature};
 use super::host::{self, Call, nanos};
-use super::{Config, Event, Path, Stack, Stats};
+use super::{Config, Event, Offered, Path, Stack, Stats};
 
 /// Exports a type that implements [`Stack`] as the library's QUIC implementation.
 #[macro_export]
@@ -26,9 +26,8 @@ macro_rules! export_stack {
 
 /// The table of a type; its strings are never freed. For [`export_stack!`](crate::export_stack).
 pub fn table<S: Stack>() -> abi::Table {
-    // A panic leaves it to the first connection to fail.
-    let _ = catch_unwind(S::prepare);
     let about = S::ABOUT;
+    let has = |bit: u32| about.features & bit != 0;
     let text = |s: &str| CString::new(s).unwrap_or_default().into_raw().cast_const();
     let list = |of: &[&str]| {
         let mut texts: Vec<*const c_char> = of.iter().map(|s| text(s)).collect();
@@ -52,7 +51,7 @@ pub fn table<S: Stack>() -> abi::Table {
         open_stream: Some(open_stream::<S>),
         write: Some(write::<S>),
         unacknowledged: about.tells_unacknowledged.then_some(unacknowledged::<S>),
-        migrate: (about.features & feature::MIGRATION != 0).then_some(migrate::<S>),
+        migrate: has(feature::MIGRATION).then_some(migrate::<S>),
         close: Some(close::<S>),
         is_over: Some(is_over::<S>),
         stats: Some(stats::<S>),
@@ -60,6 +59,14 @@ pub fn table<S: Stack>() -> abi::Table {
             true => list(about.specifications),
             false => std::ptr::null(),
         },
+        prepare: Some(prepare::<S>),
+        open_unidirectional_stream: has(feature::UNIDIRECTIONAL)
+            .then_some(open_unidirectional_stream::<S>),
+        send_datagram: has(feature::DATAGRAMS).then_some(send_datagram::<S>),
+        reset_stream: has(feature::CANCEL).then_some(reset_stream::<S>),
+        stop_sending: has(feature::CANCEL).then_some(stop_sending::<S>),
+        set_urgency: has(feature::URGENCY).then_some(set_urgency::<S>),
+        update_keys: has(feature::KEY_UPDATE).then_some(update_keys::<S>),
     }
 }
 
@@ -110,6 +117,11 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied());
     format!("the library panicked: {}", text.unwrap_or("no message"))
+}
+
+unsafe extern "C" fn prepare<S: Stack>() {
+    // A panic leaves it to the first connection to fail.
+    let _ = catch_unwind(S::prepare);
 }
 
 unsafe extern "C" fn create<S: Stack>(
@@ -262,6 +274,65 @@ unsafe extern "C" fn migrate<S: Stack>(object: *mut c_void, now: u64, local: *co
     }
 }
 
+unsafe extern "C" fn open_unidirectional_stream<S: Stack>(object: *mut c_void, now: u64) -> i64 {
+    // SAFETY: as above.
+    let id = unsafe {
+        call::<S, _>(object, Some(now), None, |stack, now| {
+            stack.open_unidirectional_stream(now)
+        })
+    };
+    id.and_then(|id| i64::try_from(id).ok()).unwrap_or(-1)
+}
+
+unsafe extern "C" fn send_datagram<S: Stack>(
+    object: *mut c_void,
+    now: u64,
+    data: *const u8,
+    length: usize,
+) -> c_int {
+    // SAFETY: as above; `data` is valid for `length` bytes.
+    let offered = unsafe {
+        let data = slice(data, length);
+        call::<S, _>(object, Some(now), Offered::Later, |stack, now| {
+            stack.send_datagram(now, data)
+        })
+    };
+    match offered {
+        Offered::Taken => 1,
+        Offered::Later => 0,
+        Offered::Refused => -1,
+    }
+}
+
+unsafe extern "C" fn reset_stream<S: Stack>(object: *mut c_void, now: u64, stream: u64) {
+    // SAFETY: as above.
+    unsafe { call::<S, _>(object, Some(now), (), |s, now| s.reset_stream(now, stream)) }
+}
+
+unsafe extern "C" fn stop_sending<S: Stack>(object: *mut c_void, now: u64, stream: u64) {
+    // SAFETY: as above.
+    unsafe { call::<S, _>(object, Some(now), (), |s, now| s.stop_sending(now, stream)) }
+}
+
+unsafe extern "C" fn set_urgency<S: Stack>(
+    object: *mut c_void,
+    now: u64,
+    stream: u64,
+    urgency: u8,
+) {
+    // SAFETY: as above.
+    unsafe {
+        call::<S, _>(object, Some(now), (), |s, now| {
+            s.set_urgency(now, stream, urgency);
+        });
+    }
+}
+
+unsafe extern "C" fn update_keys<S: Stack>(object: *mut c_void, now: u64) {
+    // SAFETY: as above.
+    unsafe { call::<S, _>(object, Some(now), (), |s, now| s.update_keys(now)) }
+}
+
 unsafe extern "C" fn close<S: Stack>(object: *mut c_void, now: u64) {
     // SAFETY: as above.
     unsafe { call::<S, _>(object, Some(now), (), |stack, now| stack.close(now)) }
@@ -388,6 +459,8 @@ unsafe fn read_config<'a>(config: *const abi::Config) -> Result<Config<'a>, Stri
             secrets: c.secrets != 0,
             notices: c.notices != 0,
             options: text("options", c.options)?,
+            max_unidirectional_streams: c.max_unidirectional_streams,
+            max_datagram_frame: c.max_datagram_frame,
         })
     }
 }

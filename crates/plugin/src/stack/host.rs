@@ -136,6 +136,24 @@ pub fn send(path: &Path, data: &[u8]) {
     host(|h| unsafe { (h.send)(h.context, &raw const path, data.as_ptr(), data.len()) });
 }
 
+/// A datagram has arrived (RFC 9221).
+pub fn datagram(data: &[u8]) {
+    // SAFETY: the data has the given length.
+    host(|h| unsafe { (h.datagram)(h.context, data.as_ptr(), data.len()) });
+}
+
+/// The peer asks for the end of a stream: the host calls [`Stack::reset_stream`](super::Stack::reset_stream).
+pub fn stopped(stream: u64) {
+    // SAFETY: the context is the host's own.
+    host(|h| unsafe { (h.stopped)(h.context, stream) });
+}
+
+/// The peer has reset a stream.
+pub fn reset(stream: u64) {
+    // SAFETY: as above.
+    host(|h| unsafe { (h.reset)(h.context, stream) });
+}
+
 /// [`qlog`] for what writes to a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QlogFile;

@@ -15,6 +15,20 @@ use std::time::Duration;
 /// Calendar time at the start of a run, since the Unix epoch: 1 January 2025, 00:00 UTC.
 pub const CALENDAR_START: Duration = Duration::from_secs(1_735_689_600);
 
+/// The application's error of streams that are cancelled: H3_REQUEST_CANCELLED (RFC 9114 §8.1).
+pub const CANCELLED: u32 = 0x10c;
+
+/// What becomes of a datagram that is offered (RFC 9221).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It will be sent, once.
+    Taken,
+    /// There is no room for it now: the host offers it again, or discards it.
+    Later,
+    /// It does not fit into a packet, or the peer takes none.
+    Refused,
+}
+
 /// A library's description of itself.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
@@ -41,7 +55,7 @@ pub trait Stack: Sized + Send + 'static {
     /// The library's description of itself.
     const ABOUT: About;
 
-    /// Called once, before anything else and outside of any connection: for what the implementation does once in a
+    /// Called once in a process, before any connection is made: for what the implementation does once in a
     /// process, which must not draw from the random numbers of one connection.
     fn prepare() {}
 
@@ -69,6 +83,32 @@ pub trait Stack: Sized + Send + 'static {
     /// Takes stream data and returns how many bytes; the host offers the rest again. `fin`: the stream ends here; there
     /// is no data then.
     fn write(&mut self, now: Duration, stream: u64, data: &[u8], fin: bool) -> usize;
+
+    /// Opens a unidirectional stream; `None` if the peer's limit is reached. Only called with
+    /// [`abi::feature::UNIDIRECTIONAL`].
+    fn open_unidirectional_stream(&mut self, _now: Duration) -> Option<u64> {
+        None
+    }
+
+    /// Takes a datagram that is sent once, in one packet (RFC 9221). Only called with [`abi::feature::DATAGRAMS`].
+    fn send_datagram(&mut self, _now: Duration, _data: &[u8]) -> Offered {
+        Offered::Refused
+    }
+
+    /// Ends a stream at once, with the application's error [`CANCELLED`]; it may have ended. Only called with
+    /// [`abi::feature::CANCEL`], as the next.
+    fn reset_stream(&mut self, _now: Duration, _stream: u64) {}
+
+    /// Asks the peer to end a stream, with the same error.
+    fn stop_sending(&mut self, _now: Duration, _stream: u64) {}
+
+    /// The urgency of a stream, from 0, which goes first, to 7 (RFC 9218 §4.1). Only called with
+    /// [`abi::feature::URGENCY`].
+    fn set_urgency(&mut self, _now: Duration, _stream: u64, _urgency: u8) {}
+
+    /// Begins to send with the next keys, if that is allowed now (RFC 9001 §6.1). Only called with
+    /// [`abi::feature::KEY_UPDATE`].
+    fn update_keys(&mut self, _now: Duration) {}
 
     /// Stream data and ends of streams that are written and not acknowledged.
     fn unacknowledged(&mut self) -> Option<u64> {
@@ -156,6 +196,11 @@ pub struct Config<'a> {
     pub notices: bool,
     /// What the scenario has for this stack: an object of JSON, `{}` for nothing.
     pub options: &'a str,
+    /// Unidirectional streams that the peer may have open at once; 0: the flow has none, and the peer may be told another
+    /// limit.
+    pub max_unidirectional_streams: u64,
+    /// The largest DATAGRAM frame to accept, bytes (RFC 9221 §3); 0: no datagrams.
+    pub max_datagram_frame: u32,
 }
 
 /// Something that has happened to the connection.

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use bytes::BytesMut;
 use gargalo_units::Ecn;
 use noq_proto::{
-    Connection, ConnectionError, DatagramEvent, EcnCodepoint, FourTuple, PathId, Side, Transmit,
-    TransportErrorCode, VarInt,
+    Connection, ConnectionError, DatagramEvent, EcnCodepoint, FourTuple, PathId, Side, StreamEvent,
+    Transmit, TransportErrorCode, VarInt,
 };
 
 use super::{Endpoint, State};
@@ -108,7 +108,12 @@ impl Endpoint {
                 self.trace_state("handshake_confirmed");
             }
             noq_proto::Event::ConnectionLost { reason } => self.on_lost(reason),
-            noq_proto::Event::Stream(event) => self.streams.on_event(connection, &event),
+            noq_proto::Event::Stream(event) => {
+                self.streams.on_event(connection, &event);
+                if let StreamEvent::Stopped { id, .. } = event {
+                    self.events.push_back(Event::Stopped(id.into()));
+                }
+            }
             noq_proto::Event::Path(event) => self.on_path(connection, &event),
             _ => {}
         }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use gargalo_units::{Duration, Ecn, Instant, SenderCounters};
-use noq_proto::{Connection, ConnectionHandle, FourTuple, PathId, Side, VarInt};
+use noq_proto::{Connection, ConnectionHandle, FourTuple, PathId, SendDatagramError, Side, VarInt};
 use rand_pcg::Pcg64;
 
 use crate::controller::Report;
@@ -23,7 +23,10 @@ use crate::crypto::Meter;
 use crate::qlog::Trace;
 use crate::realm::Timeline;
 use crate::tls::{Clock, SERVER_NAME, Secrets, random};
-use crate::types::{Chunk, Datagram, Event, Init, Notice, PathSnapshot, Snapshot, Stats, StreamId};
+use crate::types::{
+    Chunk, Datagram, Direction, Event, Init, Notice, Offered, PathSnapshot, Snapshot, Stats,
+    StreamId,
+};
 use crate::{Config, Congestion, Error, Realm, Stack};
 use paths::Paths;
 use probes::Probes;
@@ -353,9 +356,9 @@ impl Stack for Endpoint {
         self.streams.read(connection)
     }
 
-    fn open(&mut self, _: Instant) -> Option<StreamId> {
+    fn open(&mut self, _: Instant, direction: Direction) -> Option<StreamId> {
         let (connection, streams) = self.writable()?;
-        streams.open(connection)
+        streams.open(connection, direction)
     }
 
     fn write(&mut self, _: Instant, stream: StreamId, data: Bytes) -> usize {
@@ -372,6 +375,46 @@ impl Stack for Endpoint {
     fn finish(&mut self, _: Instant, stream: StreamId) {
         if let Some((connection, streams)) = self.writable() {
             streams.finish(connection, stream);
+        }
+    }
+
+    fn reset(&mut self, _: Instant, stream: StreamId) {
+        if let Some((connection, streams)) = self.writable() {
+            streams.reset(connection, stream);
+        }
+    }
+
+    fn stop(&mut self, _: Instant, stream: StreamId) {
+        if let Some((connection, streams)) = self.writable() {
+            streams.stop(connection, stream);
+        }
+    }
+
+    fn set_urgency(&mut self, _: Instant, stream: StreamId, urgency: u8) {
+        if let Some((connection, streams)) = self.writable() {
+            streams.set_urgency(connection, stream, urgency);
+        }
+    }
+
+    fn send_datagram(&mut self, _: Instant, data: &Bytes) -> Offered {
+        let Some((connection, _)) = self.writable() else {
+            return Offered::Later;
+        };
+        match connection.datagrams().send(data.clone(), false) {
+            Ok(()) => Offered::Taken,
+            Err(SendDatagramError::Blocked(_)) => Offered::Later,
+            Err(_) => Offered::Refused,
+        }
+    }
+
+    fn poll_datagram(&mut self) -> Option<Bytes> {
+        let (_, connection) = self.connection.as_mut()?;
+        connection.datagrams().recv()
+    }
+
+    fn update_keys(&mut self, _: Instant) {
+        if let (State::Open, Some((_, connection))) = (self.state, &mut self.connection) {
+            connection.force_key_update();
         }
     }
 

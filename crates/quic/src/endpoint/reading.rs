@@ -79,7 +79,7 @@ impl Credit {
 }
 
 /// A stream has been reset by the peer.
-pub(super) struct Reset;
+pub(super) struct Reset(pub(super) StreamId);
 
 impl Reading {
     /// The state for a connection with this receive window.
@@ -147,7 +147,7 @@ impl Reading {
                 },
                 Ok(None) => break true,
                 Err(ReadError::Blocked) => break false,
-                Err(ReadError::Reset(_)) => return Err(Reset),
+                Err(ReadError::Reset(_)) => return Err(Reset(stream)),
             }
         };
         let _ = chunks.finalize();

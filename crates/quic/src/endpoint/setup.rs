@@ -81,7 +81,7 @@ pub(super) fn parts(
         report.clone(),
     );
     factory.check(config, init.now).map_err(Error::Controller)?;
-    let mut transport = transport(config)?;
+    let mut transport = transport(config, init.datagrams)?;
     transport.congestion_controller_factory(Arc::new(factory));
     let transport = Arc::new(transport);
 
@@ -184,7 +184,12 @@ fn tls_error(e: noq_proto::crypto::rustls::NoInitialCipherSuite) -> Error {
     Error::Tls(e.to_string())
 }
 
-fn transport(config: &Config) -> Result<TransportConfig, Error> {
+/// Buffers of datagrams, in bytes. The application takes what arrives at once. What cannot be sent at once waits in the
+/// application, which discards what is too old.
+const RECEIVED_DATAGRAMS: usize = 1 << 20;
+const SENT_DATAGRAMS: usize = 1 << 14;
+
+fn transport(config: &Config, datagrams: bool) -> Result<TransportConfig, Error> {
     let varint = |name: &str, n: u64| {
         VarInt::from_u64(n).map_err(|_| {
             Error::Option(format!(
@@ -202,7 +207,8 @@ fn transport(config: &Config) -> Result<TransportConfig, Error> {
         .time_threshold(config.time_threshold as f32)
         .initial_rtt(std(INITIAL_RTT))
         .max_concurrent_bidi_streams(MAX_STREAMS.into())
-        .datagram_receive_buffer_size(None)
+        .datagram_receive_buffer_size(datagrams.then_some(RECEIVED_DATAGRAMS))
+        .datagram_send_buffer_size(SENT_DATAGRAMS)
         // Datagrams of a batch would be padded to the same size.
         .enable_segmentation_offload(false);
     let discovered = config.discovered();

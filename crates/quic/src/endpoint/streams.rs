@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use noq_proto::{Connection, Dir, StreamEvent, WriteError};
+use noq_proto::{Connection, Dir, StreamEvent, VarInt, WriteError};
 
 use super::reading::{Reading, Reset};
 use crate::crypto::Meter;
-use crate::types::{Chunk, StreamId};
+use crate::types::{Chunk, Direction, StreamId};
 
 /// Bytes that a stream accepts ahead of noq's windows.
 const ROOM: usize = 256 << 10;
@@ -23,7 +23,9 @@ pub(super) struct Streams {
     reading: Reading,
     /// Operations before the handshake was complete, to be repeated if early data is rejected.
     early: Option<Vec<Early>>,
-    /// The peer has reset a stream.
+    /// Those whose end the peer was asked for, and what of them is still to be read.
+    stopped: BTreeSet<StreamId>,
+    /// The peer has reset a stream that it was not asked to end.
     pub(super) reset: bool,
 }
 
@@ -35,20 +37,31 @@ struct Waiting {
 
 #[derive(Clone, Debug)]
 enum Early {
-    Open,
+    Open(Direction),
     Write(StreamId, Bytes),
     Finish(StreamId),
 }
 
+/// The application error of an HTTP request that is cancelled, H3_REQUEST_CANCELLED (RFC 9114 §8.1).
+const CANCELLED: VarInt = VarInt::from_u32(0x10c);
+
 fn noq_id(stream: StreamId) -> Option<noq_proto::StreamId> {
-    // Bidirectional streams only: noq asserts the direction of others.
-    (stream & 2 == 0 && stream < 1 << 62).then(|| {
+    (stream < 1 << 62).then(|| {
         let side = match stream & 1 {
             0 => noq_proto::Side::Client,
             _ => noq_proto::Side::Server,
         };
-        noq_proto::StreamId::new(side, Dir::Bi, stream >> 2)
+        let dir = match stream & 2 {
+            0 => Dir::Bi,
+            _ => Dir::Uni,
+        };
+        noq_proto::StreamId::new(side, dir, stream >> 2)
     })
+}
+
+/// The stream, if this end sends on it: noq panics for those that only the peer sends on.
+fn sending(connection: &Connection, stream: StreamId) -> Option<noq_proto::StreamId> {
+    noq_id(stream).filter(|id| id.dir() == Dir::Bi || id.initiator() == connection.side())
 }
 
 impl Streams {
@@ -78,17 +91,24 @@ impl Streams {
         self.unfinished.clear();
         for step in early {
             match step {
-                Early::Open => drop(self.open(connection)),
+                Early::Open(direction) => drop(self.open(connection, direction)),
                 Early::Write(stream, data) => drop(self.push(connection, stream, data)),
                 Early::Finish(stream) => self.finish(connection, stream),
             }
         }
     }
 
-    pub(super) fn open(&mut self, connection: &mut Connection) -> Option<StreamId> {
-        let id = connection.streams().open(Dir::Bi)?;
+    pub(super) fn open(
+        &mut self,
+        connection: &mut Connection,
+        direction: Direction,
+    ) -> Option<StreamId> {
+        let id = connection.streams().open(match direction {
+            Direction::Bidirectional => Dir::Bi,
+            Direction::Unidirectional => Dir::Uni,
+        })?;
         if let Some(early) = &mut self.early {
-            early.push(Early::Open);
+            early.push(Early::Open(direction));
         }
         Some(id.into())
     }
@@ -97,7 +117,7 @@ impl Streams {
         if self.waiting.contains_key(&stream) {
             return 0;
         }
-        let open = noq_id(stream)
+        let open = sending(connection, stream)
             .is_some_and(|id| matches!(connection.send_stream(id).stopped(), Ok(None)));
         if open { ROOM as u64 } else { 0 }
     }
@@ -146,10 +166,38 @@ impl Streams {
         }
         if let Some(waiting) = self.waiting.get_mut(&stream) {
             waiting.end = true;
-        } else if let Some(id) = noq_id(stream)
+        } else if let Some(id) = sending(connection, stream)
             && connection.send_stream(id).finish().is_ok()
         {
             self.unfinished.insert(stream);
+        }
+    }
+
+    /// Ends a stream at once.
+    pub(super) fn reset(&mut self, connection: &mut Connection, stream: StreamId) {
+        self.waiting.remove(&stream);
+        self.unfinished.remove(&stream);
+        if let Some(id) = sending(connection, stream) {
+            // It fails for one that has ended, where there is nothing to reset.
+            let _ = connection.send_stream(id).reset(CANCELLED);
+        }
+    }
+
+    /// Asks the peer to end a stream.
+    pub(super) fn stop(&mut self, connection: &mut Connection, stream: StreamId) {
+        let receives =
+            noq_id(stream).filter(|id| id.dir() == Dir::Bi || id.initiator() != connection.side());
+        if let Some(id) = receives
+            && connection.recv_stream(id).stop(CANCELLED).is_ok()
+        {
+            self.stopped.insert(stream);
+        }
+    }
+
+    pub(super) fn set_urgency(&self, connection: &mut Connection, stream: StreamId, urgency: u8) {
+        if let Some(id) = sending(connection, stream) {
+            // For noq the highest goes first. It fails for a stream that has ended.
+            let _ = connection.send_stream(id).set_priority(-i32::from(urgency));
         }
     }
 
@@ -186,17 +234,23 @@ impl Streams {
         }
         let end = waiting.end;
         self.waiting.remove(&stream);
-        if end && let Some(id) = noq_id(stream) {
+        if end && let Some(id) = sending(connection, stream) {
             let _ = connection.send_stream(id).finish();
         }
     }
 
     pub(super) fn read(&mut self, connection: &mut Connection) -> Option<Chunk> {
-        let chunk = self.reading.next(connection);
-        chunk.unwrap_or_else(|Reset| {
-            self.reset = true;
-            None
-        })
+        loop {
+            match self.reading.next(connection) {
+                Ok(Some(chunk)) if self.stopped.contains(&chunk.stream) => {}
+                Ok(chunk) => return chunk,
+                Err(Reset(stream)) if self.stopped.contains(&stream) => {}
+                Err(Reset(_)) => {
+                    self.reset = true;
+                    return None;
+                }
+            }
+        }
     }
 
     /// Bytes that have arrived and that the application has not read.
@@ -212,7 +266,7 @@ impl Streams {
 
 /// Writes as much of `data` to noq as it accepts; returns the rest.
 fn offer(connection: &mut Connection, stream: StreamId, data: Bytes) -> Result<Bytes, ()> {
-    let id = noq_id(stream).ok_or(())?;
+    let id = sending(connection, stream).ok_or(())?;
     let mut data = [data];
     loop {
         // Write until it is blocked: only then it reports when it is writable again.

@@ -7,7 +7,7 @@ use gargalo_units::{Bytes as Size, Duration, Ecn, Instant};
 
 use super::{About, Callbacks, Outgoing, Path, Request, Sender};
 use crate::unsent::Unsent;
-use crate::{Chunk, Datagram, Event, Notice, Snapshot, Stack, Stats, StreamId};
+use crate::{Chunk, Datagram, Direction, Event, Notice, Offered, Snapshot, Stack, Stats, StreamId};
 
 /// Datagrams in one instant, and timers in a row that are not later than the present, before a stack counts as one that
 /// never ends.
@@ -137,7 +137,9 @@ impl<C: Callbacks> Foreign<C> {
         let (now, early) = (self.now, self.is_early());
         let callbacks = &mut self.callbacks;
         let again = match rejected {
-            true => self.unsent.again(|| callbacks.open_stream(now)),
+            true => self
+                .unsent
+                .again(|direction| open(callbacks, now, direction)),
             false => Ok(()),
         };
         let done = again.and_then(|()| {
@@ -166,6 +168,13 @@ impl<C: Callbacks> Foreign<C> {
         }
         let own = self.callbacks.datagram_out(now)?;
         Ok(own.or_else(|| pending(&self.callbacks)))
+    }
+}
+
+fn open<C: Callbacks>(callbacks: &mut C, now: Instant, direction: Direction) -> Option<StreamId> {
+    match direction {
+        Direction::Bidirectional => callbacks.open_stream(now),
+        Direction::Unidirectional => callbacks.open_unidirectional_stream(now),
     }
 }
 
@@ -260,12 +269,12 @@ impl<C: Callbacks> Stack for Foreign<C> {
         self.callbacks.pending(|p| p.chunks.pop_front())
     }
 
-    fn open(&mut self, now: Instant) -> Option<StreamId> {
+    fn open(&mut self, now: Instant, direction: Direction) -> Option<StreamId> {
         if !self.can_write() {
             return None;
         }
         let now = self.advance(now);
-        let opened = self.callbacks.open_stream(now)?;
+        let opened = open(&mut self.callbacks, now, direction)?;
         self.unsent.open(opened);
         Some(opened)
     }
@@ -292,6 +301,51 @@ impl<C: Callbacks> Stack for Foreign<C> {
             self.advance(now);
             self.unsent.finish(stream);
             self.offer();
+        }
+    }
+
+    fn reset(&mut self, now: Instant, stream: StreamId) {
+        if self.can_write() {
+            let now = self.advance(now);
+            self.unsent.discard(stream);
+            self.callbacks.reset_stream(now, stream);
+        }
+    }
+
+    fn stop(&mut self, now: Instant, stream: StreamId) {
+        if self.can_write() {
+            let now = self.advance(now);
+            self.callbacks.pending(|p| {
+                p.stopped.insert(stream);
+                p.chunks.retain(|c| c.stream != stream);
+            });
+            self.callbacks.stop_sending(now, stream);
+        }
+    }
+
+    fn set_urgency(&mut self, now: Instant, stream: StreamId, urgency: u8) {
+        if self.can_write() {
+            let now = self.advance(now);
+            self.callbacks.set_urgency(now, stream, urgency);
+        }
+    }
+
+    fn send_datagram(&mut self, now: Instant, data: &Bytes) -> Offered {
+        if !self.can_write() {
+            return Offered::Later;
+        }
+        let now = self.advance(now);
+        self.callbacks.send_datagram(now, data)
+    }
+
+    fn poll_datagram(&mut self) -> Option<Bytes> {
+        self.callbacks.pending(|p| p.frames.pop_front())
+    }
+
+    fn update_keys(&mut self, now: Instant) {
+        if self.can_write() && !self.is_early() {
+            let now = self.advance(now);
+            self.callbacks.update_keys(now);
         }
     }
 

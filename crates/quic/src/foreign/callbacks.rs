@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use gargalo_units::Instant;
 
 use super::{Outgoing, Path, Pending, Sender};
-use crate::{Features, StreamId};
+use crate::{Features, Offered, StreamId};
 
 /// The functions of one end of a foreign stack, as in `gargalo_stack.h`. Times never decrease.
 pub trait Callbacks: fmt::Debug + Send {
@@ -23,6 +23,18 @@ pub trait Callbacks: fmt::Debug + Send {
     fn open_stream(&mut self, now: Instant) -> Option<StreamId>;
     /// Takes stream data; returns how many bytes. With `fin`, which comes without data, the stream ends.
     fn write(&mut self, now: Instant, stream: StreamId, data: &[u8], fin: bool) -> usize;
+    /// Opens a unidirectional stream; `None` if the peer's limit is reached.
+    fn open_unidirectional_stream(&mut self, now: Instant) -> Option<StreamId>;
+    /// Ends a stream at once, and discards its data.
+    fn reset_stream(&mut self, now: Instant, stream: StreamId);
+    /// Asks the peer to end a stream.
+    fn stop_sending(&mut self, now: Instant, stream: StreamId);
+    /// Sets the urgency of a stream, from 0 to 7.
+    fn set_urgency(&mut self, now: Instant, stream: StreamId, urgency: u8);
+    /// Offers a datagram.
+    fn send_datagram(&mut self, now: Instant, data: &[u8]) -> Offered;
+    /// Begins to send with the next keys.
+    fn update_keys(&mut self, now: Instant);
     /// Data and ends of streams that are not acknowledged; `None`: the stack does not report it.
     fn unacknowledged(&mut self) -> Option<u64>;
     /// The local address has changed.

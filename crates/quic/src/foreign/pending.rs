@@ -27,6 +27,10 @@ pub struct Pending {
     session: Option<Session>,
     pub(super) events: VecDeque<Event>,
     pub(super) chunks: VecDeque<Chunk>,
+    /// Datagrams that have arrived (RFC 9221).
+    pub(super) frames: VecDeque<Bytes>,
+    /// Streams whose end the peer was asked for.
+    pub(super) stopped: BTreeSet<StreamId>,
     pub(super) secrets: VecDeque<String>,
     wants_secrets: bool,
     pub(super) notices: VecDeque<Notice>,
@@ -64,6 +68,8 @@ impl Pending {
             session,
             events: VecDeque::new(),
             chunks: VecDeque::new(),
+            frames: VecDeque::new(),
+            stopped: BTreeSet::new(),
             secrets: VecDeque::new(),
             wants_secrets: secrets,
             notices: VecDeque::new(),
@@ -82,7 +88,7 @@ impl Pending {
 
     /// Whether the application has events or data to take.
     pub(super) fn for_application(&self) -> bool {
-        !self.events.is_empty() || !self.chunks.is_empty()
+        !self.events.is_empty() || !self.chunks.is_empty() || !self.frames.is_empty()
     }
 
     /// Whether the application may write.
@@ -154,11 +160,33 @@ impl Pending {
         if self.session.is_none() && !self.ended {
             self.connect(true);
         }
+        if self.stopped.contains(&stream) {
+            return;
+        }
         self.chunks.push_back(Chunk {
             stream,
             data: Bytes::copy_from_slice(data),
             end,
         });
+    }
+
+    /// Reports a datagram that has arrived (RFC 9221).
+    pub fn datagram(&mut self, data: &[u8]) {
+        self.frames.push_back(Bytes::copy_from_slice(data));
+    }
+
+    /// Reports that the peer asks for the end of a stream.
+    pub fn stopped(&mut self, stream: StreamId) {
+        if !self.ended {
+            self.events.push_back(Event::Stopped(stream));
+        }
+    }
+
+    /// Reports that the peer has reset a stream: an error, unless it was asked to.
+    pub fn reset(&mut self, stream: StreamId) {
+        if !self.stopped.contains(&stream) {
+            self.end(Event::Failed("the peer has reset a stream".to_owned()));
+        }
     }
 
     /// Keeps a session to resume from; a server's, a very long one, or a repetition of the last one is ignored.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use gargalo_units::Instant;
 
 use super::{About, Pending};
-use crate::{Config, Handshake, Init, Realm, Session, own_name};
+use crate::{Config, Handshake, Init, MAX_STREAMS, Realm, Session, own_name};
 
 /// What a scenario requests of one end of a stack, besides what [`Config`] has.
 #[derive(Debug)]
@@ -36,6 +36,10 @@ pub struct Request<'a> {
     pub early_data: bool,
     /// Options of the stack's own: an object of JSON.
     pub options: String,
+    /// Datagrams are sent and received (RFC 9221).
+    pub datagrams: bool,
+    /// Unidirectional streams that the peer may have open at once; `None`: the flow has none.
+    pub max_unidirectional_streams: Option<u32>,
     /// A qlog file is written.
     pub qlog: bool,
     /// Secrets are collected.
@@ -89,6 +93,8 @@ impl<'a> Request<'a> {
             max_datagram_size: found.unwrap_or(config.datagram_size),
             early_data,
             options: serde_json::Value::from(config.options_of(is_client)).to_string(),
+            datagrams: init.datagrams,
+            max_unidirectional_streams: config.unidirectional.then_some(MAX_STREAMS),
             qlog: qlog.is_some(),
             secrets: init.secrets,
         };

@@ -2,7 +2,7 @@
 
 use crate::pair::{CLIENT, Link, Pair, SERVER, addr, ours, pair};
 use bytes::BytesMut;
-use gargalo_quic::{Config, Crypto, Event, Stack};
+use gargalo_quic::{Config, Crypto, Direction, Event, Stack};
 use gargalo_units::{Count, Duration, Ecn, Instant};
 use proptest::prelude::*;
 use rand::{Rng, RngExt};
@@ -167,7 +167,7 @@ fn silence_ends_a_connection() {
             "{last:?}"
         );
         assert_eq!(p.ends[side].write_room(0), 0);
-        assert_eq!(p.ends[side].open(p.now), None);
+        assert_eq!(p.ends[side].open(p.now, Direction::Bidirectional), None);
         assert_eq!(p.ends[side].poll_timeout(), None);
     }
 }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use gargalo_cc as cc;
-use gargalo_quic::{Config, Congestion, Datagram, Endpoint, Event, Init, Realm, Stack, StreamId};
+use gargalo_quic::{
+    Config, Congestion, Datagram, Direction, Endpoint, Event, Init, Realm, Stack, StreamId,
+};
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -141,7 +143,7 @@ impl App {
         }
         if self.bulk > 0 {
             if self.bulk_stream.is_none() {
-                self.bulk_stream = end.open(now);
+                self.bulk_stream = end.open(now, Direction::Bidirectional);
             }
             while let (Some(stream), 1..) = (self.bulk_stream, self.bulk) {
                 let most = if self.at_once == 0 {
@@ -160,7 +162,9 @@ impl App {
             }
         }
         while let Some(len) = self.to_send.last().copied() {
-            let Some(stream) = end.open(now) else { break };
+            let Some(stream) = end.open(now, Direction::Bidirectional) else {
+                break;
+            };
             self.to_send.pop();
             self.writing.insert(stream, (0, len));
         }
@@ -199,6 +203,7 @@ pub fn init(side: usize, seed: u64) -> Init {
         remote: addr(2 - side as u8),
         rng: Pcg64::seed_from_u64(seed * 2 + side as u64),
         secrets: false,
+        datagrams: false,
         qlog: None,
     }
 }

@@ -31,9 +31,9 @@ pub(super) fn rtt_below_path(case: &mut Case<'_>) -> Vec<Finding> {
         let (from, to) = case.ends(f);
         let there = case.delay(f, from, to);
         // For datagrams this is the one-way delay.
-        let back = match f.transport {
-            "udp" => Duration::ZERO,
-            _ => case.delay(f, to, from),
+        let back = match f.one_way {
+            true => Duration::ZERO,
+            false => case.delay(f, to, from),
         };
         let least = there + back;
         // Retransmitted data is timed by timestamps, whose clock ticks in milliseconds (RFC 7323 §5.4).
@@ -42,9 +42,9 @@ pub(super) fn rtt_below_path(case: &mut Case<'_>) -> Vec<Finding> {
             _ => Duration::ZERO,
         };
         if rtt.min + tolerance + tick < least {
-            let (what, key) = match f.transport {
-                "udp" => ("one-way delay", "delay_min_s"),
-                _ => ("round-trip time", "rtt_min_s"),
+            let (what, key) = match f.one_way {
+                true => ("one-way delay", "delay_min_s"),
+                false => ("round-trip time", "rtt_min_s"),
             };
             let text = format!(
                 "its least {what} of {} s is below the {} s of propagation on its path",

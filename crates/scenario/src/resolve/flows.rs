@@ -64,6 +64,7 @@ pub(crate) fn resolve(raw: &Scenario, net: &mut Network, cx: &mut Context<'_>) -
         };
         let mut transport = transport::resolve(&spec.transport, mtu, &at, cx);
         takes_one_path(spec, &transport, &at, cx);
+        quic::fits(&spec.workload, &transport, &at, cx);
         let placed = place(&mut transport, &ends, &at, (net, &routes), cx);
         out.transports[i] = transport::written_out(&transport, &placed);
         let common = Flow {
@@ -382,13 +383,15 @@ fn times(
 /// The workloads of one copy: several if it has several connections.
 fn workload(spec: &Spec, at: &str, cx: &mut Context<'_>) -> Vec<Arc<Workload>> {
     let is_udp = matches!(spec.transport, model::Transport::Udp(_));
+    let is_quic = matches!(spec.transport, model::Transport::Quic(_));
     let (workload, path) = (&spec.workload, format!("{at}.workload"));
     let name = workload.kind();
     match workload.carrier() {
-        Carrier::Datagrams if !is_udp => {
+        Carrier::Datagrams if !is_udp && !is_quic => {
             let message = format!("workload.{name} over a reliable transport");
-            let help = "it is carried by UDP: write `transport.udp = {}`".to_owned();
-            cx.error(&path, "only over UDP", message, help);
+            let help = "write `transport.udp = {}`, or `transport.quic = {}` for datagrams of a connection"
+                .to_owned();
+            cx.error(&path, "only over UDP or QUIC", message, help);
         }
         Carrier::Stream if is_udp => {
             let message = "UDP has no congestion control that could pace this workload".to_owned();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gargalo_quic::{Config, Crypto, Handshake};
 use gargalo_settings::support::Map;
 use gargalo_units::Instant;
+use gargalo_workload::{Carrier, Workload};
 
 use super::Context;
 use crate::model::Written;
@@ -29,6 +30,52 @@ pub(crate) fn resolve(
         config.complete_congestion();
     }
     Transport::Quic(Arc::new(config))
+}
+
+/// Checks what only some workloads and transports can do together.
+pub(crate) fn fits(workload: &Workload, transport: &Transport, at: &str, cx: &mut Context<'_>) {
+    let quic = match transport {
+        Transport::Quic(quic) => Some(&**quic),
+        _ => None,
+    };
+    if let Workload::Request(request) = workload
+        && request.needs_streams()
+        && quic.is_none()
+    {
+        let key = match request.give_up {
+            Some(_) => "give_up",
+            None => "urgency",
+        };
+        let message = format!("{key} without a stream for each object");
+        let help = "write `transport.quic = {}`, or leave it out".to_owned();
+        let path = format!("{at}.workload.request.{key}");
+        cx.error(&path, "only over QUIC", message, help);
+    }
+    let Some(quic) = quic else { return };
+    let path = format!("{at}.transport.quic");
+    if quic.unidirectional && !matches!(workload, Workload::Bulk(_)) {
+        let message = format!("unidirectional streams with workload.{}", workload.kind());
+        let help = "leave it out: both ends send on a stream there".to_owned();
+        let path = format!("{path}.unidirectional");
+        cx.error(&path, "only with workload.bulk", message, help);
+    }
+    if workload.carrier() != Carrier::Datagrams {
+        return;
+    }
+    if quic.paths() > 1 {
+        let message = format!("workload.{} over several paths", workload.kind());
+        let help = "leave it out: datagrams take one path".to_owned();
+        cx.error(&format!("{path}.multipath"), "only streams", message, help);
+    }
+    if let Workload::Media(media) = workload
+        && media.ecn
+    {
+        let message =
+            "marks are those of QUIC's packets, which an application does not see (RFC 9221 §5.3)";
+        let help = "leave it out, or write `transport.udp = {}`".to_owned();
+        let path = format!("{at}.workload.media.ecn");
+        cx.error(&path, "not over QUIC", message.to_owned(), help);
+    }
 }
 
 /// Checks 0-RTT data: it needs a ticket, which only an earlier connection can have provided.

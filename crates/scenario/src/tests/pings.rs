@@ -167,7 +167,7 @@ fn copies_are_counted() {
 
 #[test]
 fn other_transports_and_impossible_values_are_refused() {
-    for transport in ["tcp", "mptcp", "quic"] {
+    for transport in ["tcp", "mptcp"] {
         let wrong = text("", "", "", "").replace("udp", transport);
         let told = bad(&wrong).render(false);
         assert!(

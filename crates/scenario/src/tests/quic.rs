@@ -3,9 +3,11 @@
 use gargalo_quic::{Change, Config, Crypto};
 use gargalo_settings::{Files, Setting, Switch};
 use gargalo_units::{Bytes, Duration};
+use serde_json::Value as Json;
 
 use super::grammar::simple;
-use super::{bad, ok};
+use super::{bad, ok, over_udp, results};
+use crate::build::Outcome;
 use crate::resolved::Transport;
 
 const LINK: &str = "rate = \"10Mbit/s\", delay = \"10ms\"";
@@ -270,4 +272,164 @@ fn the_hash_knows_every_option() {
     hashes.sort();
     hashes.dedup();
     assert_eq!(hashes.len(), all.len());
+}
+
+/// The results of a flow over a link with this loss.
+fn flow(loss: &str, transport: &str, workload: &str) -> Outcome {
+    let head = "record = { verify = true, events = true, datagrams = true }";
+    let text = over_udp(head, loss, "", workload);
+    results(&text.replace(
+        "transport.udp = {}",
+        &format!("transport.quic = {{ {transport} }}"),
+    ))
+}
+
+fn row(out: &Outcome) -> Json {
+    out.tables.flows.rows().next().unwrap()
+}
+
+#[test]
+fn pings_are_datagrams_in_packets_of_a_connection() {
+    let out = flow("", "", "workload.ping = { count = 20 }");
+    let s = &out.json["summary"];
+    assert_eq!(
+        (&s["pings_sent"], &s["pings_lost"]),
+        (&20.into(), &0.into())
+    );
+    // 56 bytes in a packet of 27 bytes of QUIC and 28 of headers: 0.11 ms on the way, and less than a millisecond more.
+    let least = s["ping_rtt_min_s"].as_f64().unwrap();
+    assert!((0.0202..0.0212).contains(&least), "{least}");
+    let row = row(&out);
+    assert_eq!(
+        (&row["verified"], &row["failure"]),
+        (&true.into(), &Json::Null)
+    );
+    assert!(row["delay_min_s"].as_f64().unwrap() > 0.01, "{row}");
+    // The first is sent when the handshake is complete, behind the packet that says so.
+    let (handshake, first) = (row["handshake_s"].as_f64(), row["first_byte_s"].as_f64());
+    let after = first.unwrap() - handshake.unwrap();
+    assert!((0.0101..0.0115).contains(&after), "{after}");
+}
+
+#[test]
+fn lost_datagrams_are_not_repeated() {
+    let out = flow(
+        ", loss = { independent = \"5%\" }",
+        "",
+        "workload.voice = {}",
+    );
+    let row = row(&out);
+    let loss = row["loss"].as_f64().unwrap();
+    assert!((0.01..0.12).contains(&loss), "{loss}");
+    assert_eq!(row["verified"], true);
+    assert_eq!(row["retransmitted_packets"], 0);
+    let datagrams: Vec<Json> = out.tables.datagrams.rows().collect();
+    assert!(datagrams.len() > 50, "{}", datagrams.len());
+}
+
+#[test]
+fn media_share_a_connection_s_congestion_control() {
+    let options = "congestion = \"cubic\", datagram_size = \"1400B\"";
+    let out = flow("", options, "workload.media = {}");
+    let row = row(&out);
+    assert_eq!(row["failure"], Json::Null, "{row}");
+    assert!(row["bitrate_bps"].as_f64().unwrap() > 3e5, "{row}");
+    assert!(row["loss"].as_f64().unwrap() < 0.01, "{row}");
+    let wrong = flow("", "mtu_discovery = false", "workload.media = {}");
+    let told = self::row(&wrong)["failure"].to_string();
+    assert!(told.contains("does not fit into a packet"), "{told}");
+}
+
+#[test]
+fn a_transfer_over_unidirectional_streams_with_new_keys_arrives() {
+    for stack in ["", ", crypto = \"null\""] {
+        let options = format!("streams = 3, unidirectional = true, key_update = \"200ms\"{stack}");
+        let out = flow(
+            ", loss = { independent = \"1%\" }",
+            &options,
+            "workload.bulk = { bytes = \"2MB\" }",
+        );
+        let row = row(&out);
+        assert_eq!(
+            (&row["verified"], &row["failure"]),
+            (&true.into(), &Json::Null)
+        );
+        assert!(row["completion_s"].as_f64().is_some(), "{row}");
+    }
+}
+
+#[test]
+fn an_answer_that_takes_too_long_is_cancelled() {
+    let workload = "workload.request = { sizes = [\"3MB\", \"10kB\"], give_up = \"300ms\" }";
+    let out = flow("", "", workload);
+    let row = row(&out);
+    assert_eq!(
+        (&row["verified"], &row["failure"]),
+        (&true.into(), &Json::Null)
+    );
+    let objects: Vec<Json> = out.tables.objects.rows().collect();
+    assert!(objects[0]["completion_s"].is_null(), "{objects:?}");
+    // A round trip and 10 kB, behind what the server had sent of the first.
+    let second = objects[1]["completion_s"].as_f64().unwrap();
+    assert!((0.02..0.2).contains(&second), "{second}");
+    assert!(row["completion_s"].as_f64().unwrap() < 0.6, "{row}");
+    // The server stops: less than a third of it has crossed the link.
+    let sent = out.json["links"][0]["reverse"]["sent_bytes"].as_u64();
+    assert!(sent.is_none_or(|b| b < 1_000_000), "{sent:?}");
+}
+
+#[test]
+fn urgent_answers_come_first() {
+    let order = |urgency: &str| {
+        let workload = format!(
+            "workload.request = {{ objects = 3, size = \"300kB\", order = \"multiplexed\"{urgency} }}"
+        );
+        let out = flow("", "", &workload);
+        let mut objects: Vec<(f64, u64)> = out
+            .tables
+            .objects
+            .rows()
+            .map(|o| {
+                let done = o["completion_s"].as_f64().unwrap();
+                (done, o["object"].as_u64().unwrap())
+            })
+            .collect();
+        objects.sort_by(|a, b| a.0.total_cmp(&b.0));
+        objects
+    };
+    let by_urgency = order(", urgency = [7, 0, 3]");
+    let which = by_urgency.iter().map(|o| o.1).collect::<Vec<_>>();
+    assert_eq!(which, [1, 2, 0]);
+    let shared = order("");
+    // Each a third of the time later, instead of all at the end.
+    assert!(
+        by_urgency[0].0 < 0.6 * shared[0].0,
+        "{by_urgency:?} {shared:?}"
+    );
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    refused(
+        LINK,
+        "unidirectional = true, key_update = \"0s\"",
+        "out of range",
+        "",
+    );
+    let text = |transport: &str, workload: &str| {
+        let udp = over_udp("", "", "", &format!("workload.{workload}"));
+        bad(&udp.replace("transport.udp = {}", transport)).render(false)
+    };
+    let quic = "transport.quic = { unidirectional = true }";
+    assert!(text(quic, "request = { size = \"1kB\" }").contains("only with workload.bulk"));
+    let tcp = "transport.tcp = {}";
+    let told = text(tcp, "request = { size = \"1kB\", give_up = \"1s\" }");
+    assert!(
+        told.contains("only over QUIC") && told.contains("transport.quic"),
+        "{told}"
+    );
+    let several = text("transport.quic = { multipath = true }", "voice = {}");
+    assert!(several.contains("over several paths"), "{several}");
+    let marked = text("transport.quic = {}", "media = { ecn = true }");
+    assert!(marked.contains("does not see"), "{marked}");
 }

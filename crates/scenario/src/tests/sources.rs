@@ -243,12 +243,12 @@ fn what_media_cannot_do_is_told() {
     refused(
         &flow("voice = {}"),
         "workload.voice over a reliable transport",
-        "transport.udp",
+        "for datagrams of a connection",
     );
     refused(
         &flow("media = {}"),
         "workload.media over a reliable transport",
-        "transport.udp",
+        "for datagrams of a connection",
     );
     for (media, message, help) in [
         (

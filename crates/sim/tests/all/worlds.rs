@@ -253,7 +253,7 @@ impl Implementation for Unable {
     fn name(&self) -> &str {
         "unable"
     }
-    fn check(&self, _: &quic::Config, is_client: bool) -> Result<(), quic::Error> {
+    fn check(&self, _: &quic::Config, _: quic::Uses, is_client: bool) -> Result<(), quic::Error> {
         match (self.checks, is_client) {
             (true, false) => Err(quic::Error::Option("no server".into())),
             _ => Ok(()),

@@ -1,5 +1,6 @@
 //! `request`: objects requested on one connection.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,6 +35,12 @@ settings! {
         frame: Option<Bytes> = None;
         /// The same as `order = "pipelined"`. Default: `false`.
         pipelined: Option<bool> = None;
+        /// An answer that is not complete this long after its request is cancelled (RFC 9000 §3.5), and the client goes
+        /// on without it. Over QUIC, where each object has its own stream. Default: never.
+        give_up: Option<Duration> = None, in Some(Duration::from_nanos(1))..;
+        /// Urgency of each object, in order: from 0, whose answer goes first, to 7 (RFC 9218 §4.1); of the rest, 3. Over
+        /// QUIC, with `order = "multiplexed"`.
+        urgency: Option<Arc<[u8]>> = None;
         /// Parallel connections, each its own flow; objects are assigned to them in turn.
         connections: u32 = 1, in 1..=1000;
     }
@@ -54,6 +61,9 @@ names! {
 
 /// Content of a frame (RFC 9113 section 6.5.2, SETTINGS_MAX_FRAME_SIZE): the initial and the largest value.
 const FRAME: (u64, u64) = (16_384, 16_777_215);
+/// Urgencies (RFC 9218 §4.1): the default and the greatest.
+const URGENCY: u8 = 3;
+const LEAST_URGENT: u8 = 7;
 /// Maximum number of objects.
 const MOST: usize = 1_000_000;
 
@@ -101,6 +111,11 @@ impl Request {
                 order: Some(order),
                 frame: (order == Order::Multiplexed).then(|| self.frame()),
                 pipelined: None,
+                give_up: self.give_up,
+                urgency: self
+                    .urgency
+                    .as_ref()
+                    .map(|all| all.iter().copied().skip(c).step_by(n).collect()),
                 connections: 1,
             }
         };
@@ -128,6 +143,7 @@ impl Request {
 
     fn consistent(&self) -> Result<(), Error> {
         self.objects_fit()?;
+        self.streams_fit()?;
         let explicit = self.order.filter(|o| *o != Order::Sequential);
         let (key, message, help) = if self.order.is_some() && self.pipelined.is_some() {
             let help = "keep order: `pipelined = true` means `order = \"pipelined\"`";
@@ -156,6 +172,38 @@ impl Request {
             return Ok(());
         };
         Err(Error::of(key, message).help(help))
+    }
+
+    /// Checks what only objects on streams of their own can have.
+    fn streams_fit(&self) -> Result<(), Error> {
+        let order = self.order();
+        if self.give_up.is_some() && order == Order::Pipelined {
+            let message = "give_up, but all answers share one stream";
+            let help = "leave it out, or set order = \"sequential\" or \"multiplexed\"";
+            return Err(Error::of("give_up", message).help(help));
+        }
+        let Some(urgency) = &self.urgency else {
+            return Ok(());
+        };
+        let error = |message: &str, help: &str| Err(Error::of("urgency", message).help(help));
+        if order != Order::Multiplexed {
+            let help = "leave it out, or set order = \"multiplexed\"";
+            return error("an urgency, but the answers do not compete", help);
+        }
+        if let Some(beyond) = urgency.iter().find(|u| **u > LEAST_URGENT) {
+            return error(&format!("an urgency of {beyond}"), "give 0 (first) to 7");
+        }
+        if urgency.len() > self.count() {
+            let (given, count) = (urgency.len(), self.count());
+            let message = format!("{given} urgencies for {count} objects");
+            return error(&message, "give at most one for each object");
+        }
+        Ok(())
+    }
+
+    /// Whether each object must have a stream of its own, which is so over QUIC only.
+    pub fn needs_streams(&self) -> bool {
+        self.give_up.is_some() || self.urgency.is_some()
     }
 
     fn objects_fit(&self) -> Result<(), Error> {
@@ -200,6 +248,15 @@ pub struct RequestApp {
     sizes: Arc<[Bytes]>,
     think_time: Duration,
     order: Order,
+    urgency: Option<Arc<[u8]>>,
+    give_up: Option<Duration>,
+    /// With `give_up`: when the requested objects are cancelled, in the order of requests.
+    limits: VecDeque<(usize, Instant)>,
+    /// Cancelled objects, and their bytes that are not to come.
+    given_up: BTreeSet<usize>,
+    cancelled: u64,
+    /// The next request is due, after a think time.
+    next_due: Option<Instant>,
     asked: usize,
     /// Request bytes that reached the server, and how many requests it has answered.
     server_received: u64,
@@ -229,6 +286,12 @@ impl RequestApp {
             sizes: spec.drawn(rng),
             think_time: spec.think_time,
             order: spec.order(),
+            urgency: spec.urgency.clone(),
+            give_up: spec.give_up,
+            limits: VecDeque::new(),
+            given_up: BTreeSet::new(),
+            cancelled: 0,
+            next_due: None,
             asked: 0,
             server_received: 0,
             answered: 0,
@@ -241,9 +304,15 @@ impl RequestApp {
         }
     }
 
-    /// Bytes of all objects.
+    /// Bytes of all objects, without the rest of cancelled ones.
     pub(super) fn total(&self) -> u64 {
-        self.sizes.iter().map(|b| b.get()).sum()
+        self.sizes.iter().map(|b| b.get()).sum::<u64>() - self.cancelled
+    }
+
+    /// The urgency of an object (RFC 9218 §4.1); `None`: none differs.
+    pub fn urgency(&self, object: usize) -> Option<u8> {
+        let all = self.urgency.as_ref()?;
+        Some(all.get(object).copied().unwrap_or(URGENCY))
     }
 
     /// The number of objects.
@@ -272,7 +341,81 @@ impl RequestApp {
         if !self.shares_stream() && !matches!(self.incoming, Incoming::Streams(_)) {
             self.incoming = Incoming::Streams(vec![0; self.sizes.len()]);
         }
+        self.next_due = None;
         self.ask_next(now)
+    }
+
+    /// The request for an object has been sent, on a stream of its own.
+    pub fn asked_on_stream(&mut self, now: Instant, object: usize) {
+        if let Some(patience) = self.give_up {
+            self.limits.push_back((object, now + patience));
+        }
+    }
+
+    /// When to call [`RequestApp::expire`].
+    pub fn due(&mut self) -> Option<Instant> {
+        while let Some((object, _)) = self.limits.front()
+            && self.missing(*object) == 0
+        {
+            self.limits.pop_front();
+        }
+        let limit = self.limits.front().map(|(_, limit)| *limit);
+        [self.next_due, limit].into_iter().flatten().min()
+    }
+
+    /// A timer is due: returns the objects that are cancelled now, each on its own stream, and those to request now, as
+    /// [`RequestApp::ask_streams`].
+    pub fn expire(&mut self, now: Instant) -> (Vec<usize>, Range<usize>) {
+        let mut late = Vec::new();
+        while let Some((object, limit)) = self.limits.front().copied()
+            && limit <= now
+        {
+            self.limits.pop_front();
+            let missing = self.missing(object);
+            if missing > 0 {
+                self.cancelled += missing;
+                self.outstanding = self.outstanding.saturating_sub(missing);
+                self.given_up.insert(object);
+                late.push(object);
+            }
+        }
+        let action = match late.is_empty() {
+            true => Action::default(),
+            false => self.follow(now),
+        };
+        self.next_due = action.timer.or(self.next_due);
+        let asks = action.write > 0 || self.next_due.is_some_and(|due| due <= now);
+        let asked = if asks { self.ask_streams(now) } else { 0..0 };
+        (late, asked)
+    }
+
+    /// Bytes of an object on its own stream that are still to arrive.
+    fn missing(&self, object: usize) -> u64 {
+        match &self.incoming {
+            Incoming::Streams(received) if !self.given_up.contains(&object) => {
+                let got = received.get(object).copied().unwrap_or(0);
+                self.object_size(object).saturating_sub(got)
+            }
+            _ => 0,
+        }
+    }
+
+    /// What follows when something of the requested objects has arrived or is not to come.
+    fn follow(&self, now: Instant) -> Action {
+        if self.outstanding > 0 || self.asked == self.sizes.len() {
+            return Action::default();
+        }
+        if self.think_time.is_zero() {
+            Action {
+                write: self.request_size,
+                ..Action::default()
+            }
+        } else {
+            Action {
+                timer: Some(now + self.think_time),
+                ..Action::default()
+            }
+        }
     }
 
     /// Answer bytes of an object have arrived on its stream; on a shared stream `object` is ignored.
@@ -288,7 +431,10 @@ impl RequestApp {
                 let Some(got) = received.get_mut(object) else {
                     return Action::default();
                 };
-                let new = bytes.min(size - *got);
+                let new = match self.given_up.contains(&object) {
+                    true => 0,
+                    false => bytes.min(size - *got),
+                };
                 *got += new;
                 if new > 0 {
                     self.log.arrived(now, object, *got == size);
@@ -298,20 +444,12 @@ impl RequestApp {
             _ => self.take_in(now, bytes),
         };
         self.outstanding = self.outstanding.saturating_sub(bytes);
-        if bytes == 0 || self.outstanding > 0 || self.asked == self.sizes.len() {
-            return Action::default();
-        }
-        if self.think_time.is_zero() {
-            Action {
-                write: self.request_size,
-                ..Action::default()
-            }
-        } else {
-            Action {
-                timer: Some(now + self.think_time),
-                ..Action::default()
-            }
-        }
+        let action = match bytes {
+            0 => Action::default(),
+            _ => self.follow(now),
+        };
+        self.next_due = action.timer.or(self.next_due);
+        action
     }
 
     /// The objects to request now; records the requests.

@@ -1,5 +1,7 @@
 //! A request workload on a byte stream, and on streams.
 
+use gargalo_settings::Setting;
+
 use super::*;
 use crate::{App, Workload};
 
@@ -176,4 +178,93 @@ fn sizes_are_drawn_for_each_flow() {
     assert_eq!(a, draw("a"));
     // Within four standard deviations of the mean of a thousand.
     assert!((a as f64 / 5e6 - 1.0).abs() < 4.0 / 1000f64.sqrt(), "{a}");
+}
+
+fn giving_up(sizes: &[u64], think_time: Duration, order: Order, after: u64) -> App {
+    app(Request {
+        give_up: Some(Duration::from_millis(after)),
+        ..sized(sizes, think_time, order)
+    })
+}
+
+#[test]
+fn what_takes_too_long_is_cancelled_and_the_next_is_requested() {
+    let mut app = giving_up(&[10, 20, 30], Duration::ZERO, Order::Sequential, 5);
+    let request = app.as_request().unwrap();
+    assert_eq!((request.ask_streams(at(0)), request.due()), (0..1, None));
+    request.asked_on_stream(at(1), 0);
+    assert_eq!(request.due(), Some(at(6)));
+    request.received_on_stream(at(2), 0, 4);
+    assert_eq!(request.expire(at(5)), (vec![], 0..0));
+    assert_eq!(request.expire(at(6)), (vec![0], 1..2));
+    // What still arrives of it does not count.
+    assert_eq!(request.received_on_stream(at(6), 0, 6), Action::default());
+    request.asked_on_stream(at(6), 1);
+    assert_eq!(request.received_on_stream(at(8), 1, 20).write, 100);
+    assert_eq!((request.due(), request.ask_streams(at(8))), (None, 2..3));
+    assert_eq!(
+        times(request),
+        [
+            (0, 0, Some(2), None),
+            (1, 6, Some(8), Some(8)),
+            (2, 8, None, None)
+        ]
+    );
+    assert_eq!(app.total(), Some(54));
+}
+
+#[test]
+fn a_think_time_follows_what_was_cancelled() {
+    let mut app = giving_up(&[10, 20], Duration::from_millis(7), Order::Sequential, 5);
+    let request = app.as_request().unwrap();
+    request.ask_streams(at(0));
+    request.asked_on_stream(at(0), 0);
+    assert_eq!(request.expire(at(5)), (vec![0], 0..0));
+    assert_eq!(request.due(), Some(at(12)));
+    assert_eq!(request.expire(at(12)), (vec![], 1..2));
+}
+
+#[test]
+fn objects_at_once_are_cancelled_each_for_itself() {
+    let mut app = giving_up(&[10, 20, 30], Duration::ZERO, Order::Multiplexed, 5);
+    let request = app.as_request().unwrap();
+    assert_eq!(request.ask_streams(at(0)), 0..3);
+    for (object, asked) in [(0, 0), (1, 1), (2, 2)] {
+        request.asked_on_stream(at(asked), object);
+    }
+    request.received_on_stream(at(3), 0, 10);
+    assert_eq!(request.due(), Some(at(6)));
+    assert_eq!(request.expire(at(7)), (vec![1, 2], 0..0));
+    assert_eq!(app.total(), Some(10));
+}
+
+#[test]
+fn what_only_streams_can_is_refused_without_them() {
+    let request = |order, urgency: Option<&[u8]>, give_up| Request {
+        objects: Some(2),
+        size: Some(Size::Fixed(Bytes::new(10))),
+        order: Some(order),
+        urgency: urgency.map(Into::into),
+        give_up,
+        ..Request::default()
+    };
+    let soon = Some(Duration::from_millis(1));
+    let refused = |r: Request| Setting::check(&r).unwrap_err().to_string();
+    assert!(refused(request(Order::Pipelined, None, soon)).contains("share one stream"));
+    let some = |u| refused(request(Order::Multiplexed, Some(u), None));
+    assert!(some(&[8]).contains("an urgency of 8"));
+    assert!(some(&[1, 1, 1]).contains("3 urgencies for 2 objects"));
+    assert!(refused(request(Order::Sequential, Some(&[1]), None)).contains("do not compete"));
+    let fits = request(Order::Multiplexed, Some(&[0, 7]), soon);
+    assert!(Setting::check(&fits).is_ok() && fits.needs_streams());
+    // They are dealt as the objects are.
+    let two = Request {
+        connections: 2,
+        ..fits
+    };
+    let urgency = |r: &Request| r.urgency.clone().unwrap().to_vec();
+    assert_eq!(
+        two.connections().iter().map(urgency).collect::<Vec<_>>(),
+        [vec![0], vec![7]]
+    );
 }

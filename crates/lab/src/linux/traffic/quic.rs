@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use bytes::BytesMut;
 use gargalo_flow::quic_paths::{SendingPath, arrived, sample, sending};
-use gargalo_flow::{Edge, FlowSample, QuicEnd, QuicEvent, QuicPaths, gauges_of};
+use gargalo_flow::{ArrivedDatagram, Edge, FlowSample, QuicEnd, QuicEvent, QuicPaths, gauges_of};
 use gargalo_quic::{Change, Notice};
 use gargalo_units::{Bytes, Ecn, Instant};
 
@@ -52,8 +52,10 @@ impl Quic {
         if let Err(why) = self.turn(now, flow, sockets, recorder) {
             flow.fail(now, why);
         }
-        let due = flow.converse(now, |talk| talk.due());
-        let due = if self.side == 0 { due } else { Instant::MAX };
+        let due = flow.converse(now, |talk| match self.side == 0 || talk.is_on_frames() {
+            true => talk.due(),
+            false => Instant::MAX,
+        });
         let timeout = self.end.as_mut().and_then(|e| e.endpoint.poll_timeout());
         let timeout = timeout.unwrap_or(Instant::MAX).min(self.migration);
         let is_over = self.end.as_ref().is_some_and(QuicEnd::is_over);
@@ -87,7 +89,7 @@ impl Quic {
             let made = run.endpoint(&flow.spec, quic, (self.side, flow.paths[0]), now);
             let endpoint = made.map_err(|_| "socket error")?;
             let of = (flow.spec.id, self.side);
-            let end = QuicEnd::new(endpoint, of, quic.config.streams, flow.verifies());
+            let end = QuicEnd::new(endpoint, of, &quic.config, flow.verifies(), now);
             self.end = Some(end);
         }
         let Some(end) = &mut self.end else {
@@ -118,7 +120,7 @@ impl Quic {
         };
         flow.converse(now, |talk| {
             talk.ce_marks += marks;
-            if self.side == 0 && talk.due() <= now {
+            if (self.side == 0 || talk.is_on_frames()) && talk.due() <= now {
                 talk.expire(now);
             }
             while let Some(event) = end.poll_event(now, talk) {
@@ -132,6 +134,9 @@ impl Quic {
                 }
             }
             end.exchange(now, talk);
+            for arrived in end.recent_datagrams().filter(|_| flow.spec.rows) {
+                recorder.datagram(ArrivedDatagram::new(now, flow.spec.id, &arrived));
+            }
         });
         send(now, end, run, sockets)?;
         let sends = self.side == flow.sender();
@@ -143,10 +148,10 @@ impl Quic {
             flow.converse(now, |talk| match flow.paths.len() {
                 1 => {
                     if let Some(rtt) = end.endpoint.take_rtt_sample() {
-                        talk.rtt.record(rtt);
+                        talk.round_trip(rtt);
                     }
                 }
-                _ => paths.rtt_samples(&mut *end.endpoint, &mut talk.rtt),
+                _ => paths.rtt_samples(&mut *end.endpoint, |rtt| talk.round_trip(rtt)),
             });
         }
         Ok(())

@@ -64,7 +64,7 @@ impl QuicRun {
             .try_for_each(|(side, stack)| {
                 let of_client = side == 0;
                 stack
-                    .check(&quic.config, of_client)
+                    .check(&quic.config, spec.uses(), of_client)
                     .map_err(|e| e.to_string())
             });
         let made = checked.and_then(|()| trial.endpoint(spec, quic, (0, ends), Instant::ZERO));
@@ -93,6 +93,7 @@ impl QuicRun {
             remote: ends[1 - side],
             rng: own,
             secrets: self.keys.is_some() && quic.config.crypto == gargalo_quic::Crypto::Tls,
+            datagrams: spec.uses().datagrams,
             qlog: None,
         };
         if let Some(folder) = self.qlog.as_ref().filter(|_| spec.rows) {
