@@ -34,6 +34,9 @@ TICK = (
     1e-9  # Timers fire so much later: when an acknowledgement is just due, pacing still stops it.
 )
 CID = 8  # Length of connection IDs, aioquic's default.
+AROUND = 1 + 2 + 3 + 16  # Header, without connection ID; type and length of a DATAGRAM frame; tag.
+MOST_DATAGRAMS = 16  # What is more waits at the host, which knows what is too old.
+CANCELLED = 0x10C  # H3_REQUEST_CANCELLED.
 
 
 @functools.lru_cache(maxsize=1024)
@@ -76,7 +79,10 @@ class Aioquic(QuicStack):
 
     version = aioquic.__version__
     congestion = ("reno", "cubic")
-    features = frozenset({"0-rtt", "retry", "migration", "qlog", "initial-window", "options"})
+    features = frozenset(
+        ["0-rtt", "retry", "migration", "qlog", "initial-window", "options"]
+        + ["unidirectional", "datagrams", "cancel", "key-update"]
+    )
 
     def __init__(self, config: QuicConfig, host: QuicHost, now: float) -> None:
         self.config, self.host, self.local = config, host, config.local
@@ -140,6 +146,7 @@ class Aioquic(QuicStack):
             initial_rtt=config.initial_rtt,
             is_client=not config.is_server,
             max_data=config.connection_window,
+            max_datagram_frame_size=config.max_datagram_frame or None,
             max_datagram_size=config.datagram_size,
             max_stream_data=config.stream_window,
             quic_logger=logger.QuicLogger() if config.qlog else None,
@@ -160,6 +167,9 @@ class Aioquic(QuicStack):
         self.quic = connection.QuicConnection(configuration=made, **more)
         streams, recovery = self.quic._local_max_streams_bidi, self.quic._loss
         streams.value = streams.sent = config.max_streams
+        if config.max_unidirectional_streams:
+            limit = self.quic._local_max_streams_uni
+            limit.value = limit.sent = config.max_unidirectional_streams
         recovery._cc.congestion_window = config.initial_window
         _watch(recovery, "on_packet_sent", self.on_sent)
         _watch(recovery, "_on_packets_lost", self.on_lost)
@@ -234,6 +244,36 @@ class Aioquic(QuicStack):
         self.quic.send_stream_data(number, b"")
         return number
 
+    def open_unidirectional_stream(self, now: float) -> int | None:
+        number: int = self.quic.get_next_available_stream_id(is_unidirectional=True)
+        if number // 4 >= self.quic._remote_max_streams_uni:
+            return None
+        self.quic.send_stream_data(number, b"")
+        return number
+
+    def send_datagram(self, now: float, data: bytes) -> bool | None:
+        room = self.config.datagram_size - AROUND - len(self.quic._peer_cid.cid)
+        if len(data) > min(room, (self.quic._remote_max_datagram_frame_size or 0) - 3):
+            return None
+        if len(self.quic._datagrams_pending) >= MOST_DATAGRAMS:
+            return False
+        self.quic.send_datagram_frame(data)
+        self.ask = True
+        return True
+
+    def reset_stream(self, now: float, stream: int) -> None:
+        self.quic.reset_stream(stream, CANCELLED)
+        self.ask = True
+
+    def stop_sending(self, now: float, stream: int) -> None:
+        if stream in self.quic._streams:  # Otherwise it has ended.
+            self.quic.stop_stream(stream, CANCELLED)
+            self.ask = True
+
+    def update_keys(self, now: float) -> None:
+        self.quic.request_key_update()
+        self.ask = True
+
     def write(self, now: float, stream: int, data: bytes, fin: bool) -> int:
         keys = {} if self.over or self.quic is None else self.quic._cryptos
         if not any(e.value in (1, 3) and pair.send.is_valid() for e, pair in keys.items()):
@@ -289,6 +329,12 @@ class Aioquic(QuicStack):
         while (event := self.quic.next_event()) is not None:
             if isinstance(event, events.StreamDataReceived):
                 self.host.received(event.stream_id, event.data, event.end_stream)
+            elif isinstance(event, events.DatagramFrameReceived):
+                self.host.datagram(event.data)
+            elif isinstance(event, events.StopSendingReceived):
+                self.host.stopped(event.stream_id)
+            elif isinstance(event, events.StreamReset):
+                self.host.reset(event.stream_id)
             elif isinstance(event, events.HandshakeCompleted):
                 accepted = event.early_data_accepted if self.early else None
                 self.host.event("connected", accepted, resent=True)

@@ -10,6 +10,7 @@
 #include "tls.h"
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define CANCELLED 0x10c /* H3_REQUEST_CANCELLED */
 
 struct conn {
     struct tls tls;
@@ -27,6 +28,7 @@ struct conn {
     uint64_t over_at, burst, burst_at; /* `burst`: bytes sent at `burst_at` */
     struct stats stats;
     struct streams streams;
+    struct datagrams datagrams;
 };
 
 static void tell(struct conn *c, uint32_t kind, uint32_t value, const char *text) {
@@ -51,7 +53,9 @@ static int on_stream_open(ngtcp2_conn *quic, int64_t id, void *user) {
 }
 static int on_stream_close(ngtcp2_conn *quic, uint32_t flags, int64_t id, uint64_t error, void *user, void *unused) {
     stream_remove(&((struct conn *)user)->streams, id);
-    if (!ngtcp2_conn_is_local_stream(quic, id)) ngtcp2_conn_extend_max_streams_bidi(quic, 1);
+    if (ngtcp2_conn_is_local_stream(quic, id)) return 0;
+    if (ngtcp2_is_bidi_stream(id)) ngtcp2_conn_extend_max_streams_bidi(quic, 1);
+    else ngtcp2_conn_extend_max_streams_uni(quic, 1);
     return 0;
 }
 static int on_data(ngtcp2_conn *quic, uint32_t flags, int64_t id, uint64_t offset, const uint8_t *data, size_t length,
@@ -60,6 +64,16 @@ static int on_data(ngtcp2_conn *quic, uint32_t flags, int64_t id, uint64_t offse
     host->received(host->context, (uint64_t)id, data, length, (flags & NGTCP2_STREAM_DATA_FLAG_FIN) != 0);
     ngtcp2_conn_extend_max_offset(quic, length);
     return ngtcp2_conn_extend_max_stream_offset(quic, id, length);
+}
+static int on_stream_reset(ngtcp2_conn *quic, int64_t id, uint64_t size, uint64_t error, void *user, void *unused) {
+    const struct gargalo_stack_host *host = ((struct conn *)user)->host;
+    host->reset(host->context, (uint64_t)id);
+    return 0;
+}
+static int on_datagram(ngtcp2_conn *quic, uint32_t flags, const uint8_t *data, size_t length, void *user) {
+    const struct gargalo_stack_host *host = ((struct conn *)user)->host;
+    host->datagram(host->context, data, length);
+    return 0;
 }
 static int on_acked(ngtcp2_conn *quic, int64_t id, uint64_t offset, uint64_t length, void *user, void *unused) {
     stream_acked(stream_find(&((struct conn *)user)->streams, id), offset, length);
@@ -102,7 +116,7 @@ static const ngtcp2_callbacks callbacks = {
     .recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb, .handshake_completed = on_handshake,
     .encrypt = ngtcp2_crypto_encrypt_cb, .decrypt = ngtcp2_crypto_decrypt_cb, .hp_mask = ngtcp2_crypto_hp_mask_cb,
     .recv_stream_data = on_data, .acked_stream_data_offset = on_acked, .stream_open = on_stream_open,
-    .stream_close = on_stream_close, .recv_stateless_reset = on_reset, .recv_retry = ngtcp2_crypto_recv_retry_cb,
+    .stream_close = on_stream_close, .stream_reset = on_stream_reset, .recv_datagram = on_datagram, .recv_stateless_reset = on_reset, .recv_retry = ngtcp2_crypto_recv_retry_cb,
     .rand = on_random, .get_new_connection_id = on_connection_id, .update_key = ngtcp2_crypto_update_key_cb,
     .delete_crypto_aead_ctx = ngtcp2_crypto_delete_crypto_aead_ctx_cb,
     .delete_crypto_cipher_ctx = ngtcp2_crypto_delete_crypto_cipher_ctx_cb,
@@ -161,6 +175,7 @@ static const char *start(struct conn *c, const struct gargalo_stack_config *conf
 static void destroy(void *stack) {
     struct conn *c = stack;
     streams_clear(&c->streams);
+    while (datagram_first(&c->datagrams)) datagram_remove(&c->datagrams);
     ngtcp2_conn_del(c->quic);
     tls_stop(&c->tls);
     free(c);
@@ -199,6 +214,14 @@ static void datagram_in(void *stack, uint64_t now, const struct gargalo_path *p,
 }
 static ngtcp2_ssize write_packet(struct conn *c, ngtcp2_path *path, ngtcp2_pkt_info *info, uint8_t *out, size_t room) {
     ngtcp2_ssize n, taken;
+    for (struct datagram *d; (d = datagram_first(&c->datagrams));) {
+        ngtcp2_vec piece = {d->data, d->length};
+        int written = 0;
+        n = ngtcp2_conn_writev_datagram(c->quic, path, c->config.ecn ? info : NULL, out, room, &written,
+                                        NGTCP2_WRITE_DATAGRAM_FLAG_MORE, 0, &piece, 1, c->tls.now);
+        if (written) datagram_remove(&c->datagrams);
+        if (n != NGTCP2_ERR_WRITE_MORE && (n || !written)) return n;
+    }
     for (c->streams.packet++;;) {
         struct stream *s = stream_next(&c->streams);
         ngtcp2_vec pieces[2];
@@ -207,6 +230,7 @@ static ngtcp2_ssize write_packet(struct conn *c, ngtcp2_path *path, ngtcp2_pkt_i
         n = ngtcp2_conn_writev_stream(c->quic, path, c->config.ecn ? info : NULL, out, room, &taken, flags, s ? s->id : -1,
                                       pieces, count, c->tls.now);
         if (s && taken >= 0) stream_sent(&c->streams, s, (uint64_t)taken);
+        if (n == NGTCP2_ERR_STREAM_SHUT_WR) c->host->stopped(c->host->context, (uint64_t)s->id); /* by the peer */
         if (n == NGTCP2_ERR_STREAM_DATA_BLOCKED || n == NGTCP2_ERR_STREAM_SHUT_WR) s->blocked = c->streams.packet;
         else if (n != NGTCP2_ERR_WRITE_MORE) return n;
     }
@@ -256,6 +280,44 @@ static int64_t open_stream(void *stack, uint64_t now) {
     if (c->state != OPEN || !c->quic || ngtcp2_conn_open_bidi_stream(c->quic, &id, NULL)) return -1;
     return stream_add(&c->streams, id) ? id : -1;
 }
+static int64_t open_unidirectional_stream(void *stack, uint64_t now) {
+    struct conn *c = stack;
+    int64_t id;
+    if (c->state != OPEN || !c->quic || ngtcp2_conn_open_uni_stream(c->quic, &id, NULL)) return -1;
+    return stream_add(&c->streams, id) ? id : -1;
+}
+static int send_datagram(void *stack, uint64_t now, const uint8_t *data, size_t length) {
+    struct conn *c = stack;
+    ngtcp2_transport_params peer;
+    if (c->state != OPEN || !c->quic) return 0;
+    ngtcp2_conn_get_remote_transport_params(c->quic, &peer);
+    uint64_t packet = MIN(peer.max_datagram_frame_size, ngtcp2_conn_get_path_max_tx_udp_payload_size(c->quic));
+    /* Header with a connection ID and a packet number, type and length of the frame, tag. */
+    if (length + 1 + 20 + 4 + 3 + 16 > packet) return -1;
+    return datagram_add(&c->datagrams, data, length);
+}
+static void reset_stream(void *stack, uint64_t now, uint64_t id) {
+    struct conn *c = stack;
+    if (c->state != OPEN || !c->quic) return;
+    ngtcp2_conn_shutdown_stream_write(c->quic, (int64_t)id, CANCELLED); /* fails if it has ended */
+    stream_reset(stream_find(&c->streams, (int64_t)id));
+}
+static void stop_sending(void *stack, uint64_t now, uint64_t id) {
+    struct conn *c = stack;
+    if (c->state == OPEN && c->quic) ngtcp2_conn_shutdown_stream_read(c->quic, (int64_t)id, CANCELLED);
+}
+static void set_urgency(void *stack, uint64_t now, uint64_t id, uint8_t urgency) {
+    struct conn *c = stack;
+    struct stream *s = stream_find(&c->streams, (int64_t)id);
+    if (s) s->urgency = urgency;
+}
+static void update_keys(void *stack, uint64_t now) {
+    struct conn *c = stack;
+    if (c->state != OPEN || !c->quic) return;
+    tls_enter(&c->tls, now);
+    ngtcp2_conn_initiate_key_update(c->quic, now); /* fails before the last one is confirmed */
+    tls_leave();
+}
 static size_t write_stream(void *stack, uint64_t now, uint64_t id, const uint8_t *data, size_t length, int fin) {
     struct conn *c = stack;
     return c->state == OPEN ? stream_write(&c->streams, stream_find(&c->streams, (int64_t)id), data, length, fin) : 0;
@@ -287,7 +349,9 @@ static void stats(void *stack, struct gargalo_stack_stats *out) {
 }
 static const struct gargalo_stack table = {
     GARGALO_STACK_ABI, GARGALO_STACK_ZERO_RTT | GARGALO_STACK_RETRY | GARGALO_STACK_MIGRATION | GARGALO_STACK_ECN |
-    GARGALO_STACK_QLOG | GARGALO_STACK_NO_PACING | GARGALO_STACK_MTU_DISCOVERY, sizeof table, "ngtcp2", NGTCP2_VERSION,
-    settings_congestion, create, destroy, datagram_in, datagram_out, next_timer, timeout, open_stream, write_stream,
-    unacknowledged, migrate, close_in_order, is_over, stats, settings_specifications};
+    GARGALO_STACK_QLOG | GARGALO_STACK_NO_PACING | GARGALO_STACK_MTU_DISCOVERY | GARGALO_STACK_UNIDIRECTIONAL |
+    GARGALO_STACK_DATAGRAMS | GARGALO_STACK_CANCEL | GARGALO_STACK_URGENCY | GARGALO_STACK_KEY_UPDATE, sizeof table, "ngtcp2",
+    NGTCP2_VERSION, settings_congestion, create, destroy, datagram_in, datagram_out, next_timer, timeout, open_stream,
+    write_stream, unacknowledged, migrate, close_in_order, is_over, stats, settings_specifications, NULL,
+    open_unidirectional_stream, send_datagram, reset_stream, stop_sending, set_urgency, update_keys};
 __attribute__((visibility("default"))) const struct gargalo_stack *gargalo_stack_v1(void) { return &table; }

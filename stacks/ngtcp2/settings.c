@@ -23,6 +23,9 @@ const char *settings_from(const struct gargalo_stack_config *config, ngtcp2_sett
     params->initial_max_stream_data_bidi_local = params->initial_max_stream_data_bidi_remote = config->stream_window;
     params->initial_max_data = config->connection_window;
     params->initial_max_streams_bidi = config->max_streams;
+    params->initial_max_streams_uni = config->max_unidirectional_streams;
+    params->initial_max_stream_data_uni = config->max_unidirectional_streams ? config->stream_window : 0;
+    params->max_datagram_frame_size = config->max_datagram_frame;
     params->max_idle_timeout = config->idle_timeout;
     params->active_connection_id_limit = 7;
     return NULL;

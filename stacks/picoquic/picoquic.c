@@ -13,6 +13,8 @@
 
 #define IP_UDP(address) ((address).ip_length == 4 ? 28 : 48) /* picoquic counts headers as part of an MTU */
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define CANCELLED 0x10c     /* H3_REQUEST_CANCELLED */
+#define MOST_DATAGRAMS 16   /* that wait here; what is more waits at the host, which knows what is too old */
 
 struct conn {
     struct turn turn;
@@ -46,6 +48,15 @@ static int on_event(picoquic_cnx_t *cnx, uint64_t stream, uint8_t *bytes, size_t
     case picoquic_callback_stream_data:
     case picoquic_callback_stream_fin:
         c->host->received(c->host->context, stream, bytes, length, event == picoquic_callback_stream_fin);
+        break;
+    case picoquic_callback_stream_reset:
+        c->host->reset(c->host->context, stream);
+        break;
+    case picoquic_callback_stop_sending:
+        c->host->stopped(c->host->context, stream);
+        break;
+    case picoquic_callback_datagram:
+        c->host->datagram(c->host->context, bytes, length);
         break;
     case picoquic_callback_almost_ready: /* a client has the keys and the server's Finished; a server waits for the client's */
         if (c->config.is_server) break;
@@ -140,6 +151,11 @@ static const char *start(struct conn *c) {
     picoquic_set_max_data_control(c->quic, config->connection_window);
     c->quic->default_tp.initial_max_stream_data_bidi_local = c->quic->default_tp.initial_max_stream_data_bidi_remote = config->stream_window;
     c->quic->default_tp.initial_max_stream_id_bidir = config->max_streams;
+    if (config->max_unidirectional_streams) {
+        c->quic->default_tp.initial_max_stream_id_unidir = config->max_unidirectional_streams;
+        c->quic->default_tp.initial_max_stream_data_uni = config->stream_window;
+    }
+    c->quic->default_tp.max_datagram_frame_size = config->max_datagram_frame;
     if (config->qlog) picoquic_set_qlog(c->quic, "");
     stats_start(&c->stats, c->quic);
     if (config->is_server) return NULL;
@@ -218,14 +234,56 @@ static uint64_t next_timer(void *stack) {
 /* What is due is done when the next packet is asked for. */
 static void timeout(void *stack, uint64_t now) {}
 
-static int64_t open_stream(void *stack, uint64_t now) {
-    struct conn *c = stack;
+static int64_t open_of(struct conn *c, uint64_t now, int unidirectional) {
     if (!c->cnx || c->told) return -1;
     turn_enter(&c->turn, now);
-    uint64_t id = picoquic_get_next_local_stream_id(c->cnx, 0);
-    int error = id / 4 >= c->cnx->max_streams_bidir_remote || picoquic_set_app_stream_ctx(c->cnx, id, NULL);
+    uint64_t id = picoquic_get_next_local_stream_id(c->cnx, unidirectional);
+    uint64_t most = unidirectional ? c->cnx->max_streams_unidir_remote : c->cnx->max_streams_bidir_remote;
+    int error = id / 4 >= most || picoquic_set_app_stream_ctx(c->cnx, id, NULL);
     turn_leave();
     return error ? -1 : (int64_t)id;
+}
+static int64_t open_stream(void *stack, uint64_t now) { return open_of(stack, now, 0); }
+static int64_t open_unidirectional_stream(void *stack, uint64_t now) { return open_of(stack, now, 1); }
+
+static int send_datagram(void *stack, uint64_t now, const uint8_t *data, size_t length) {
+    struct conn *c = stack;
+    int waiting = 0, error;
+    if (!c->cnx || c->told) return 0;
+    if (!c->cnx->remote_parameters.max_datagram_frame_size) return -1;
+    for (picoquic_misc_frame_header_t *frame = c->cnx->first_datagram; frame; frame = frame->next_misc_frame) waiting++;
+    if (waiting >= MOST_DATAGRAMS) return 0;
+    turn_enter(&c->turn, now);
+    error = picoquic_queue_datagram_frame(c->cnx, length, data);
+    turn_leave();
+    return error ? -1 : 1;
+}
+static void reset_stream(void *stack, uint64_t now, uint64_t id) {
+    struct conn *c = stack;
+    if (!c->cnx || c->told) return;
+    turn_enter(&c->turn, now);
+    picoquic_reset_stream(c->cnx, id, CANCELLED); /* fails if it has ended */
+    stream_remove(&c->stats, id);
+    turn_leave();
+}
+static void stop_sending(void *stack, uint64_t now, uint64_t id) {
+    struct conn *c = stack;
+    if (!c->cnx || c->told) return;
+    turn_enter(&c->turn, now);
+    picoquic_stop_sending(c->cnx, id, CANCELLED); /* likewise */
+    turn_leave();
+}
+/* Even numbers are shared in turn by streams of the same one; 9 is picoquic's default. */
+static void set_urgency(void *stack, uint64_t now, uint64_t id, uint8_t urgency) {
+    struct conn *c = stack;
+    if (c->cnx && !c->told) picoquic_set_stream_priority(c->cnx, id, (uint8_t)(2 + 2 * urgency));
+}
+static void update_keys(void *stack, uint64_t now) {
+    struct conn *c = stack;
+    if (!c->cnx || c->told) return;
+    turn_enter(&c->turn, now);
+    picoquic_start_key_rotation(c->cnx); /* fails before a packet with the present ones is acknowledged */
+    turn_leave();
 }
 static size_t write_stream(void *stack, uint64_t now, uint64_t id, const uint8_t *data, size_t length, int fin) {
     struct conn *c = stack;
@@ -276,7 +334,8 @@ const struct gargalo_stack *gargalo_stack_v1(void) {
         .abi = GARGALO_STACK_ABI,
         .features = GARGALO_STACK_ZERO_RTT | GARGALO_STACK_RETRY | GARGALO_STACK_MIGRATION | GARGALO_STACK_ECN |
                     GARGALO_STACK_QLOG | GARGALO_STACK_MTU_DISCOVERY | GARGALO_STACK_OPTIONS |
-                    GARGALO_STACK_LOCAL_ADDRESS,
+                    GARGALO_STACK_LOCAL_ADDRESS | GARGALO_STACK_UNIDIRECTIONAL | GARGALO_STACK_DATAGRAMS |
+                    GARGALO_STACK_CANCEL | GARGALO_STACK_URGENCY | GARGALO_STACK_KEY_UPDATE,
         .size = sizeof table,
         .name = "picoquic",
         .version = VERSION,
@@ -295,6 +354,12 @@ const struct gargalo_stack *gargalo_stack_v1(void) {
         .is_over = is_over,
         .stats = stats,
         .specifications = specifications,
+        .open_unidirectional_stream = open_unidirectional_stream,
+        .send_datagram = send_datagram,
+        .reset_stream = reset_stream,
+        .stop_sending = stop_sending,
+        .set_urgency = set_urgency,
+        .update_keys = update_keys,
     };
     return &table;
 }

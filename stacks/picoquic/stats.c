@@ -18,6 +18,14 @@ struct stream *stream_add(struct stats *stats, uint64_t id) {
     s->next = stats->streams;
     return stats->streams = s;
 }
+void stream_remove(struct stats *stats, uint64_t id) {
+    for (struct stream **at = &stats->streams, *s; (s = *at); at = &s->next) {
+        if (s->id != id) continue;
+        *at = s->next;
+        free(s);
+        return;
+    }
+}
 void stats_stop(struct stats *stats) {
     for (struct stream *s; (s = stats->streams); free(s)) stats->streams = s->next;
 }

@@ -29,6 +29,7 @@ void stats_stop(struct stats *stats);
 struct stream *stream_find(const struct stats *stats, uint64_t id);
 /* NULL: out of memory. */
 struct stream *stream_add(struct stats *stats, uint64_t id);
+void stream_remove(struct stats *stats, uint64_t id);
 /* Bytes and ends that are not acknowledged; streams that are done are forgotten. */
 uint64_t stats_unacknowledged(struct stats *stats, picoquic_cnx_t *cnx);
 

@@ -11,10 +11,13 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gargalo_plugin::stack::abi::feature::{INITIAL_WINDOW, MIGRATION, MTU_DISCOVERY, NO_PACING, QLOG, RETRY, ZERO_RTT};
-use gargalo_plugin::stack::{About, Config, EarlyData, Event, Path, Stack, Stats, host};
+use gargalo_plugin::stack::abi::feature::{
+    CANCEL, DATAGRAMS, INITIAL_WINDOW, MIGRATION, MTU_DISCOVERY, NO_PACING, QLOG, RETRY, UNIDIRECTIONAL, URGENCY,
+    ZERO_RTT,
+};
+use gargalo_plugin::stack::{About, CANCELLED, Config, EarlyData, Event, Offered, Path, Stack, Stats, host};
 use gargalo_stack_common::qlog::Watched;
-use quiche::{Connection, ConnectionError, ConnectionId, PathEvent, RecvInfo};
+use quiche::{Connection, ConnectionError, ConnectionId, PathEvent, RecvInfo, Shutdown};
 
 use server::Server;
 
@@ -32,7 +35,8 @@ struct Quiche {
     local: SocketAddr,
     phase: Phase,
     early: bool,
-    streams: u64,
+    /// Streams that were opened here, of both directions and of one.
+    streams: [u64; 2],
     /// Pacing has held a packet back until then.
     paced: Option<Instant>,
     /// Room for stream data that has arrived.
@@ -65,6 +69,20 @@ impl Quiche {
         self.connection = Some(connection);
     }
 
+    /// Opens a stream of both directions (0) or of one (1).
+    fn open(&mut self, kind: usize) -> Option<u64> {
+        let connection = self.connection.as_mut()?;
+        let left = [connection.peer_streams_left_bidi(), connection.peer_streams_left_uni()][kind];
+        let stream = self.streams[kind] * 4 + kind as u64 * 2 + u64::from(connection.is_server());
+        if left == 0 {
+            return None;
+        }
+        // The stream exists from its first write.
+        connection.stream_send(stream, &[], false).ok()?;
+        self.streams[kind] += 1;
+        Some(stream)
+    }
+
     /// Passes on what a call has changed.
     fn report(&mut self) {
         let Some(c) = &mut self.connection else { return };
@@ -85,13 +103,14 @@ impl Quiche {
             loop {
                 match c.stream_recv(stream, &mut self.piece) {
                     Ok((length, fin)) => host::received(stream, &self.piece[..length], fin),
-                    Err(quiche::Error::StreamReset(_)) => {
-                        break host::event(Event::Failed("the peer has reset a stream"));
-                    }
+                    Err(quiche::Error::StreamReset(_)) => break host::reset(stream),
                     // Nothing more has arrived, or the stream has ended.
                     Err(_) => break,
                 }
             }
+        }
+        while let Ok(length) = c.dgram_recv(&mut self.piece) {
+            host::datagram(&self.piece[..length]);
         }
         while let Some(event) = c.path_event_next() {
             if let PathEvent::New(local, remote) = event {
@@ -119,7 +138,17 @@ impl Stack for Quiche {
     const ABOUT: About = About {
         name: "quiche",
         version: "0.30.0",
-        features: ZERO_RTT | RETRY | MIGRATION | QLOG | NO_PACING | MTU_DISCOVERY | INITIAL_WINDOW,
+        features: ZERO_RTT
+            | RETRY
+            | MIGRATION
+            | QLOG
+            | NO_PACING
+            | MTU_DISCOVERY
+            | INITIAL_WINDOW
+            | UNIDIRECTIONAL
+            | DATAGRAMS
+            | CANCEL
+            | URGENCY,
         congestion: &["cubic", "reno", "bbr2"],
         specifications: &["", "", "bbr2"],
         tells_unacknowledged: false,
@@ -139,7 +168,7 @@ impl Stack for Quiche {
             local: asked.local,
             phase: Phase::default(),
             early: false,
-            streams: 0,
+            streams: [0; 2],
             paced: None,
             piece: vec![0; 1 << 16].into(),
         };
@@ -195,16 +224,43 @@ impl Stack for Quiche {
     }
 
     fn open_stream(&mut self, _now: Duration) -> Option<u64> {
-        let connection = self.connection.as_mut().filter(|c| c.peer_streams_left_bidi() > 0)?;
-        let stream = self.streams * 4 + u64::from(connection.is_server());
-        // The stream exists from its first write.
-        connection.stream_send(stream, &[], false).ok()?;
-        self.streams += 1;
-        Some(stream)
+        self.open(0)
     }
 
     fn write(&mut self, _now: Duration, stream: u64, data: &[u8], fin: bool) -> usize {
-        self.connection.as_mut().and_then(|c| c.stream_send(stream, data, fin).ok()).unwrap_or(0)
+        let Some(connection) = &mut self.connection else { return 0 };
+        let taken = connection.stream_send(stream, data, fin);
+        if let Err(quiche::Error::StreamStopped(_)) = taken {
+            host::stopped(stream);
+        }
+        taken.unwrap_or(0)
+    }
+
+    fn open_unidirectional_stream(&mut self, _now: Duration) -> Option<u64> {
+        self.open(1)
+    }
+
+    fn send_datagram(&mut self, _now: Duration, data: &[u8]) -> Offered {
+        match self.connection.as_mut().map_or(Err(quiche::Error::Done), |c| c.dgram_send(data)) {
+            Ok(()) => Offered::Taken,
+            Err(quiche::Error::Done) => Offered::Later,
+            Err(_) => Offered::Refused,
+        }
+    }
+
+    // Each of these three fails if the stream has ended.
+    fn reset_stream(&mut self, _now: Duration, stream: u64) {
+        let error = CANCELLED.into();
+        self.connection.iter_mut().for_each(|c| drop(c.stream_shutdown(stream, Shutdown::Write, error)));
+    }
+
+    fn stop_sending(&mut self, _now: Duration, stream: u64) {
+        let error = CANCELLED.into();
+        self.connection.iter_mut().for_each(|c| drop(c.stream_shutdown(stream, Shutdown::Read, error)));
+    }
+
+    fn set_urgency(&mut self, _now: Duration, stream: u64, urgency: u8) {
+        self.connection.iter_mut().for_each(|c| drop(c.stream_priority(stream, urgency, true)));
     }
 
     fn migrate(&mut self, _now: Duration, local: SocketAddr) {

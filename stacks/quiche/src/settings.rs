@@ -7,6 +7,11 @@ use boring::ssl::{SslContextBuilder, SslMethod, SslSignatureAlgorithm};
 use boring::x509::X509;
 use gargalo_plugin::stack::Config;
 
+/// Lengths of the queues of datagrams. What arrives is taken at once; what cannot be sent at once waits at the host, which
+/// knows what is too old.
+const RECEIVED_DATAGRAMS: usize = 1000;
+const SENT_DATAGRAMS: usize = 16;
+
 pub fn config(asked: &Config<'_>) -> Result<quiche::Config, Box<dyn Error>> {
     let mut tls = SslContextBuilder::new(SslMethod::tls())?;
     let certificate = X509::from_der(asked.certificate)?;
@@ -31,6 +36,13 @@ pub fn config(asked: &Config<'_>) -> Result<quiche::Config, Box<dyn Error>> {
     c.set_initial_max_stream_data_bidi_local(asked.stream_window);
     c.set_initial_max_stream_data_bidi_remote(asked.stream_window);
     c.set_max_stream_window(asked.stream_window);
+    if asked.max_unidirectional_streams > 0 {
+        c.set_initial_max_streams_uni(asked.max_unidirectional_streams);
+        c.set_initial_max_stream_data_uni(asked.stream_window);
+    }
+    if asked.max_datagram_frame > 0 {
+        c.enable_dgram(true, RECEIVED_DATAGRAMS, SENT_DATAGRAMS);
+    }
     c.set_max_recv_udp_payload_size(65527);
     c.set_max_send_udp_payload_size(asked.max_datagram_size.into());
     c.discover_pmtu(asked.max_datagram_size > asked.datagram_size);

@@ -10,14 +10,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use gargalo_plugin::stack::abi::feature::{ECN, INITIAL_WINDOW, MIGRATION, MTU_DISCOVERY, QLOG, RETRY, ZERO_RTT};
-use gargalo_plugin::stack::{About, Config, EarlyData, Event, Path, Stack, Stats, host};
+use gargalo_plugin::stack::abi::feature::{
+    CANCEL, DATAGRAMS, ECN, INITIAL_WINDOW, KEY_UPDATE, MIGRATION, MTU_DISCOVERY, QLOG, RETRY, UNIDIRECTIONAL, URGENCY,
+    ZERO_RTT,
+};
+use gargalo_plugin::stack::{About, CANCELLED, Config, EarlyData, Event, Offered, Path, Stack, Stats, host};
 use gargalo_stack_common::rustls as tls;
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionIdGenerator, DatagramEvent, Dir,
-    EcnCodepoint, Endpoint, EndpointConfig, Incoming, ReadError, ServerConfig, StreamEvent, StreamId, Transmit,
-    TransportErrorCode, VarInt,
+    EcnCodepoint, Endpoint, EndpointConfig, Incoming, ReadError, SendDatagramError, ServerConfig, StreamEvent,
+    StreamId, Transmit, TransportErrorCode, VarInt,
 };
 use ring::{hkdf, hmac};
 use settings::{Host, phase, transport};
@@ -74,6 +77,10 @@ fn create(asked: &Config<'_>, now: Duration) -> Result<Quinn, Box<dyn Error>> {
     Ok(quinn)
 }
 
+fn stream(id: u64) -> StreamId {
+    VarInt::from_u64(id).unwrap_or(VarInt::MAX).into()
+}
+
 fn read(connection: &mut Connection, id: StreamId) {
     let mut stream = connection.recv_stream(id);
     let Ok(mut chunks) = stream.read(true) else { return };
@@ -82,7 +89,7 @@ fn read(connection: &mut Connection, id: StreamId) {
             Ok(Some(chunk)) => host::received(id.into(), &chunk.bytes, false),
             Ok(None) => break host::received(id.into(), &[], true),
             Err(ReadError::Blocked) => break,
-            Err(ReadError::Reset(_)) => break host::event(Event::Failed("the peer has reset a stream")),
+            Err(ReadError::Reset(_)) => break host::reset(id.into()),
         }
     }
     let _ = chunks.finalize();
@@ -101,6 +108,12 @@ impl Quinn {
                 quinn_proto::Event::Connected => self.on_connected(&connection),
                 quinn_proto::Event::ConnectionLost { reason } => self.end(&reason),
                 quinn_proto::Event::Stream(StreamEvent::Readable { id }) => read(&mut connection, id),
+                quinn_proto::Event::Stream(StreamEvent::Stopped { id, .. }) => host::stopped(id.into()),
+                quinn_proto::Event::DatagramReceived => {
+                    while let Some(data) = connection.datagrams().recv() {
+                        host::datagram(&data);
+                    }
+                }
                 quinn_proto::Event::Stream(StreamEvent::Opened { dir }) => {
                     while let Some(id) = connection.streams().accept(dir) {
                         read(&mut connection, id);
@@ -160,7 +173,18 @@ impl Stack for Quinn {
     const ABOUT: About = About {
         name: "quinn",
         version: "0.11.19",
-        features: ZERO_RTT | RETRY | MIGRATION | ECN | QLOG | MTU_DISCOVERY | INITIAL_WINDOW,
+        features: ZERO_RTT
+            | RETRY
+            | MIGRATION
+            | ECN
+            | QLOG
+            | MTU_DISCOVERY
+            | INITIAL_WINDOW
+            | UNIDIRECTIONAL
+            | DATAGRAMS
+            | CANCEL
+            | URGENCY
+            | KEY_UPDATE,
         congestion: &["cubic", "newreno", "bbr"],
         specifications: &["", "", "bbr"],
         tells_unacknowledged: false,
@@ -209,12 +233,43 @@ impl Stack for Quinn {
 
     fn write(&mut self, _now: Duration, id: u64, data: &[u8], fin: bool) -> usize {
         let Some(connection) = &mut self.connection else { return 0 };
-        let mut stream = connection.send_stream(VarInt::from_u64(id).unwrap_or(VarInt::MAX).into());
+        let mut stream = connection.send_stream(stream(id));
         if fin {
             // It fails if the peer has stopped the stream.
             let _ = stream.finish();
         }
         stream.write(data).unwrap_or(0)
+    }
+
+    fn open_unidirectional_stream(&mut self, _now: Duration) -> Option<u64> {
+        Some(self.connection.as_mut()?.streams().open(Dir::Uni)?.into())
+    }
+
+    fn send_datagram(&mut self, _now: Duration, data: &[u8]) -> Offered {
+        let Some(connection) = &mut self.connection else { return Offered::Later };
+        match connection.datagrams().send(Bytes::copy_from_slice(data), false) {
+            Ok(()) => Offered::Taken,
+            Err(SendDatagramError::Blocked(_)) => Offered::Later,
+            Err(_) => Offered::Refused,
+        }
+    }
+
+    // Each of these three fails if the stream has ended.
+    fn reset_stream(&mut self, _now: Duration, id: u64) {
+        self.connection.iter_mut().for_each(|c| drop(c.send_stream(stream(id)).reset(CANCELLED.into())));
+    }
+
+    fn stop_sending(&mut self, _now: Duration, id: u64) {
+        self.connection.iter_mut().for_each(|c| drop(c.recv_stream(stream(id)).stop(CANCELLED.into())));
+    }
+
+    fn set_urgency(&mut self, _now: Duration, id: u64, urgency: u8) {
+        let priority = -i32::from(urgency);
+        self.connection.iter_mut().for_each(|c| drop(c.send_stream(stream(id)).set_priority(priority)));
+    }
+
+    fn update_keys(&mut self, _now: Duration) {
+        self.connection.iter_mut().for_each(Connection::force_key_update);
     }
 
     fn migrate(&mut self, _now: Duration, local: SocketAddr) {

@@ -71,6 +71,13 @@ pub fn transport(asked: &Config<'_>, start: Instant) -> Result<Arc<TransportConf
         .max_idle_timeout(Some(asked.idle_timeout.try_into()?))
         .congestion_controller_factory(congestion(asked.congestion, asked.initial_window))
         .enable_segmentation_offload(false);
+    if asked.max_datagram_frame > 0 {
+        // What is more waits at the host, which knows what is too old.
+        t.datagram_send_buffer_size(1 << 14);
+    }
+    if asked.max_unidirectional_streams > 0 {
+        t.max_concurrent_uni_streams(asked.max_unidirectional_streams.try_into()?);
+    }
     if asked.max_datagram_size > asked.datagram_size {
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(asked.max_datagram_size);
