@@ -80,8 +80,7 @@ class Aioquic(QuicStack):
     version = aioquic.__version__
     congestion = ("reno", "cubic")
     features = frozenset(
-        ["0-rtt", "retry", "migration", "qlog", "initial-window", "options"]
-        + ["unidirectional", "datagrams", "cancel", "key-update"]
+        "0-rtt retry migration qlog initial-window options unidirectional datagrams cancel key-update".split()
     )
 
     def __init__(self, config: QuicConfig, host: QuicHost, now: float) -> None:

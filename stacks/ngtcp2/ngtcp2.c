@@ -288,12 +288,11 @@ static int64_t open_unidirectional_stream(void *stack, uint64_t now) {
 }
 static int send_datagram(void *stack, uint64_t now, const uint8_t *data, size_t length) {
     struct conn *c = stack;
-    ngtcp2_transport_params peer;
-    if (c->state != OPEN || !c->quic) return 0;
-    ngtcp2_conn_get_remote_transport_params(c->quic, &peer);
-    uint64_t packet = MIN(peer.max_datagram_frame_size, ngtcp2_conn_get_path_max_tx_udp_payload_size(c->quic));
+    const ngtcp2_transport_params *peer = c->state == OPEN && c->quic ? ngtcp2_conn_get_remote_transport_params(c->quic) : NULL;
+    if (!peer) return 0;
+    uint64_t most = MIN(peer->max_datagram_frame_size, ngtcp2_conn_get_path_max_tx_udp_payload_size(c->quic));
     /* Header with a connection ID and a packet number, type and length of the frame, tag. */
-    if (length + 1 + 20 + 4 + 3 + 16 > packet) return -1;
+    if (length + 1 + 20 + 4 + 3 + 16 > most) return -1;
     return datagram_add(&c->datagrams, data, length);
 }
 static void reset_stream(void *stack, uint64_t now, uint64_t id) {

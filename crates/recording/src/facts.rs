@@ -185,6 +185,8 @@ pub struct Flow {
     pub encrypted_packets: Option<Encrypted>,
     /// Of QUIC that was not decrypted: round trips by the spin bit (RFC 9312).
     pub spin_round_trips: Option<u64>,
+    /// Of QUIC that was decrypted: key updates of the client and of the server (RFC 9001, section 6).
+    pub key_updates: Option<[u64; 2]>,
     /// Of QUIC: length of a full packet.
     pub full_packet_bytes: Option<u64>,
     /// Of QUIC: probe timeouts (RFC 9002, section 6.2).

@@ -28,6 +28,12 @@ LATER_S = 5.5
 MOVE_S, MOVING_S = 1.0, 20.0
 """When a connection's client moves, since its start; when this connection begins, long after another that does not
 move."""
+QUEUE_S = 100 * 1500 * 8 / 20e6
+"""What a full queue of the link adds to a round trip."""
+URGENCY = (7, 0, 3)
+"""Of three objects."""
+UPDATES = 3
+"""Key updates that a transfer must show at least."""
 VALIDATION_S = 3 * 3 * 0.333
 """How long the validation of a path may take: three initial probe timeouts (RFC 9000 §8.2.4), each of three initial
 round-trip times of 333 ms (RFC 9002 §6.2.2)."""
@@ -209,6 +215,66 @@ def unlike_migration(move: Move) -> str:
     return ""
 
 
+def answered(run: Observed) -> Seen:
+    """Judge pings in datagrams: all answered, none later than a round trip and a half."""
+    (row,) = run.rows
+    if row["failure"] is not None:
+        return Seen(False, f"the connection failed: {row['failure']}")
+    if row["verified"] is False:
+        return Seen(False, "data arrived that was not sent")
+    lost, longest = row["loss"], row["rtt_max_s"]
+    if lost is None or longest is None:
+        return Seen(False, "no datagram was answered")
+    told = (
+        f"{lost:.0%} of the datagrams lost, the last answer after {longest / RTT_S:.2f} round trips"
+    )
+    return Seen(lost == 0 and longest < (1 + SLACK) * RTT_S, told)
+
+
+def cancelled(run: Observed) -> Seen:
+    """Judge an answer that is cancelled: the next one does not wait for the rest of it."""
+    (row,), (trace,) = run.rows, run.traces
+    wrong = broken(row)
+    if wrong:
+        return Seen(False, wrong)
+    first, second = trace.objects
+    if first is not None:
+        return Seen(False, "the first answer was complete before it was cancelled")
+    if second is None:
+        return Seen(False, "the second answer did not arrive")
+    told = f"the second answer was complete after {second / RTT_S:.2f} round trips"
+    # The bottleneck's queue may be full of what was sent before.
+    return Seen(second < (1 + SLACK) * RTT_S + QUEUE_S, told)
+
+
+def ordered(run: Observed) -> Seen:
+    """Judge whether answers came in the order of their urgency."""
+    (row,), (trace,) = run.rows, run.traces
+    wrong = broken(row)
+    if wrong:
+        return Seen(False, wrong)
+    times = {number: t for number, t in enumerate(trace.objects) if t is not None}
+    came = sorted(times, key=times.__getitem__)
+    wanted = sorted(range(len(URGENCY)), key=URGENCY.__getitem__)
+    told = ", ".join(f"urgency {URGENCY[n]} after {measured(times[n], 's')}" for n in came)
+    # The most urgent one has the path to itself: the others come later than twice as long as it took.
+    alone = len(came) == len(URGENCY) and times[came[1]] > 1.5 * times[came[0]]
+    return Seen(came == wanted and alone, told)
+
+
+def rekeyed(run: Observed) -> Seen:
+    """Judge whether both ends went on with new keys."""
+    wrong = whole(run.rows)
+    if wrong is not None:
+        return wrong
+    updates = run.traces[0].key_updates
+    if updates is None:
+        return Seen(False, "no packet could be decrypted")
+    client, server = updates
+    told = f"{client} key updates of the client, {server} of the server"
+    return Seen(client >= UPDATES and abs(client - server) <= 1, told)
+
+
 CASES = (
     Case(
         "handshake",
@@ -277,6 +343,69 @@ CASES = (
         completed,
         link={**LINK, "delay": "10ms", "loss": 0.005, "reorder": {"probability": 0.01, "late": "3ms"}},
         duration="120s",
+    ),
+    Case(
+        "unidirectional",
+        "Unidirectional streams",
+        "RFC 9000 §2.1",
+        "3 MB arrive on three unidirectional streams of the client",
+        lambda quic: [
+            flow({**quic, "streams": 3, "unidirectional": True}, {"bulk": {"bytes": "3MB"}}),
+        ],
+        completed,
+        client=frozenset({"unidirectional"}),
+        server=frozenset({"unidirectional"}),
+    ),
+    Case(
+        "datagrams",
+        "Datagrams",
+        "RFC 9221",
+        "20 datagrams of the client, one each 100 ms, are answered by as many, none later than after one round trip",
+        lambda quic: [
+            flow(quic, {"ping": {"count": 20, "interval": "100ms", "size": "1000B"}}),
+        ],
+        answered,
+        client=frozenset({"datagrams"}),
+        server=frozenset({"datagrams"}),
+        duration="5s",
+    ),
+    Case(
+        "cancel",
+        "An answer that is cancelled",
+        "RFC 9000 §3.5",
+        "the client asks for the end of an answer of 5 MB after half a second, and the next answer of 10 kB is "
+        "complete one round trip later, behind what was in the queue at most",
+        lambda quic: [
+            flow(quic, {"request": {"sizes": ["5MB", "10kB"], "give_up": "500ms"}}),
+        ],
+        cancelled,
+        client=frozenset({"cancel"}),
+        server=frozenset({"cancel"}),
+    ),
+    Case(
+        "urgency",
+        "Answers of different urgency",
+        "RFC 9218 §4.1",
+        "of three answers of 500 kB that are requested at once the most urgent is complete first and has the path to "
+        "itself, and the least urgent last",
+        lambda quic: [
+            flow(quic, {"request": {
+                "objects": 3, "size": "500kB", "order": "multiplexed", "urgency": list(URGENCY),
+            }}),
+        ],
+        ordered,
+        server=frozenset({"urgency"}),
+    ),
+    Case(
+        "key-update",
+        "Key updates",
+        "RFC 9001 §6",
+        "5 MB arrive though the client updates its keys each half second, and the server follows",
+        lambda quic: [
+            flow({**quic, "key_update": "500ms"}, {"bulk": {"bytes": "5MB"}}),
+        ],
+        rekeyed,
+        client=frozenset({"key-update"}),
     ),
 )  # fmt: skip
 """In the order of the columns."""

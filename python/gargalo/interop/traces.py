@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import reading
+from gargalo import reading, recording
 from gargalo.interop import wire
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ class Trace:
     """What its ends reported of early data: `keys`, `accepted`, `rejected`."""
     pause_s: float | None
     """The longest time without new data for the application after the client moved; None: it did not move."""
+    objects: list[float | None]
+    """When each object of a request was complete, in seconds since it was requested; None: it never was."""
+    key_updates: list[int] | None
+    """Key updates that packets of the client and the server show; None: they were not decrypted."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +83,33 @@ def of_run(run: Run) -> Traces:
         raise ValueError(msg)
     file = Path(run.directory) / CAPTURE
     connections = wire.connections(wire.datagrams(file))
+    updates = key_updates(file) if asks_for_key_updates(run) else None
     flows = []
     for flow in run.flows["id"].sort():
         shown = connections.get(FIRST_PORT + flow)
         told = run.events.filter((pl.col("flow") == flow) & (pl.col("kind") == "zero-rtt"))
         moved = None if shown is None or shown.move is None else shown.move.at_s
         pause_s = None if moved is None else longest_pause(run.flow_samples, flow, moved)
-        flows.append(Trace(shown, told["detail"].to_list(), pause_s))
+        objects = run.objects.filter(pl.col("flow") == flow).sort("object")
+        completions = objects["completion_s"].to_list()
+        flows.append(Trace(shown, told["detail"].to_list(), pause_s, completions, updates))
     return Traces(flows, hashlib.sha256(reading.data(file)).hexdigest())
+
+
+def asks_for_key_updates(run: Run) -> bool:
+    """Return whether the run has one flow, and that updates its keys."""
+    flows = run.scenario["flows"] if run.scenario else []
+    return len(flows) == 1 and "key_update" in flows[0].get("transport", {}).get("quic", {})
+
+
+def key_updates(capture: Path) -> list[int] | None:
+    """Return the key updates of client and server in a capture with one connection and its secrets.
+
+    They are the changes of the key phase (RFC 9001 §6), of packets that could be opened.
+    """
+    told = recording.read(capture).info["recording"]["flows"][0]
+    found: list[int] | None = told["key_updates"]
+    return found
 
 
 def longest_pause(samples: pl.DataFrame, flow: int, since_s: float) -> float:

@@ -250,17 +250,15 @@ impl Stack for Quiche {
 
     // Each of these three fails if the stream has ended.
     fn reset_stream(&mut self, _now: Duration, stream: u64) {
-        let error = CANCELLED.into();
-        self.connection.iter_mut().for_each(|c| drop(c.stream_shutdown(stream, Shutdown::Write, error)));
+        let _ = self.connection.as_mut().map(|c| c.stream_shutdown(stream, Shutdown::Write, CANCELLED.into()));
     }
 
     fn stop_sending(&mut self, _now: Duration, stream: u64) {
-        let error = CANCELLED.into();
-        self.connection.iter_mut().for_each(|c| drop(c.stream_shutdown(stream, Shutdown::Read, error)));
+        let _ = self.connection.as_mut().map(|c| c.stream_shutdown(stream, Shutdown::Read, CANCELLED.into()));
     }
 
     fn set_urgency(&mut self, _now: Duration, stream: u64, urgency: u8) {
-        self.connection.iter_mut().for_each(|c| drop(c.stream_priority(stream, urgency, true)));
+        let _ = self.connection.as_mut().map(|c| c.stream_priority(stream, urgency, true));
     }
 
     fn migrate(&mut self, _now: Duration, local: SocketAddr) {

@@ -106,6 +106,17 @@ impl Ids {
     }
 }
 
+impl View {
+    /// Key updates of the client and the server that it shows; `None`: nothing was decrypted.
+    pub fn key_updates(&self) -> Option<[u64; 2]> {
+        let of = |end: usize| self.opener.key_updates(end).unwrap_or(0);
+        let opened = [0, 1]
+            .iter()
+            .any(|end| self.opener.key_updates(*end).is_some());
+        opened.then(|| [of(0), of(1)])
+    }
+}
+
 /// A connection at one place.
 #[derive(Debug)]
 pub struct View {

@@ -125,6 +125,8 @@ struct Phases {
     phase: bool,
     /// The first packet number with it.
     since: u64,
+    /// Key updates so far.
+    updates: u64,
     /// The bits of the first byte that are hidden: what the ends agreed on is seen from what opens.
     hidden: u8,
 }
@@ -138,6 +140,7 @@ impl Phases {
             previous: None,
             phase: false,
             since: 0,
+            updates: 0,
             hidden: HIDDEN,
         }
     }
@@ -184,6 +187,7 @@ impl Phases {
         let after = next.next();
         self.previous = Some(std::mem::replace(&mut self.current, next));
         (self.next, self.phase, self.since) = (after, !self.phase, number);
+        self.updates += 1;
         Some((number, payload))
     }
 }
@@ -229,6 +233,11 @@ pub struct Opener {
 }
 
 impl Opener {
+    /// Key updates that the packets of an end show (RFC 9001 §6), 0 for the client; `None`: none was opened.
+    pub fn key_updates(&self, from: usize) -> Option<u64> {
+        self.data[from].as_ref().map(|phases| phases.updates)
+    }
+
     /// Opens a packet of an end, 0 for the client, into `room`.
     pub fn open(
         &mut self,

@@ -33,6 +33,7 @@ pub fn add(
             id,
             reset: connection.failed,
             encrypted_packets: Some(encrypted(connection)),
+            key_updates: connection.views.iter().find_map(View::key_updates),
             ..Flow::default()
         },
     };
