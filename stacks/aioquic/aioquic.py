@@ -80,7 +80,18 @@ class Aioquic(QuicStack):
     version = aioquic.__version__
     congestion = ("reno", "cubic")
     features = frozenset(
-        "0-rtt retry migration qlog initial-window options unidirectional datagrams cancel key-update".split()
+        [
+            "0-rtt",
+            "retry",
+            "migration",
+            "qlog",
+            "initial-window",
+            "options",
+            "unidirectional",
+            "datagrams",
+            "cancel",
+            "key-update",
+        ]
     )
 
     def __init__(self, config: QuicConfig, host: QuicHost, now: float) -> None:
@@ -185,7 +196,8 @@ class Aioquic(QuicStack):
         again = False
         for handler, args in packet.delivery_handlers:
             sender = getattr(handler, "__self__", None)
-            if isinstance(sender, stream.QuicStreamSender) and sender._stream_id is not None:
+            is_data = isinstance(sender, stream.QuicStreamSender) and len(args) == 3
+            if is_data and sender._stream_id is not None:  # No reset, and not of a handshake.
                 start, stop, _fin = args
                 highest = self.highest.get(sender._stream_id, 0)
                 again |= start < min(stop, highest)

@@ -18,11 +18,16 @@ const WINDOWS_AT_ONCE: u64 = 4;
 #[derive(Debug)]
 pub(crate) struct Unsent {
     streams: BTreeMap<StreamId, Stream>,
+    /// Of those for which it is set.
+    urgency: BTreeMap<StreamId, u8>,
     room: u64,
     /// What a stack may take in one instant, and has taken in the present one.
     most_at_once: u64,
     at_once: (Instant, u64),
 }
+
+/// The urgency of a stream for which none is set (RFC 9218 §4.1).
+const URGENCY: u8 = 3;
 
 #[derive(Debug, Default)]
 struct Stream {
@@ -39,6 +44,7 @@ impl Unsent {
     pub(crate) fn new(send_window: u64) -> Self {
         Self {
             streams: BTreeMap::new(),
+            urgency: BTreeMap::new(),
             room: send_window.min(ROOM),
             most_at_once: WINDOWS_AT_ONCE.saturating_mul(send_window),
             at_once: (Instant::ZERO, 0),
@@ -48,6 +54,11 @@ impl Unsent {
     /// A stream has been opened.
     pub(crate) fn open(&mut self, stream: StreamId) {
         self.streams.entry(stream).or_default();
+    }
+
+    /// Offers the data of a stream before that of less urgent ones: a stack may take no more than can be sent now.
+    pub(crate) fn set_urgency(&mut self, stream: StreamId, urgency: u8) {
+        self.urgency.insert(stream, urgency);
     }
 
     /// A stream is reset: its data is not offered any more.
@@ -90,38 +101,56 @@ impl Unsent {
         early: bool,
         mut write: impl FnMut(StreamId, &[u8], bool) -> usize,
     ) -> Result<(), String> {
-        for (id, s) in &mut self.streams {
-            while let Some(data) = s.waiting.front_mut() {
-                let taken = write(*id, data, false);
-                if taken > data.len() {
-                    return Err(format!("write took {taken} bytes of {}", data.len()));
-                }
-                data.advance(taken);
-                if self.at_once.0 != now {
-                    self.at_once = (now, 0);
-                }
-                self.at_once.1 += taken as u64;
-                if self.at_once.1 > self.most_at_once {
-                    return Err(format!(
-                        "write takes more than {WINDOWS_AT_ONCE} times send_window at once; take no more than the \
-                         window has room for"
-                    ));
-                }
-                if !data.is_empty() {
-                    break;
-                }
-                s.waiting.pop_front();
-            }
-            if s.ends && !s.ended && s.waiting.is_empty() {
-                s.ended = true;
-                write(*id, &[], true);
-            }
+        let mut order: Vec<StreamId> = self.streams.keys().copied().collect();
+        if !self.urgency.is_empty() {
+            order.sort_by_key(|id| self.urgency.get(id).copied().unwrap_or(URGENCY));
+        }
+        for id in order {
+            self.offer_of(id, now, &mut write)?;
         }
         if !early {
             self.streams.retain(|_, s| {
                 s.early.clear();
                 !s.ended
             });
+        }
+        Ok(())
+    }
+
+    /// Offers what waits on one stream.
+    fn offer_of(
+        &mut self,
+        id: StreamId,
+        now: Instant,
+        write: &mut impl FnMut(StreamId, &[u8], bool) -> usize,
+    ) -> Result<(), String> {
+        let Some(s) = self.streams.get_mut(&id) else {
+            return Ok(());
+        };
+        while let Some(data) = s.waiting.front_mut() {
+            let taken = write(id, data, false);
+            if taken > data.len() {
+                return Err(format!("write took {taken} bytes of {}", data.len()));
+            }
+            data.advance(taken);
+            if self.at_once.0 != now {
+                self.at_once = (now, 0);
+            }
+            self.at_once.1 += taken as u64;
+            if self.at_once.1 > self.most_at_once {
+                return Err(format!(
+                    "write takes more than {WINDOWS_AT_ONCE} times send_window at once; take no more than the \
+                     window has room for"
+                ));
+            }
+            if !data.is_empty() {
+                break;
+            }
+            s.waiting.pop_front();
+        }
+        if s.ends && !s.ended && s.waiting.is_empty() {
+            s.ended = true;
+            write(id, &[], true);
         }
         Ok(())
     }

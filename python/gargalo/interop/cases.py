@@ -28,12 +28,13 @@ LATER_S = 5.5
 MOVE_S, MOVING_S = 1.0, 20.0
 """When a connection's client moves, since its start; when this connection begins, long after another that does not
 move."""
-QUEUE_S = 100 * 1500 * 8 / 20e6
-"""What a full queue of the link adds to a round trip."""
+GIVE_UP_S = 0.5
+"""When an answer is cancelled, since its request."""
+STOPPED_BYTES = 2_000_000
+"""What a server sends at most that stops then: the link carries 1.25 MB until then, and in a round trip with a full queue
+0.28 MB."""
 URGENCY = (7, 0, 3)
 """Of three objects."""
-UPDATES = 3
-"""Key updates that a transfer must show at least."""
 VALIDATION_S = 3 * 3 * 0.333
 """How long the validation of a path may take: three initial probe timeouts (RFC 9000 §8.2.4), each of three initial
 round-trip times of 333 ms (RFC 9002 §6.2.2)."""
@@ -242,9 +243,11 @@ def cancelled(run: Observed) -> Seen:
         return Seen(False, "the first answer was complete before it was cancelled")
     if second is None:
         return Seen(False, "the second answer did not arrive")
-    told = f"the second answer was complete after {second / RTT_S:.2f} round trips"
-    # The bottleneck's queue may be full of what was sent before.
-    return Seen(second < (1 + SLACK) * RTT_S + QUEUE_S, told)
+    sent = row["wire_bytes"]
+    told = (
+        f"the server sent {sent / 1e6:.2f} MB in all; the next answer took {measured(second, 's')}"
+    )
+    return Seen(sent < STOPPED_BYTES and second < GIVE_UP_S, told)
 
 
 def ordered(run: Observed) -> Seen:
@@ -257,8 +260,8 @@ def ordered(run: Observed) -> Seen:
     came = sorted(times, key=times.__getitem__)
     wanted = sorted(range(len(URGENCY)), key=URGENCY.__getitem__)
     told = ", ".join(f"urgency {URGENCY[n]} after {measured(times[n], 's')}" for n in came)
-    # The most urgent one has the path to itself: the others come later than twice as long as it took.
-    alone = len(came) == len(URGENCY) and times[came[1]] > 1.5 * times[came[0]]
+    # The most urgent one has the path to itself: if they shared it, all would come near the end.
+    alone = times[came[0]] < 0.75 * times[came[-1]]
     return Seen(came == wanted and alone, told)
 
 
@@ -272,7 +275,8 @@ def rekeyed(run: Observed) -> Seen:
         return Seen(False, "no packet could be decrypted")
     client, server = updates
     told = f"{client} key updates of the client, {server} of the server"
-    return Seen(client >= UPDATES and abs(client - server) <= 1, told)
+    # The server's packets with the last keys may not have been sent before the end.
+    return Seen(server >= 1 and client - 1 <= server <= client, told)
 
 
 CASES = (
@@ -373,10 +377,10 @@ CASES = (
         "cancel",
         "An answer that is cancelled",
         "RFC 9000 §3.5",
-        "the client asks for the end of an answer of 5 MB after half a second, and the next answer of 10 kB is "
-        "complete one round trip later, behind what was in the queue at most",
+        "the client asks for the end of an answer of 5 MB after half a second; the server stops, so that it sends less "
+        "than 2 MB in all, and answers the next request in the connection",
         lambda quic: [
-            flow(quic, {"request": {"sizes": ["5MB", "10kB"], "give_up": "500ms"}}),
+            flow(quic, {"request": {"sizes": ["5MB", "10kB"], "give_up": f"{GIVE_UP_S}s"}}),
         ],
         cancelled,
         client=frozenset({"cancel"}),

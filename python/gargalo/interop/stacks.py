@@ -19,8 +19,21 @@ NOQ = "noq"
 NOQ_VERSION = "1.4.0"
 """Of noq-proto, as in Cargo.lock."""
 NOQ_FEATURES = frozenset(
-    "0-rtt retry migration ecn qlog no-pacing mtu-discovery initial-window unidirectional datagrams "
-    "cancel urgency key-update".split()
+    [
+        "0-rtt",
+        "retry",
+        "migration",
+        "ecn",
+        "qlog",
+        "no-pacing",
+        "mtu-discovery",
+        "initial-window",
+        "unidirectional",
+        "datagrams",
+        "cancel",
+        "urgency",
+        "key-update",
+    ]
 )
 
 

@@ -99,7 +99,8 @@ def of_run(run: Run) -> Traces:
 def asks_for_key_updates(run: Run) -> bool:
     """Return whether the run has one flow, and that updates its keys."""
     flows = run.scenario["flows"] if run.scenario else []
-    return len(flows) == 1 and "key_update" in flows[0].get("transport", {}).get("quic", {})
+    quic = [flow["transport"].get("quic") for flow in flows]
+    return len(quic) == 1 and bool(quic[0]) and quic[0].get("key_update") is not None
 
 
 def key_updates(capture: Path) -> list[int] | None:

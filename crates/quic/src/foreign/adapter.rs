@@ -326,6 +326,7 @@ impl<C: Callbacks> Stack for Foreign<C> {
     fn set_urgency(&mut self, now: Instant, stream: StreamId, urgency: u8) {
         if self.can_write() {
             let now = self.advance(now);
+            self.unsent.set_urgency(stream, urgency);
             self.callbacks.set_urgency(now, stream, urgency);
         }
     }
