@@ -15,7 +15,7 @@ import pytest
 from gargalo import virtual
 from gargalo.interop import wire
 from gargalo.plugins import discovery, registry
-from toy_stack import SOURCE, Toy
+from toy_stack import HEADER, SOURCE, Toy
 
 HERE = Path(__file__).resolve().parent
 
@@ -121,6 +121,124 @@ def test_a_stack_may_say_from_which_of_its_addresses_a_datagram_leaves(tmp_path:
     # What it does not say is the host's: the present address at once.
     (_, new), arrived = sent_from(TellsNone)
     assert new[1] == pytest.approx(0.1, abs=0.05)
+
+
+class Able(Toy):
+    """Has the functions beyond bidirectional streams; what is done with it is in `told`."""
+
+    features: ClassVar = frozenset(
+        {"unidirectional", "datagrams", "cancel", "urgency", "key-update"}
+    )
+    told: ClassVar[list[tuple]] = []
+
+    def tell(self, *what):
+        self.told.append(("server" if self.config.is_server else "client", *what))
+
+    def open_unidirectional_stream(self, now):
+        return self.open_stream(now) + 2
+
+    def send_datagram(self, now, data):
+        if len(data) > 1000:
+            return None
+        if len(self.waiting) > 3:
+            return False
+        self.put(b"G", 0, 0, False, data)
+        return True
+
+    def reset_stream(self, now, stream):
+        self.tell("reset", stream)
+        self.put(b"R", stream, 0, True)
+        held = [w for w in self.waiting if HEADER.unpack_from(w[1])[::2][:2] != (b"D", stream)]
+        self.waiting.clear()
+        self.waiting.extend(held)
+
+    def stop_sending(self, now, stream):
+        self.tell("stop", stream, round(now, 2))
+        self.put(b"S", stream, 0, False)
+
+    def set_urgency(self, now, stream, urgency):
+        self.tell("urgency", stream, urgency)
+
+    def update_keys(self, now):
+        self.tell("keys", round(now, 1))
+
+    def datagram_in(self, now, datagram):
+        kind, _, stream, *_ = HEADER.unpack_from(datagram.data)
+        super().datagram_in(now, datagram)
+        if kind == b"G":
+            self.host.datagram(datagram.data[HEADER.size :])
+        if kind == b"S":
+            self.host.stopped(stream)
+        if kind == b"R":
+            self.host.reset(stream)
+
+
+def able(workload: str, stack: type[Toy] = Able, quic: str = "", **changes: object) -> gargalo.Run:
+    Able.told.clear()
+    text = SCENARIO.replace('workload.bulk = { bytes = "500kB" }', f"workload.{workload}")
+    text = text.replace('congestion = "fixed"', f'congestion = "fixed"{quic}')
+    return gargalo.run(text, stacks={"toy": stack}, set=changes)
+
+
+def test_datagrams_are_offered_until_they_are_taken() -> None:
+    done = able('ping = { count = 40, interval = "20ms" }')
+    flow = done.flows.row(0, named=True)
+    # The toy sends again what is lost.
+    assert (flow["loss"], flow["verified"], flow["failure"]) == (0.0, True, None)
+    assert done.pings.height == 40
+    wrong = able('ping = { count = 4, size = "1001B" }').flows["failure"][0]
+    assert "1001 bytes does not fit into a packet" in wrong
+
+
+def test_a_transfer_takes_unidirectional_streams() -> None:
+    quic = ', streams = 2, unidirectional = true, key_update = "100ms"'
+    flow = able('bulk = { bytes = "300kB" }', quic=quic).flows.row(0, named=True)
+    assert (flow["delivered_bytes"], flow["verified"]) == (300_000, True)
+    keys = [t for who, what, t, *_ in Able.told if (who, what) == ("client", "keys")]
+    assert keys[:3] == [0.1, 0.2, 0.3]
+
+
+def test_answers_are_cancelled_and_ordered() -> None:
+    done = able('request = { sizes = ["1MB", "10kB"], give_up = "600ms" }')
+    flow = done.flows.row(0, named=True)
+    assert (flow["failure"], flow["verified"]) == (None, True)
+    assert done.objects["completion_s"].is_null().to_list() == [True, False]
+    told = [t for t in Able.told if t[1] in ("stop", "reset")]
+    assert [t[:3] for t in told] == [("client", "stop", 0), ("server", "reset", 0)]
+    able('request = { objects = 2, size = "50kB", order = "multiplexed", urgency = [6, 1] }')
+    assert [t[2:] for t in Able.told if t[:2] == ("server", "urgency")] == [(0, 6), (4, 1)]
+
+
+def test_functions_that_a_stack_lacks_are_refused_before_the_run() -> None:
+    for workload, quic, word in [
+        ("ping = {}", "", "datagrams"),
+        ("bulk = {}", ", unidirectional = true", "unidirectional = true"),
+        ("bulk = {}", ', key_update = "1s"', "key_update"),
+        ('request = { size = "1kB", give_up = "1s" }', "", "give_up"),
+        ('request = { size = "1kB", order = "multiplexed", urgency = [1] }', "", "urgency"),
+    ]:
+        with pytest.raises(gargalo.ScenarioError, match=word):
+            able(workload, Toy, quic)
+
+    class Boastful(Toy):
+        features: ClassVar = frozenset({"cancel"})
+
+    with pytest.raises(TypeError, match="must define reset_stream"):
+        able("bulk = {}", Boastful)
+
+
+class Resets(Able):
+    """Resets each stream that the peer has not asked for."""
+
+    def write(self, now, stream, data, fin):
+        if self.config.is_server:
+            self.put(b"R", stream, 0, True)
+        return super().write(now, stream, data, fin)
+
+
+def test_a_stream_that_is_reset_unasked_fails_the_flow() -> None:
+    flow = able('request = { size = "10kB" }', Resets).flows.row(0, named=True)
+    assert flow["failure"] == "the peer has reset a stream"
 
 
 class Broken(Toy):

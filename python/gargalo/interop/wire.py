@@ -218,6 +218,8 @@ class Connection:
     """0-RTT packets of the client."""
     strange: int
     """Datagrams that are not QUIC's."""
+    answered_bytes: int
+    """Payload of the server's datagrams."""
     move: Move | None
     """None: the client had one address."""
 
@@ -249,6 +251,7 @@ class Watched:
     addresses: dict[Address, float] = field(default_factory=dict)
     """When the client first sent from each of its addresses."""
     strange: int = 0
+    answered_bytes: int = 0
 
     def take(self, seen: Datagram, *, from_client: bool) -> None:
         """Look at a datagram."""
@@ -256,6 +259,8 @@ class Watched:
         address = seen.source if from_client else seen.destination
         if from_client:
             self.addresses.setdefault(address, seen.time_s)
+        else:
+            self.answered_bytes += len(seen.payload)
         try:
             found = headers(seen.payload, receiver.id_length)
         except NotQuicError:
@@ -277,6 +282,7 @@ class Watched:
             retry_first=server[:1] == ["retry"],
             early=self.client.kinds.count("0-rtt"),
             strange=self.strange,
+            answered_bytes=self.answered_bytes,
             move=self.move(),
         )
 
