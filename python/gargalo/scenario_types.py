@@ -890,6 +890,8 @@ class Quic:
     """An idle connection is closed after this time."""
     initial_window: str | None = None
     """Initial congestion window, in packets or bytes."""
+    key_update: str | None = None
+    """The client updates its keys this often (RFC 9001 §6). Default: never."""
     max_window: str | None = None
     """Upper limit of the effective congestion window. Default: no limit."""
     migration: MigrationMap | Mapping[str, Any] | None = None
@@ -918,6 +920,8 @@ class Quic:
     """Number of streams of a bulk transfer."""
     time_threshold: float | None = None
     """Time threshold of loss detection, in round trips (RFC 9002 §6.1.2)."""
+    unidirectional: bool | None = None
+    """The streams of a bulk transfer are unidirectional (RFC 9000 §2.1)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1012,6 +1016,8 @@ class Request:
     """Parallel connections, each its own flow; objects are assigned to them in turn."""
     frame: str | None = None
     """With `order = "multiplexed"` on one byte stream: maximum content of a frame, to which a header of 9 bytes is added (RFC 9113 section 4.1). Over QUIC each object has its own stream instead. Default: 16KiB."""
+    give_up: str | None = None
+    """An answer that is not complete this long after its request is cancelled (RFC 9000 §3.5), and the client goes on without it. Over QUIC, where each object has its own stream. Default: never."""
     objects: int | None = None
     """Number of objects. Default: as many as there are `sizes`, or 1."""
     order: str | None = None
@@ -1026,6 +1032,8 @@ class Request:
     """Size of each object, in order."""
     think_time: str | None = None
     """Time between the end of an answer and the next request, with `order = "sequential"`."""
+    urgency: Sequence[int] | None = None
+    """Urgency of each object, in order: from 0, whose answer goes first, to 7 (RFC 9218 §4.1); of the rest, 3. Over QUIC, with `order = "multiplexed"`."""
 
 
 @dataclass(frozen=True, kw_only=True)
