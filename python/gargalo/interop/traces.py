@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,9 +39,9 @@ class Trace:
     """What its ends reported of early data: `keys`, `accepted`, `rejected`."""
     pause_s: float | None
     """The longest time without new data for the application after the client moved; None: it did not move."""
-    objects: list[float | None]
+    objects: list[float | None] = field(default_factory=list)
     """When each object of a request was complete, in seconds since it was requested; None: it never was."""
-    key_updates: list[int] | None
+    key_updates: list[int] | None = None
     """Key updates that packets of the client and the server show; None: they were not decrypted."""
 
 

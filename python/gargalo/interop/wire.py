@@ -218,10 +218,10 @@ class Connection:
     """0-RTT packets of the client."""
     strange: int
     """Datagrams that are not QUIC's."""
-    answered_bytes: int
-    """Payload of the server's datagrams."""
     move: Move | None
     """None: the client had one address."""
+    answered_bytes: int = 0
+    """Payload of the server's datagrams."""
 
     @classmethod
     def of_json(cls, fields: dict[str, Any]) -> Connection:
