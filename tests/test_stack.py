@@ -15,7 +15,7 @@ import pytest
 from gargalo import virtual
 from gargalo.interop import wire
 from gargalo.plugins import discovery, registry
-from toy_stack import HEADER, SOURCE, Toy
+from toy_stack import HEADER, SOURCE, WINDOW, Toy
 
 HERE = Path(__file__).resolve().parent
 
@@ -239,6 +239,72 @@ class Resets(Able):
 def test_a_stream_that_is_reset_unasked_fails_the_flow() -> None:
     flow = able('request = { size = "10kB" }', Resets).flows.row(0, named=True)
     assert flow["failure"] == "the peer has reset a stream"
+
+
+class Reports(Toy):
+    """Tells what happens to its packets, and neither counts nor logs."""
+
+    features: ClassVar = frozenset({"packets"})
+
+    def datagram_in(self, now, datagram):
+        kind, number, *_ = HEADER.unpack_from(datagram.data)
+        self.host.packet("received", "1-rtt", number, len(datagram.data))
+        if kind == b"A" and number in self.flight:
+            self.host.packet("acknowledged", "1-rtt", number)
+        super().datagram_in(now, datagram)
+
+    def datagram_out(self, now):
+        sent = super().datagram_out(now)
+        if sent is not None:
+            kind, number, *_ = HEADER.unpack_from(sent.data)
+            self.host.packet("sent", "1-rtt", number, len(sent.data), kind not in b"AC")
+        return sent
+
+    def timeout(self, now):
+        lost = self.lost
+        super().timeout(now)
+        for _ in range(self.lost - lost):
+            self.host.packet("lost", "1-rtt", 0)
+
+    def stats(self):
+        return gargalo.QuicStats(cwnd=WINDOW * 1000, phase="steady")
+
+
+def test_the_host_counts_packets_and_writes_qlog_of_them(tmp_path: Path) -> None:
+    counts = run().flows.row(0, named=True)
+    done = gargalo.run(
+        SCENARIO, stacks={"toy": Reports}, set={"record.qlog": True}, output=tmp_path / "run"
+    )
+    flow = done.flows.row(0, named=True)
+    assert flow["lost_packets"] == counts["lost_packets"] > 0
+    # The toy's own number leaves out what it sends again, and has the packet that closes.
+    assert flow["sent_packets"] == counts["sent_packets"] + counts["lost_packets"]
+    traces = sorted((tmp_path / "run/qlog").iterdir())
+    assert [t.name for t in traces] == ["flow0-client.sqlog", "flow0-server.sqlog"]
+    records = [json.loads(r) for r in traces[0].read_text("utf-8").split("\x1e")[1:]]
+    assert records[0]["trace"]["vantage_point"]["type"] == "client"
+    names = [r.get("name") for r in records]
+    assert names[1] == "connectivity:connection_started"
+    assert names[-1] == "connectivity:connection_closed"
+    assert names.count("recovery:packet_lost") == counts["lost_packets"]
+    acknowledged = names.count("recovery:packet_acknowledged")
+    assert acknowledged + counts["lost_packets"] <= flow["sent_packets"]
+    metrics = [r["data"] for r in records if r.get("name") == "recovery:metrics_updated"]
+    assert metrics[0]["congestion_window"] == WINDOW * 1000
+    assert any("latest_rtt" in m for m in metrics)
+    times = [r["time"] for r in records[1:]]
+    assert times == sorted(times)
+    # What other readers of qlog make of it.
+    told = gargalo.read(traces).flows.row(0, named=True)
+    assert told["lost_packets"] == counts["lost_packets"]
+
+    class Strange(Reports):
+        def timeout(self, now):
+            self.host.packet("vanished", "1-rtt", 0)
+
+    with pytest.raises(gargalo.RunError, match="vanished") as caught:
+        run(Strange)
+    assert isinstance(caught.value.__cause__, ValueError)
 
 
 class Broken(Toy):

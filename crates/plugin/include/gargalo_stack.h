@@ -52,6 +52,8 @@ extern "C" {
 #define GARGALO_STACK_URGENCY (1u << 14)    /* streams of different urgency (RFC 9218 §4.1) */
 #define GARGALO_STACK_KEY_UPDATE (1u << 15) /* updates keys when it is asked to (RFC 9001 §6) */
 
+#define GARGALO_STACK_PACKETS (1u << 16) /* reports its packets; without GARGALO_STACK_QLOG the host writes qlog of them */
+
 /* The calendar time at the start of a run, since the Unix epoch: 1 January 2025, 00:00 UTC. A library adds the time of the
  * call where it needs a date, for a certificate or a ticket. */
 #define GARGALO_CALENDAR_START 1735689600 /* s */
@@ -82,6 +84,26 @@ struct gargalo_path {
     struct gargalo_address remote;
     uint8_t ecn; /* the two bits of the IP header (RFC 3168 §5): 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE */
     uint8_t reserved[7];
+};
+
+/* What happens to packets, and their types (RFC 9000 §17). */
+#define GARGALO_PACKET_SENT 1
+#define GARGALO_PACKET_RECEIVED 2
+#define GARGALO_PACKET_ACKNOWLEDGED 3 /* one that was sent, as is the next */
+#define GARGALO_PACKET_LOST 4         /* declared lost */
+#define GARGALO_PACKET_INITIAL 0
+#define GARGALO_PACKET_0_RTT 1
+#define GARGALO_PACKET_HANDSHAKE 2
+#define GARGALO_PACKET_1_RTT 3
+
+/* Something that has happened to a packet. */
+struct gargalo_packet {
+    uint64_t number;
+    uint32_t size; /* with header and tag; 0: not known */
+    uint8_t event; /* GARGALO_PACKET_SENT … */
+    uint8_t type;  /* GARGALO_PACKET_INITIAL … */
+    uint8_t ack_eliciting; /* RFC 9002 §2 */
+    uint8_t reserved;
 };
 
 /* Bytes that belong to the caller and are valid during the call. */
@@ -124,7 +146,8 @@ struct gargalo_stack_config {
     uint64_t max_unidirectional_streams; /* that the peer may have open at once; 0: the flow has none, and the library may
                                           * tell the peer another limit */
     uint32_t max_datagram_frame; /* the largest DATAGRAM frame to accept (RFC 9221 §3); 0: no datagrams */
-    uint8_t reserved[4];
+    uint8_t packets;             /* call `packet`; otherwise it is ignored */
+    uint8_t reserved[3];
 };
 
 /* The host. The structure is valid as long as the object; every function takes `context` first. Later versions add functions
@@ -159,6 +182,8 @@ struct gargalo_stack_host {
     void (*stopped)(void *context, uint64_t stream);
     /* The peer has reset a stream: an error, unless the host has called `stop_sending` for it. */
     void (*reset)(void *context, uint64_t stream);
+    /* Something has happened to a packet; with GARGALO_STACK_PACKETS. */
+    void (*packet)(void *context, const struct gargalo_packet *packet);
 };
 
 /* Counters and state of the sender; GARGALO_NONE where the library does not report it. */

@@ -9,7 +9,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::time::Duration;
 
-use gargalo_plugin::stack::{About, Config, Event, Offered, Path, Stack, Stats, abi, host};
+use gargalo_plugin::stack::{
+    About, Config, Event, Offered, Packet, PacketEvent, PacketKind, Path, Stack, Stats, abi, host,
+};
 
 /// Sends each datagram back to where it came from, and panics on a datagram of one byte. What is done with streams it tells
 /// the host.
@@ -103,6 +105,13 @@ impl Stack for Echo {
 
     fn set_urgency(&mut self, _now: Duration, stream: u64, urgency: u8) {
         host::notice(&format!("urgency {stream}"), &urgency.to_string());
+        host::packet(Packet {
+            event: PacketEvent::Lost,
+            kind: PacketKind::OneRtt,
+            number: stream,
+            size: 1200,
+            ack_eliciting: true,
+        });
     }
 
     fn close(&mut self, _now: Duration) {}
@@ -169,6 +178,15 @@ unsafe extern "C" fn reset(context: *mut c_void, stream: u64) {
         .push((102, stream.to_string()));
 }
 
+unsafe extern "C" fn packet(context: *mut c_void, packet: *const abi::Packet) {
+    let p = unsafe { *packet };
+    let text = format!(
+        "{} {} {} {} {}",
+        p.event, p.kind, p.number, p.size, p.ack_eliciting
+    );
+    unsafe { &mut *context.cast::<Seen>() }.0.push((104, text));
+}
+
 fn config(server_name: &CStr) -> abi::Config {
     let none = abi::Bytes {
         data: ptr::null(),
@@ -209,7 +227,8 @@ fn config(server_name: &CStr) -> abi::Config {
         options: c"{}".as_ptr(),
         max_unidirectional_streams: 0,
         max_datagram_frame: 1000,
-        reserved: [0; 4],
+        packets: 0,
+        reserved: [0; 3],
     }
 }
 
@@ -228,6 +247,7 @@ fn host_of(seen: &mut Seen) -> abi::Host {
         datagram,
         stopped,
         reset,
+        packet,
     }
 }
 
@@ -359,6 +379,7 @@ fn streams_and_datagrams_reach_the_object() {
         (102, "4"),
         (101, "8"),
         (103, "urgency 12 6"),
+        (104, "4 3 12 1200 1"),
     ];
     assert_eq!(seen.0, told.map(|(kind, text)| (kind, text.to_owned())));
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::mem::{align_of, offset_of};
 use std::process::Command;
 
-use gargalo_plugin::stack::abi;
+use gargalo_plugin::stack::{PacketEvent, PacketKind, abi};
 
 /// Lines `name number` of the Rust side, and a C program that prints those of the header.
 #[derive(Default)]
@@ -43,10 +43,11 @@ fn layout_and_constants_are_those_of_the_header() {
         size local remote congestion server_name alpn certificate private_key ticket_key session
         initial_window stream_window connection_window send_window idle_timeout initial_rtt
         max_streams datagram_size max_datagram_size is_server early_data retry ecn pacing qlog
-        secrets notices options max_unidirectional_streams max_datagram_frame reserved);
+        secrets notices options max_unidirectional_streams max_datagram_frame packets reserved);
+    compare!(both, "gargalo_packet", abi::Packet, number size event ack_eliciting reserved);
     compare!(both, "gargalo_stack_host", abi::Host,
         context random event received session secret qlog notice rtt_sample send datagram
-        stopped reset);
+        stopped reset packet);
     compare!(both, "gargalo_stack_stats", abi::Stats,
         size sent_packets sent_bytes retransmitted_packets lost_packets timeouts spurious cwnd
         ssthresh in_flight srtt pacing_rate delivery_rate phase);
@@ -67,6 +68,9 @@ fn layout_and_constants_are_those_of_the_header() {
         ("GARGALO_STACK_CANCEL", abi::feature::CANCEL.into()),
         ("GARGALO_STACK_URGENCY", abi::feature::URGENCY.into()),
         ("GARGALO_STACK_KEY_UPDATE", abi::feature::KEY_UPDATE.into()),
+        ("GARGALO_STACK_PACKETS", abi::feature::PACKETS.into()),
+        ("GARGALO_PACKET_LOST", PacketEvent::Lost as u64),
+        ("GARGALO_PACKET_1_RTT", PacketKind::OneRtt as u64),
         (
             "GARGALO_CALENDAR_START",
             gargalo_plugin::stack::CALENDAR_START.as_secs(),

@@ -8,7 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
-use gargalo_quic::foreign::{About, Callbacks, Foreign, Outgoing, Path, Pending, Request, Sender};
+use gargalo_quic::foreign::{
+    About, Callbacks, Foreign, Outgoing, Packet, PacketEvent, PacketKind, Path, Pending, Request,
+    Sender,
+};
 use gargalo_quic::{
     ALPN, Config, Error, Event, Features, INITIAL_RTT, Implementation, Init, MAX_STREAMS, Offered,
     Realm, SERVER_NAME, Stack, StreamId, Uses,
@@ -103,10 +106,10 @@ impl PyStack {
             let mut all = stack.features.by_word();
             if let Some((_, has)) = all.iter_mut().find(|(known, _)| *known == word) {
                 **has = true;
-            } else if word != "qlog" {
+            } else {
                 let known = all.map(|(known, _)| known).join(", ");
                 return Err(PyValueError::new_err(format!(
-                    "{own}.features has \"{word}\"; there are {known} and qlog"
+                    "{own}.features has \"{word}\"; there are {known}"
                 )));
             }
         }
@@ -277,6 +280,28 @@ impl QuicHost {
         self.pending().reset(stream);
     }
 
+    /// Something has happened to a packet, with the feature "packets": `event` is "sent", "received", "acknowledged" or
+    /// "lost", the last two of packets that were sent; `kind` is "initial", "0-rtt", "handshake" or "1-rtt". `size` is
+    /// its length in bytes, if that is known.
+    #[pyo3(signature = (event, kind, number, size=None, ack_eliciting=true))]
+    fn packet(
+        &self,
+        event: &str,
+        kind: &str,
+        number: u64,
+        size: Option<u32>,
+        ack_eliciting: bool,
+    ) -> PyResult<()> {
+        self.pending().packet(Packet {
+            event: named(&PacketEvent::ALL, event)?,
+            kind: named(&PacketKind::ALL, kind)?,
+            number,
+            size,
+            ack_eliciting,
+        });
+        Ok(())
+    }
+
     /// A datagram that is sent now, before those of `datagram_out`.
     fn send(&self, datagram: &Bound<'_, PyAny>) -> PyResult<()> {
         let made = outgoing(datagram).ok_or_else(|| {
@@ -285,6 +310,15 @@ impl QuicHost {
         self.pending().send(made);
         Ok(())
     }
+}
+
+/// What a word stands for.
+fn named<T: Copy>(all: &[(&'static str, T); 4], word: &str) -> PyResult<T> {
+    let found = all.iter().find(|(name, _)| *name == word);
+    found.map(|(_, of)| *of).ok_or_else(|| {
+        let names = all.each_ref().map(|(name, _)| *name).join(", ");
+        PyValueError::new_err(format!("there is no \"{word}\": {names}"))
+    })
 }
 
 /// One end of a connection.
@@ -576,6 +610,7 @@ fn keywords<'py>(py: Python<'py>, request: &Request<'_>) -> PyResult<Bound<'py, 
     fields.set_item("qlog", request.qlog)?;
     fields.set_item("secrets", request.secrets)?;
     fields.set_item("notices", true)?;
+    fields.set_item("packets", request.packets)?;
     let unidirectional = request.max_unidirectional_streams.unwrap_or(0);
     fields.set_item("max_unidirectional_streams", unidirectional)?;
     fields.set_item(

@@ -54,8 +54,7 @@ impl PyNativeStack {
     fn features(&self) -> Vec<&'static str> {
         let mut all = self.inner.features();
         let has = all.by_word().into_iter().filter(|(_, has)| **has);
-        let qlog = self.inner.writes_qlog().then_some("qlog");
-        has.map(|(word, _)| word).chain(qlog).collect()
+        has.map(|(word, _)| word).collect()
     }
 
     /// The file that it is from.

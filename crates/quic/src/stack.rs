@@ -149,6 +149,10 @@ pub struct Features {
     pub urgency: bool,
     /// Updates its keys when it is asked to (RFC 9001 §6).
     pub key_update: bool,
+    /// Writes qlog.
+    pub qlog: bool,
+    /// Reports its packets, of which the host writes qlog if the stack does not.
+    pub packets: bool,
 }
 
 /// The stack's name, of those in `own`, for a congestion control that a scenario names: the same name, or if the stack
@@ -160,7 +164,7 @@ pub fn own_name<'a>(own: &'a [String], asked: &str) -> Option<&'a str> {
 
 impl Features {
     /// Each by the word that names it in lists.
-    pub fn by_word(&mut self) -> [(&'static str, &mut bool); 14] {
+    pub fn by_word(&mut self) -> [(&'static str, &mut bool); 16] {
         [
             ("0-rtt", &mut self.zero_rtt),
             ("retry", &mut self.retry),
@@ -176,6 +180,8 @@ impl Features {
             ("cancel", &mut self.cancel),
             ("urgency", &mut self.urgency),
             ("key-update", &mut self.key_update),
+            ("qlog", &mut self.qlog),
+            ("packets", &mut self.packets),
         ]
     }
 

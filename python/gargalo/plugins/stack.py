@@ -103,6 +103,8 @@ class QuicConfig:
     """Streams that the peer may have open at once; 0: the flow has none, and the peer may be told another limit."""
     max_datagram_frame: int = 0
     """The largest DATAGRAM frame to accept in bytes (RFC 9221 §3); 0: no datagrams."""
+    packets: bool = False
+    """Call `QuicHost.packet`."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,9 @@ class QuicStack:
             (RFC 8899), "initial-window" (it starts with another window than ten packets, RFC 9002 §7.2), "options"
             (it has some of its own, in `QuicConfig.options`; `__init__` refuses those that it does not know),
             "unidirectional" (streams, RFC 9000 §2.1), "datagrams" (RFC 9221), "cancel" (RESET_STREAM and STOP_SENDING,
-            RFC 9000 §3.5), "urgency" (of streams, RFC 9218 §4.1), "key-update" (RFC 9001 §6) and "local-address" (`QuicDatagram.local` counts: after `migrate` it may go on to use the address before;
+            RFC 9000 §3.5), "urgency" (of streams, RFC 9218 §4.1), "key-update" (RFC 9001 §6), "packets" (it reports them by
+            `QuicHost.packet`; the host counts them where `stats` does not, and writes qlog of them without "qlog") and
+            "local-address" (`QuicDatagram.local` counts: after `migrate` it may go on to use the address before;
             otherwise a datagram leaves from the present one). A request for anything else is an error before the run.
 
     """

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
 use gargalo_quic::Event;
-use gargalo_quic::foreign::{Outgoing, Pending};
+use gargalo_quic::foreign::{Outgoing, Packet, PacketEvent, PacketKind, Pending};
 use gargalo_units::{Duration, Ecn};
 use rand::Rng;
 
@@ -24,7 +24,7 @@ pub(super) struct Context {
 }
 
 /// The host's functions.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "random",
     "event",
     "received",
@@ -37,6 +37,7 @@ const NAMES: [&str; 12] = [
     "datagram",
     "stopped",
     "reset",
+    "packet",
 ];
 
 thread_local! {
@@ -98,6 +99,7 @@ pub(super) fn host(context: *const Context) -> abi::Host {
         datagram,
         stopped,
         reset,
+        packet,
     }
 }
 
@@ -252,5 +254,25 @@ unsafe extern "C" fn reset(at: *mut c_void, stream: u64) {
     // SAFETY: a stack passes its context on.
     if let Some(pending) = unsafe { pending(at, 11) } {
         pending.reset(stream);
+    }
+}
+
+unsafe extern "C" fn packet(at: *mut c_void, packet: *const abi::Packet) {
+    // SAFETY: a stack passes its context on, and a packet or null.
+    let (pending, packet) = unsafe { (pending(at, 12), packet.as_ref()) };
+    let (Some(pending), Some(p)) = (pending, packet) else {
+        return;
+    };
+    let event = usize::from(p.event).checked_sub(1);
+    let event = event.and_then(|i| PacketEvent::ALL.get(i));
+    // A later version of the interface may have more.
+    if let (Some((_, event)), Some((_, kind))) = (event, PacketKind::ALL.get(usize::from(p.kind))) {
+        pending.packet(Packet {
+            event: *event,
+            kind: *kind,
+            number: p.number,
+            size: (p.size > 0).then_some(p.size),
+            ack_eliciting: p.ack_eliciting != 0,
+        });
     }
 }

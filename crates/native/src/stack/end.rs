@@ -86,7 +86,8 @@ impl End {
             options: options.as_ptr(),
             max_unidirectional_streams: request.max_unidirectional_streams.unwrap_or(0).into(),
             max_datagram_frame: if request.datagrams { LARGEST_FRAME } else { 0 },
-            reserved: [0; 4],
+            packets: request.packets.into(),
+            reserved: [0; 3],
         };
         let pending = Box::into_raw(Box::new(pending));
         let context = Box::new(Context::new(pending));

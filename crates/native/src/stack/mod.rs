@@ -72,7 +72,6 @@ pub struct NativeStack {
     congestion: Vec<String>,
     specifications: Vec<String>,
     features: Features,
-    writes_qlog: bool,
 }
 
 /// The functions of a table; those that a library may leave out are optional.
@@ -264,8 +263,9 @@ impl NativeStack {
                 cancel: has(feature::CANCEL),
                 urgency: has(feature::URGENCY),
                 key_update: has(feature::KEY_UPDATE),
+                qlog: has(feature::QLOG),
+                packets: has(feature::PACKETS),
             },
-            writes_qlog: has(feature::QLOG),
         }))
     }
 
@@ -307,11 +307,6 @@ impl NativeStack {
             congestion: &self.congestion,
             features: self.features,
         }
-    }
-
-    /// Whether it writes qlog.
-    pub fn writes_qlog(&self) -> bool {
-        self.writes_qlog
     }
 }
 

@@ -41,6 +41,8 @@ pub mod feature {
     pub const URGENCY: u32 = 1 << 14;
     /// Updates keys when it is asked to (RFC 9001 §6).
     pub const KEY_UPDATE: u32 = 1 << 15;
+    /// Reports its packets.
+    pub const PACKETS: u32 = 1 << 16;
 }
 
 /// Kinds of events.
@@ -165,7 +167,21 @@ pub struct Config {
     pub options: *const c_char,
     pub max_unidirectional_streams: u64,
     pub max_datagram_frame: u32,
-    pub reserved: [u8; 4],
+    pub packets: u8,
+    pub reserved: [u8; 3],
+}
+
+/// `struct gargalo_packet`: something that has happened to a packet.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "documented in the header")]
+pub struct Packet {
+    pub number: u64,
+    pub size: u32,
+    pub event: u8,
+    pub kind: u8,
+    pub ack_eliciting: u8,
+    pub reserved: u8,
 }
 
 /// `struct gargalo_stack_host`: the functions that a library may call, each with `context` as first argument.
@@ -186,6 +202,7 @@ pub struct Host {
     pub datagram: unsafe extern "C" fn(*mut c_void, *const u8, usize),
     pub stopped: unsafe extern "C" fn(*mut c_void, u64),
     pub reset: unsafe extern "C" fn(*mut c_void, u64),
+    pub packet: unsafe extern "C" fn(*mut c_void, *const Packet),
 }
 
 /// `struct gargalo_stack_stats`: counters and state of the sender, [`NONE`] where the library does not report them.

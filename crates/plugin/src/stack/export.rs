@@ -461,6 +461,7 @@ unsafe fn read_config<'a>(config: *const abi::Config) -> Result<Config<'a>, Stri
             options: text("options", c.options)?,
             max_unidirectional_streams: c.max_unidirectional_streams,
             max_datagram_frame: c.max_datagram_frame,
+            packets: c.packets != 0,
         })
     }
 }

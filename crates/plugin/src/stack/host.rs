@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use super::abi::{self, NONE, early, event};
-use super::{EarlyData, Event, Path};
+use super::{EarlyData, Event, Packet, Path};
 
 /// As the host takes it.
 pub(super) fn abi_path(path: &Path) -> abi::Path {
@@ -152,6 +152,20 @@ pub fn stopped(stream: u64) {
 pub fn reset(stream: u64) {
     // SAFETY: as above.
     host(|h| unsafe { (h.reset)(h.context, stream) });
+}
+
+/// Something has happened to a packet.
+pub fn packet(packet: Packet) {
+    let packet = abi::Packet {
+        number: packet.number,
+        size: packet.size,
+        event: packet.event as u8,
+        kind: packet.kind as u8,
+        ack_eliciting: packet.ack_eliciting.into(),
+        reserved: 0,
+    };
+    // SAFETY: the packet lives until after the call.
+    host(|h| unsafe { (h.packet)(h.context, &raw const packet) });
 }
 
 /// [`qlog`] for what writes to a file.

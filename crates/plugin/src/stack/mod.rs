@@ -201,6 +201,49 @@ pub struct Config<'a> {
     pub max_unidirectional_streams: u64,
     /// The largest DATAGRAM frame to accept, bytes (RFC 9221 §3); 0: no datagrams.
     pub max_datagram_frame: u32,
+    /// Call [`host::packet`]; without it, such calls are ignored.
+    pub packets: bool,
+}
+
+/// Something that has happened to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// What has happened.
+    pub event: PacketEvent,
+    /// Its type.
+    pub kind: PacketKind,
+    /// Its number.
+    pub number: u64,
+    /// Its length with header and tag, bytes; 0: not known.
+    pub size: u32,
+    /// It elicits an acknowledgement (RFC 9002 §2).
+    pub ack_eliciting: bool,
+}
+
+/// What happens to packets, with the numbers of the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketEvent {
+    /// It is sent.
+    Sent = 1,
+    /// It has arrived.
+    Received = 2,
+    /// One that was sent is acknowledged.
+    Acknowledged = 3,
+    /// One that was sent is declared lost.
+    Lost = 4,
+}
+
+/// Types of packets (RFC 9000 §17), with the numbers of the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketKind {
+    /// Initial.
+    Initial = 0,
+    /// 0-RTT.
+    ZeroRtt = 1,
+    /// Handshake.
+    Handshake = 2,
+    /// 1-RTT.
+    OneRtt = 3,
 }
 
 /// Something that has happened to the connection.

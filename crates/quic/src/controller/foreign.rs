@@ -68,8 +68,8 @@ impl Foreign {
             rtt,
         );
         self.report.metrics(|| Metrics {
-            congestion_window: self.window(),
-            bytes_in_flight: self.in_flight,
+            congestion_window: Some(self.window()),
+            bytes_in_flight: Some(self.in_flight),
             ssthresh: ssthresh(&metrics),
             smoothed_rtt: self.srtt.map(ours),
             latest_rtt: rtt,

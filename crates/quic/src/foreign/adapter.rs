@@ -24,6 +24,8 @@ pub struct Foreign<C> {
     can_migrate: bool,
     /// It says from which address each datagram leaves.
     tells_local: bool,
+    /// It reports its packets.
+    reports_packets: bool,
     unsent: Unsent,
     /// It violated the interface, and is not called any more.
     is_broken: bool,
@@ -69,6 +71,7 @@ impl<C: Callbacks> Foreign<C> {
             addresses: vec![Local::of(local)],
             can_migrate: about.features.migration,
             tells_local: about.features.local_address,
+            reports_packets: about.features.packets,
             unsent: Unsent::new(request.config.send_window),
             is_broken: false,
             sent_datagrams: 0,
@@ -85,6 +88,9 @@ impl<C: Callbacks> Foreign<C> {
         if now > self.now {
             self.now = now;
             self.at_once = 0;
+            if self.reports_packets {
+                self.callbacks.pending(|p| p.now = now);
+            }
         }
         self.now
     }
@@ -101,7 +107,13 @@ impl<C: Callbacks> Foreign<C> {
         if self.is_broken {
             return self.last;
         }
-        let now = self.callbacks.stats();
+        let mut now = self.callbacks.stats();
+        if self.reports_packets {
+            let (sent, lost) = self.callbacks.pending(|p| (p.sent_packets, p.lost_packets));
+            let counters = &mut now.counters;
+            counters.sent_packets = counters.sent_packets.get().or(Some(sent)).into();
+            counters.lost_packets = counters.lost_packets.get().or(Some(lost)).into();
+        }
         let ended = self.callbacks.pending(|p| p.ended);
         if ended && self.has_discarded(&now) {
             return self.last;
@@ -126,6 +138,18 @@ impl<C: Callbacks> Foreign<C> {
 
     fn is_early(&self) -> bool {
         self.callbacks.pending(|p| p.is_early())
+    }
+
+    /// Writes the state of the sender to the trace that the host writes.
+    fn trace(&mut self) {
+        if !self.reports_packets || self.callbacks.pending(|p| p.trace.is_none()) {
+            return;
+        }
+        let sender = self.sender();
+        self.callbacks.pending(|p| {
+            let latest = p.rtt;
+            p.trace(|trace, now| trace.sender(now, &sender, latest));
+        });
     }
 
     /// Offers the stack the data that waits, after a call that may have made room.
@@ -200,6 +224,7 @@ impl<C: Callbacks> Stack for Foreign<C> {
             ecn,
         };
         self.callbacks.datagram_in(now, &mut payload, &path);
+        self.trace();
         self.offer();
     }
 
@@ -208,6 +233,7 @@ impl<C: Callbacks> Stack for Foreign<C> {
         let timer_is_ours = std::mem::take(&mut self.timer_is_ours);
         if !self.is_broken && !timer_is_ours {
             self.callbacks.timeout(now);
+            self.trace();
             self.offer();
         }
     }

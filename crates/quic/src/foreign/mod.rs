@@ -6,6 +6,7 @@
 mod adapter;
 mod callbacks;
 mod datagram;
+mod packet;
 mod pending;
 mod request;
 mod sender;
@@ -13,6 +14,7 @@ mod sender;
 pub use adapter::Foreign;
 pub use callbacks::{About, Callbacks};
 pub use datagram::{Outgoing, Path};
+pub use packet::{Packet, PacketEvent, PacketKind};
 pub use pending::Pending;
 pub use request::Request;
 pub use sender::Sender;

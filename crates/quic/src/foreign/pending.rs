@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use gargalo_units::Duration;
+use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
 
-use super::Outgoing;
+use super::{Outgoing, Packet, PacketEvent};
+use crate::qlog::Reported;
 use crate::{Chunk, Event, Notice, Realm, Session, StreamId};
 
 /// Different labels that a connection may use for kinds of notices and phases, and the greatest length of one in bytes.
@@ -37,6 +38,13 @@ pub struct Pending {
     pub(super) records: bool,
     pub(super) rtt: Option<Duration>,
     qlog: Option<Box<dyn Write + Send + Sync>>,
+    /// The trace that the host writes of what the stack reports of its packets.
+    pub(super) trace: Option<Reported>,
+    /// Time of the call.
+    pub(super) now: Instant,
+    /// Packets that were sent and elicit acknowledgements, and those declared lost.
+    pub(super) sent_packets: u64,
+    pub(super) lost_packets: u64,
     /// Datagrams to send before those of [`Callbacks::datagram_out`](super::Callbacks::datagram_out).
     pub(super) datagrams: VecDeque<Outgoing>,
     /// The last session that was kept.
@@ -76,6 +84,10 @@ impl Pending {
             records: true,
             rtt: None,
             qlog,
+            trace: None,
+            now: Instant::ZERO,
+            sent_packets: 0,
+            lost_packets: 0,
             datagrams: VecDeque::new(),
             kept: Vec::new(),
             connected: false,
@@ -151,7 +163,31 @@ impl Pending {
             Event::Failed(why) => why.clone(),
             _ => String::new(),
         });
+        let failure = match &event {
+            Event::Failed(why) => Some(why.as_str()),
+            _ => None,
+        };
+        self.trace(|trace, now| trace.closed(now, failure));
         self.events.push_back(event);
+    }
+
+    /// Reports what has happened to a packet.
+    pub fn packet(&mut self, packet: Packet) {
+        match packet.event {
+            PacketEvent::Sent => self.sent_packets += u64::from(packet.ack_eliciting),
+            PacketEvent::Lost => self.lost_packets += 1,
+            PacketEvent::Received | PacketEvent::Acknowledged => {}
+        }
+        self.trace(|trace, now| trace.packet(now, &packet));
+    }
+
+    /// Writes to the trace of the host, if there is one.
+    pub(super) fn trace(&mut self, write: impl FnOnce(&mut Reported, Instant) -> io::Result<()>) {
+        let now = self.now;
+        if let Some(Err(e)) = self.trace.as_mut().map(|trace| write(trace, now)) {
+            self.trace = None;
+            self.add_notice("qlog", || format!("not written further: {e}"));
+        }
     }
 
     /// Reports stream data that has arrived.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use gargalo_units::Instant;
 
 use super::{About, Pending};
+use crate::qlog::Reported;
 use crate::{Config, Handshake, Init, MAX_STREAMS, Realm, Session, own_name};
 
 /// What a scenario requests of one end of a stack, besides what [`Config`] has.
@@ -44,6 +45,8 @@ pub struct Request<'a> {
     pub qlog: bool,
     /// Secrets are collected.
     pub secrets: bool,
+    /// What happens to packets is of use.
+    pub packets: bool,
 }
 
 impl<'a> Request<'a> {
@@ -74,7 +77,11 @@ impl<'a> Request<'a> {
         });
         let resumed = session.as_ref().filter(|_| early_data);
         let resumed = resumed.and_then(|s| realm.take_session(s));
-        let (qlog, _title) = init.qlog.unzip();
+        let (file, title) = init.qlog.unzip();
+        let (qlog, reported) = match features.qlog {
+            true => (file, None),
+            false => (None, file.filter(|_| features.packets)),
+        };
         let found = config.discovered().filter(|_| features.mtu_discovery);
         let request = Self {
             config,
@@ -97,8 +104,17 @@ impl<'a> Request<'a> {
             max_unidirectional_streams: config.unidirectional.then_some(MAX_STREAMS),
             qlog: qlog.is_some(),
             secrets: init.secrets,
+            packets: features.packets,
         };
-        let pending = Pending::new(init.rng, realm.clone(), session, init.secrets, qlog);
+        let mut pending = Pending::new(init.rng, realm.clone(), session, init.secrets, qlog);
+        pending.now = init.now;
+        if let Some(file) = reported {
+            let title = title.unwrap_or_default();
+            match Reported::begin(file, &title, &request) {
+                Ok(trace) => pending.trace = Some(trace),
+                Err(e) => pending.add_notice("qlog", || format!("not written: {e}")),
+            }
+        }
         (request, pending)
     }
 }

@@ -3,18 +3,20 @@
 
 mod frame;
 mod json;
+mod reported;
 
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use gargalo_units::{Duration, Rate};
+use gargalo_units::{Duration, Instant, Rate};
 
 use crate::Config;
 use crate::config::{INITIAL_RTT, MAX_STREAMS};
 use crate::tls::{Clock, lock};
 use json::{hex, millis, string};
+pub(crate) use reported::Reported;
 
 /// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +28,8 @@ pub(crate) enum Direction {
 /// The metrics of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Metrics {
-    pub(crate) congestion_window: u64,
-    pub(crate) bytes_in_flight: u64,
+    pub(crate) congestion_window: Option<u64>,
+    pub(crate) bytes_in_flight: Option<u64>,
     pub(crate) ssthresh: Option<u64>,
     pub(crate) min_rtt: Option<Duration>,
     pub(crate) smoothed_rtt: Option<Duration>,
@@ -35,6 +37,88 @@ pub(crate) struct Metrics {
     pub(crate) rtt_variance: Option<Duration>,
     pub(crate) pacing_rate: Option<Rate>,
     pub(crate) phase: &'static str,
+}
+
+impl Metrics {
+    /// What differs from before, as fields of JSON, each behind a comma.
+    fn changed(&self, before: Self) -> String {
+        let mut fields = String::new();
+        let bytes = |name: &str, now: Option<u64>, before: Option<u64>, out: &mut String| {
+            if let Some(value) = now.filter(|_| now != before) {
+                let _ = write!(out, ",\"{name}\":{value}");
+            }
+        };
+        let time =
+            |name: &str, now: Option<Duration>, before: Option<Duration>, out: &mut String| {
+                if let Some(value) = now.filter(|_| now != before) {
+                    let _ = write!(out, ",\"{name}\":");
+                    millis(out, value.as_nanos());
+                }
+            };
+        let bps = |r: Option<Rate>| r.map(Rate::as_bps);
+        let (now, out) = (self, &mut fields);
+        time("min_rtt", now.min_rtt, before.min_rtt, out);
+        time("smoothed_rtt", now.smoothed_rtt, before.smoothed_rtt, out);
+        time("latest_rtt", now.latest_rtt, before.latest_rtt, out);
+        time("rtt_variance", now.rtt_variance, before.rtt_variance, out);
+        let (window, flight) = (before.congestion_window, before.bytes_in_flight);
+        bytes("congestion_window", now.congestion_window, window, out);
+        bytes("bytes_in_flight", now.bytes_in_flight, flight, out);
+        bytes("ssthresh", now.ssthresh, before.ssthresh, out);
+        bytes(
+            "pacing_rate",
+            bps(now.pacing_rate),
+            bps(before.pacing_rate),
+            out,
+        );
+        fields
+    }
+}
+
+/// Writes an event as a record of a JSON text sequence.
+fn write_event(out: &mut String, now: Instant, name: &str, data: impl FnOnce(&mut String)) {
+    out.clear();
+    out.push_str("\u{1e}{\"time\":");
+    millis(out, now.as_nanos());
+    let _ = write!(out, ",\"name\":\"{name}\",\"data\":{{");
+    data(out);
+    out.push_str("}}\n");
+}
+
+/// Writes what a trace begins with; `id` is the connection's, if it is known.
+fn write_head(out: &mut String, title: &str, is_client: bool, id: Option<&[u8]>) {
+    out.clear();
+    out.push_str("\u{1e}{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":");
+    string(out, title);
+    let side = if is_client { "client" } else { "server" };
+    let _ = write!(
+        out,
+        ",\"trace\":{{\"vantage_point\":{{\"name\":\"gargalo\",\"type\":\"{side}\"}},\"title\":"
+    );
+    string(out, title);
+    out.push_str(",\"common_fields\":{");
+    if let Some(id) = id {
+        out.push_str("\"ODCID\":\"");
+        hex(out, id);
+        out.push_str("\",");
+    }
+    out.push_str(
+        "\"protocol_type\":[\"QUIC\"],\"time_format\":\"relative\",\"reference_time\":0}}}\n",
+    );
+}
+
+/// Writes the fields of a connection that begins.
+fn write_addresses(out: &mut String, local: SocketAddr, remote: SocketAddr) {
+    let version = if local.is_ipv4() { "ipv4" } else { "ipv6" };
+    let _ = write!(
+        out,
+        "\"ip_version\":\"{version}\",\"src_ip\":\"{}\",\"dst_ip\":\"{}\",\"protocol\":\"QUIC\",\
+         \"src_port\":{},\"dst_port\":{}",
+        local.ip(),
+        remote.ip(),
+        local.port(),
+        remote.port()
+    );
 }
 
 /// The header of a trace.
@@ -88,13 +172,7 @@ impl Trace {
         if state.head.is_some() || state.failure.is_some() {
             return;
         }
-        let record = &mut state.record;
-        record.clear();
-        record.push_str("\u{1e}{\"time\":");
-        millis(record, self.clock.now().as_nanos());
-        let _ = write!(record, ",\"name\":\"{name}\",\"data\":{{");
-        data(record);
-        record.push_str("}}\n");
+        write_event(&mut state.record, self.clock.now(), name, data);
         state.put();
     }
 
@@ -140,34 +218,12 @@ impl Trace {
 
     /// The first records.
     fn begin(&self, state: &mut State, head: &Head, first: &frame::Header<'_>) {
-        let record = &mut state.record;
-        record.clear();
-        record.push_str("\u{1e}{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":");
-        string(record, &head.title);
-        let side = if head.is_client { "client" } else { "server" };
-        let _ = write!(
-            record,
-            ",\"trace\":{{\"vantage_point\":{{\"name\":\"gargalo\",\"type\":\"{side}\"}},\"title\":"
-        );
-        string(record, &head.title);
-        record.push_str(",\"common_fields\":{\"ODCID\":\"");
-        hex(record, first.dcid);
-        record.push_str(
-            "\",\"protocol_type\":[\"QUIC\"],\"time_format\":\"relative\",\"reference_time\":0}}}\n",
-        );
+        let id = Some(first.dcid);
+        write_head(&mut state.record, &head.title, head.is_client, id);
         state.put();
         let (local, remote, c) = (head.local, head.remote, &head.config);
         self.event(state, "connectivity:connection_started", |out| {
-            let version = if local.is_ipv4() { "ipv4" } else { "ipv6" };
-            let _ = write!(
-                out,
-                "\"ip_version\":\"{version}\",\"src_ip\":\"{}\",\"dst_ip\":\"{}\",\"protocol\":\"QUIC\",\
-                 \"src_port\":{},\"dst_port\":{}",
-                local.ip(),
-                remote.ip(),
-                local.port(),
-                remote.port()
-            );
+            write_addresses(out, local, remote);
         });
         self.event(state, "transport:parameters_set", |out| {
             let _ = write!(
@@ -232,36 +288,7 @@ impl Trace {
                 let _ = write!(out, "\"new\":\"{}\"", now.phase);
             });
         }
-        let mut fields = String::new();
-        let bytes = |name: &str, now: Option<u64>, before: Option<u64>, out: &mut String| {
-            if let Some(value) = now.filter(|_| now != before) {
-                let _ = write!(out, ",\"{name}\":{value}");
-            }
-        };
-        let time =
-            |name: &str, now: Option<Duration>, before: Option<Duration>, out: &mut String| {
-                if let Some(value) = now.filter(|_| now != before) {
-                    let _ = write!(out, ",\"{name}\":");
-                    millis(out, value.as_nanos());
-                }
-            };
-        let bps = |r: Option<Rate>| r.map(Rate::as_bps);
-        let out = &mut fields;
-        time("min_rtt", now.min_rtt, before.min_rtt, out);
-        time("smoothed_rtt", now.smoothed_rtt, before.smoothed_rtt, out);
-        time("latest_rtt", now.latest_rtt, before.latest_rtt, out);
-        time("rtt_variance", now.rtt_variance, before.rtt_variance, out);
-        let window = |m: &Metrics| Some(m.congestion_window);
-        bytes("congestion_window", window(&now), window(&before), out);
-        let flight = |m: &Metrics| Some(m.bytes_in_flight);
-        bytes("bytes_in_flight", flight(&now), flight(&before), out);
-        bytes("ssthresh", now.ssthresh, before.ssthresh, out);
-        bytes(
-            "pacing_rate",
-            bps(now.pacing_rate),
-            bps(before.pacing_rate),
-            out,
-        );
+        let fields = now.changed(before);
         if let Some(fields) = fields.strip_prefix(',') {
             self.event(state, "recovery:metrics_updated", |out| {
                 out.push_str(fields)

@@ -381,8 +381,8 @@ impl Sender {
 
     fn trace(&self) {
         self.report.metrics(|| Metrics {
-            congestion_window: self.window(),
-            bytes_in_flight: self.in_flight,
+            congestion_window: Some(self.window()),
+            bytes_in_flight: Some(self.in_flight),
             ssthresh: self.ssthresh(),
             min_rtt: self.rtt.min,
             smoothed_rtt: self.rtt.smoothed,
