@@ -285,7 +285,7 @@ def test_the_host_counts_packets_and_writes_qlog_of_them(tmp_path: Path) -> None
     assert records[0]["trace"]["vantage_point"]["type"] == "client"
     names = [r.get("name") for r in records]
     assert names[1] == "connectivity:connection_started"
-    assert names[-1] == "connectivity:connection_closed"
+    assert "connectivity:connection_closed" in names[-2:]  # Before the packet that closes.
     assert names.count("recovery:packet_lost") == counts["lost_packets"]
     acknowledged = names.count("recovery:packet_acknowledged")
     assert acknowledged + counts["lost_packets"] <= flow["sent_packets"]
@@ -302,9 +302,8 @@ def test_the_host_counts_packets_and_writes_qlog_of_them(tmp_path: Path) -> None
         def timeout(self, now):
             self.host.packet("vanished", "1-rtt", 0)
 
-    with pytest.raises(gargalo.RunError, match="vanished") as caught:
+    with pytest.raises(ValueError, match="vanished"):
         run(Strange)
-    assert isinstance(caught.value.__cause__, ValueError)
 
 
 class Broken(Toy):
