@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "address.h"
+#include "multipath.h"
 #include "stats.h"
 #include "tls.h"
 #include "turn.h"
@@ -27,6 +28,7 @@ struct conn {
     uint64_t ticket;     /* end of the life of the last ticket that the host got */
     int early, told, over;
     struct stats stats;
+    struct paths paths;
 };
 
 /* The first is the default. "bbr1" has no round of ProbeRTT of its own: it is version 1 as in Linux. */
@@ -101,6 +103,7 @@ static void after(struct conn *c) {
     if (c->cnx && !was) c->cnx->path[0]->send_mtu = c->config.datagram_size;
     if (!c->cnx) return;
     stats_update(&c->stats, c->cnx);
+    if (c->stats.paths) paths_update(&c->paths, c->cnx, c->host, c->config.datagram_size, turn_host_time(c->turn.now), c->turn.now);
     tell_end(c);
     if (!c->config.is_server) tell_session(c);
 }
@@ -156,6 +159,10 @@ static const char *start(struct conn *c) {
         c->quic->default_tp.initial_max_stream_data_uni = config->stream_window;
     }
     c->quic->default_tp.max_datagram_frame_size = config->max_datagram_frame;
+    if (config->max_paths > 1) {
+        c->quic->default_tp.initial_max_path_id = config->max_paths - 1;
+        c->stats.paths = &c->paths;
+    }
     if (config->qlog) picoquic_set_qlog(c->quic, "");
     stats_start(&c->stats, c->quic);
     if (config->is_server) return NULL;
@@ -173,6 +180,7 @@ static void finish(struct conn *c) {
     tls_stop(&c->tls, c->quic ? c->quic->tls_master_ctx : NULL);
     picoquic_free(c->quic);
     stats_stop(&c->stats);
+    paths_stop(&c->paths);
     free(c->options);
 }
 static void destroy(void *stack) {
@@ -313,6 +321,31 @@ static void migrate(void *stack, uint64_t now, const struct gargalo_address *add
         picoquic_set_local_addr(c->cnx, (struct sockaddr *)&local); /* before the handshake is confirmed */
     turn_leave();
 }
+static void open_path(void *stack, uint64_t now, const struct gargalo_path *path) {
+    struct conn *c = stack;
+    if (!c->cnx || c->told) return;
+    turn_enter(&c->turn, now);
+    paths_want(&c->paths, path);
+    after(c);
+    turn_leave();
+}
+static size_t tell_paths(void *stack, struct gargalo_stack_path *out, size_t room) {
+    struct conn *c = stack;
+    size_t count = c->cnx ? MIN(c->paths.count, room) : 0;
+    turn_look();
+    for (size_t i = 0; i < count; i++) {
+        const struct path *p = &c->paths.all[i];
+        out[i].id = p->id;
+        out[i].local = p->local;
+        out[i].remote = p->remote;
+        out[i].opened = p->opened;
+        out[i].closed = p->closed;
+        out[i].received_bytes = p->received_bytes;
+        stats_tell_path(p, c->cnx, &out[i].sender);
+    }
+    turn_leave();
+    return count;
+}
 static void close_in_order(void *stack, uint64_t now) {
     struct conn *c = stack;
     turn_enter(&c->turn, now);
@@ -335,7 +368,8 @@ const struct gargalo_stack *gargalo_stack_v1(void) {
         .features = GARGALO_STACK_ZERO_RTT | GARGALO_STACK_RETRY | GARGALO_STACK_MIGRATION | GARGALO_STACK_ECN |
                     GARGALO_STACK_QLOG | GARGALO_STACK_MTU_DISCOVERY | GARGALO_STACK_OPTIONS |
                     GARGALO_STACK_LOCAL_ADDRESS | GARGALO_STACK_UNIDIRECTIONAL | GARGALO_STACK_DATAGRAMS |
-                    GARGALO_STACK_CANCEL | GARGALO_STACK_URGENCY | GARGALO_STACK_KEY_UPDATE,
+                    GARGALO_STACK_CANCEL | GARGALO_STACK_URGENCY | GARGALO_STACK_KEY_UPDATE |
+                    GARGALO_STACK_MULTIPATH,
         .size = sizeof table,
         .name = "picoquic",
         .version = VERSION,
@@ -360,6 +394,8 @@ const struct gargalo_stack *gargalo_stack_v1(void) {
         .stop_sending = stop_sending,
         .set_urgency = set_urgency,
         .update_keys = update_keys,
+        .open_path = open_path,
+        .paths = tell_paths,
     };
     return &table;
 }

@@ -60,6 +60,7 @@ static size_t payload_of(picoquic_cnx_t *cnx, const picoquic_path_t *path, const
 static void on_sent(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, uint8_t *bytes, uint64_t number, size_t pn_length,
                     size_t length, uint8_t *sent, size_t sent_length, uint64_t now) {
     struct stats *stats = context;
+    struct path *known = stats->paths ? path_find(stats->paths, path ? path->unique_path_id : 0) : NULL;
     int eliciting = 0, again = 0, ack_alone, end;
     uint64_t id, offset;
     for (size_t at = payload_of(cnx, path ? path : cnx->path[0], sent, sent_length, pn_length), used, size; at < length; at += used) {
@@ -71,16 +72,39 @@ static void on_sent(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, u
         if (picoquic_parse_stream_header(frame, length - at, &id, &offset, &size, &end, &(size_t){0})) continue;
         struct stream *s = stream_find(stats, id);
         stats->sent_bytes += size;
+        if (known) known->sent_bytes += size;
         if (!s) continue;
         again |= size && offset < s->highest;
         if (s->highest < offset + size) s->highest = offset + size;
     }
     stats->sent_packets += (uint64_t)eliciting;
     stats->retransmitted_packets += (uint64_t)again;
+    if (!known) return;
+    known->sent_packets += (uint64_t)eliciting;
+    known->retransmitted_packets += (uint64_t)again;
 }
 static void on_lost(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, picoquic_packet_type_enum type, uint64_t number,
                     const char *why, picoquic_connection_id_t *to, size_t size, uint64_t now) {
-    ((struct stats *)context)->lost_packets++;
+    struct stats *stats = context;
+    struct path *known = stats->paths ? path_find(stats->paths, path ? path->unique_path_id : 0) : NULL;
+    stats->lost_packets++;
+    if (known) known->lost_packets++;
+}
+/* Decrypted, in both directions. */
+static void on_packet(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, int in, uint64_t now,
+                      struct st_picoquic_packet_header_t *head, const uint8_t *bytes, size_t length) {
+    struct stats *stats = context;
+    struct path *known = in && path && stats->paths ? path_find(stats->paths, path->unique_path_id) : NULL;
+    size_t end = head->offset + head->payload_length;
+    if (!known || end > length) return;
+    for (size_t at = head->offset, used, size; at < end; at += used) {
+        uint64_t id, offset;
+        int alone, fin;
+        if (picoquic_skip_frame(bytes + at, end - at, &used, &alone) || !used) break;
+        if ((bytes[at] & 0xf8) != picoquic_frame_type_stream_range_min) continue;
+        if (picoquic_parse_stream_header(bytes + at, end - at, &id, &offset, &size, &fin, &(size_t){0})) continue;
+        paths_arrived(stats->paths, known, id, offset, size);
+    }
 }
 static void on_new(picoquic_cnx_t *cnx, void *parameter, void **context) { *context = parameter; }
 
@@ -89,8 +113,6 @@ static void no_close(picoquic_quic_t *quic, void *parameter) {}
 static void no_message(picoquic_cnx_t *cnx, void *context, const char *format, va_list values) {}
 static void no_pdu(picoquic_cnx_t *cnx, void *context, int in, uint64_t now, const struct sockaddr *peer,
                    const struct sockaddr *local, size_t length, uint64_t path, unsigned char ecn) {}
-static void no_packet(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, int in, uint64_t now,
-                      struct st_picoquic_packet_header_t *head, const uint8_t *bytes, size_t length) {}
 static void no_drop(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, struct st_picoquic_packet_header_t *head,
                     size_t size, int error, uint64_t now) {}
 static void no_buffered(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, picoquic_packet_type_enum type, uint64_t now) {}
@@ -102,7 +124,7 @@ static void no_end(picoquic_cnx_t *cnx, void *context) {}
 static void no_dump(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, uint64_t now) {}
 
 static picoquic_unified_logging_t log_of_packets = {
-    .log_quic_close = no_close, .log_app_message = no_message, .log_pdu = no_pdu, .log_packet = no_packet,
+    .log_quic_close = no_close, .log_app_message = no_message, .log_pdu = no_pdu, .log_packet = on_packet,
     .log_dropped_packet = no_drop, .log_buffered_packet = no_buffered, .log_outgoing_packet = on_sent,
     .log_packet_lost = on_lost, .log_negotiated_alpn = no_alpn, .log_transport_extension = no_extension,
     .log_picotls_ticket = no_ticket, .log_new_connection = on_new, .log_close_connection = no_end, .log_cc_dump = no_dump,
@@ -153,6 +175,32 @@ static const char *phase_of(const char *algorithm, uint64_t state) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(all[i].name, algorithm)) return state < all[i].count ? all[i].words[state] : NULL;
     return NULL;
+}
+static uint64_t state_of(picoquic_cnx_t *cnx, picoquic_path_t *path, uint64_t *parameter) {
+    uint64_t state = 0;
+    if (path->congestion_alg_state) cnx->congestion_alg->alg_observe(path, &state, parameter);
+    return state & 0xff;
+}
+void stats_tell_path(const struct path *known, picoquic_cnx_t *cnx, struct gargalo_stack_stats *out) {
+    int at = picoquic_get_path_id_from_unique(cnx, known->id);
+    picoquic_path_t *path = at < 0 ? NULL : cnx->path[at];
+    uint64_t parameter;
+    *out = (struct gargalo_stack_stats){
+        .size = out->size,
+        .sent_packets = known->sent_packets,
+        .sent_bytes = known->sent_bytes,
+        .retransmitted_packets = known->retransmitted_packets,
+        .lost_packets = known->lost_packets,
+        .timeouts = known->timeouts,
+        .spurious = GARGALO_NONE,
+        .cwnd = path ? path->cwin : GARGALO_NONE,
+        .ssthresh = GARGALO_NONE,
+        .in_flight = path ? path->bytes_in_transit : 0,
+        .srtt = path && path->rtt_is_initialized ? path->smoothed_rtt * 1000 : GARGALO_NONE,
+        .pacing_rate = path && path->pacing.rate ? 8 * path->pacing.rate : GARGALO_NONE,
+        .delivery_rate = path && path->bandwidth_estimate ? 8 * path->bandwidth_estimate : GARGALO_NONE,
+        .phase = path && cnx->congestion_alg ? phase_of(cnx->congestion_alg->congestion_algorithm_id, state_of(cnx, path, &parameter)) : NULL,
+    };
 }
 void stats_tell(const struct stats *stats, picoquic_cnx_t *cnx, struct gargalo_stack_stats *out) {
     uint64_t size = out->size, state = 0, parameter = 0;

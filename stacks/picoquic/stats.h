@@ -5,6 +5,7 @@
 #include <picoquic.h>
 
 #include "gargalo_stack.h"
+#include "multipath.h"
 
 /* A stream that this end writes to. */
 struct stream {
@@ -19,6 +20,7 @@ struct stats {
     size_t mtu;
     int sampled;
     const struct gargalo_stack_host *host;
+    struct paths *paths; /* NULL: there is one */
     int notices;
 };
 
@@ -35,6 +37,8 @@ uint64_t stats_unacknowledged(struct stats *stats, picoquic_cnx_t *cnx);
 
 /* After each call. */
 void stats_update(struct stats *stats, picoquic_cnx_t *cnx);
+/* Of one of several paths. */
+void stats_tell_path(const struct path *known, picoquic_cnx_t *cnx, struct gargalo_stack_stats *out);
 void stats_tell(const struct stats *stats, picoquic_cnx_t *cnx, struct gargalo_stack_stats *out);
 
 #endif

@@ -52,6 +52,8 @@ extern "C" {
 #define GARGALO_STACK_URGENCY (1u << 14)    /* streams of different urgency (RFC 9218 §4.1) */
 #define GARGALO_STACK_KEY_UPDATE (1u << 15) /* updates keys when it is asked to (RFC 9001 §6) */
 
+#define GARGALO_STACK_MULTIPATH (1u << 17) /* several paths at once (draft-ietf-quic-multipath); needs
+                                            * GARGALO_STACK_LOCAL_ADDRESS, too */
 #define GARGALO_STACK_PACKETS (1u << 16) /* reports its packets; without GARGALO_STACK_QLOG the host writes qlog of them */
 
 /* The calendar time at the start of a run, since the Unix epoch: 1 January 2025, 00:00 UTC. A library adds the time of the
@@ -148,6 +150,7 @@ struct gargalo_stack_config {
     uint32_t max_datagram_frame; /* the largest DATAGRAM frame to accept (RFC 9221 §3); 0: no datagrams */
     uint8_t packets;             /* call `packet`; otherwise it is ignored */
     uint8_t reserved[3];
+    uint64_t max_paths;          /* at once; 1: no multipath */
 };
 
 /* The host. The structure is valid as long as the object; every function takes `context` first. Later versions add functions
@@ -184,6 +187,8 @@ struct gargalo_stack_host {
     void (*reset)(void *context, uint64_t stream);
     /* Something has happened to a packet; with GARGALO_STACK_PACKETS. */
     void (*packet)(void *context, const struct gargalo_packet *packet);
+    /* A round-trip sample of a path, ns, in place of `rtt_sample`; with `max_paths` above 1. */
+    void (*path_rtt_sample)(void *context, uint64_t path, uint64_t rtt);
 };
 
 /* Counters and state of the sender; GARGALO_NONE where the library does not report it. */
@@ -202,6 +207,17 @@ struct gargalo_stack_stats {
     uint64_t pacing_rate;           /* bit/s */
     uint64_t delivery_rate;         /* bit/s */
     const char *phase;              /* state of the congestion control in one word, valid until the next call; or NULL */
+};
+
+/* A path of a connection with several (draft-ietf-quic-multipath). */
+struct gargalo_stack_path {
+    uint64_t id; /* the same at both ends */
+    struct gargalo_address local;
+    struct gargalo_address remote;
+    uint64_t opened;         /* when it could carry data */
+    uint64_t closed;         /* when it was abandoned; GARGALO_NONE: not yet */
+    uint64_t received_bytes; /* of stream data that arrived first on this path */
+    struct gargalo_stack_stats sender;
 };
 
 struct gargalo_stack {
@@ -274,6 +290,12 @@ struct gargalo_stack {
     /* Begins to send with the next keys, if that is allowed now (RFC 9001 §6.1). NULL without
      * GARGALO_STACK_KEY_UPDATE. */
     void (*update_keys)(void *stack, uint64_t now);
+    /* Client, once the handshake is complete: opens a further path between these addresses as soon as the peer allows it. NULL
+     * without GARGALO_STACK_MULTIPATH, as the next. */
+    void (*open_path)(void *stack, uint64_t now, const struct gargalo_path *path);
+    /* Fills in the paths that can or could carry data, in the order of opening, those that were abandoned included, and returns how
+     * many there are; `room` is at least `max_paths`, and 16. The `size` of each `sender` is set by the host. */
+    size_t (*paths)(void *stack, struct gargalo_stack_path *out, size_t room);
 };
 
 /* The function that the library exports. */

@@ -187,6 +187,8 @@ unsafe extern "C" fn packet(context: *mut c_void, packet: *const abi::Packet) {
     unsafe { &mut *context.cast::<Seen>() }.0.push((104, text));
 }
 
+unsafe extern "C" fn path_rtt_sample(_: *mut c_void, _: u64, _: u64) {}
+
 fn config(server_name: &CStr) -> abi::Config {
     let none = abi::Bytes {
         data: ptr::null(),
@@ -229,6 +231,7 @@ fn config(server_name: &CStr) -> abi::Config {
         max_datagram_frame: 1000,
         packets: 0,
         reserved: [0; 3],
+        max_paths: 1,
     }
 }
 
@@ -248,6 +251,7 @@ fn host_of(seen: &mut Seen) -> abi::Host {
         stopped,
         reset,
         packet,
+        path_rtt_sample,
     }
 }
 

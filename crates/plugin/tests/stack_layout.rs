@@ -43,11 +43,14 @@ fn layout_and_constants_are_those_of_the_header() {
         size local remote congestion server_name alpn certificate private_key ticket_key session
         initial_window stream_window connection_window send_window idle_timeout initial_rtt
         max_streams datagram_size max_datagram_size is_server early_data retry ecn pacing qlog
-        secrets notices options max_unidirectional_streams max_datagram_frame packets reserved);
+        secrets notices options max_unidirectional_streams max_datagram_frame packets reserved
+        max_paths);
+    compare!(both, "gargalo_stack_path", abi::StackPath,
+        id local remote opened closed received_bytes sender);
     compare!(both, "gargalo_packet", abi::Packet, number size event ack_eliciting reserved);
     compare!(both, "gargalo_stack_host", abi::Host,
         context random event received session secret qlog notice rtt_sample send datagram
-        stopped reset packet);
+        stopped reset packet path_rtt_sample);
     compare!(both, "gargalo_stack_stats", abi::Stats,
         size sent_packets sent_bytes retransmitted_packets lost_packets timeouts spurious cwnd
         ssthresh in_flight srtt pacing_rate delivery_rate phase);
@@ -55,7 +58,7 @@ fn layout_and_constants_are_those_of_the_header() {
         abi features size name version congestion create destroy datagram_in datagram_out
         next_timer timeout open_stream write unacknowledged migrate close is_over stats
         specifications prepare open_unidirectional_stream send_datagram reset_stream stop_sending
-        set_urgency update_keys);
+        set_urgency update_keys open_path paths);
     for (name, value) in [
         ("GARGALO_STACK_ABI", abi::ABI.into()),
         ("GARGALO_NONE", abi::NONE),
@@ -69,6 +72,7 @@ fn layout_and_constants_are_those_of_the_header() {
         ("GARGALO_STACK_URGENCY", abi::feature::URGENCY.into()),
         ("GARGALO_STACK_KEY_UPDATE", abi::feature::KEY_UPDATE.into()),
         ("GARGALO_STACK_PACKETS", abi::feature::PACKETS.into()),
+        ("GARGALO_STACK_MULTIPATH", abi::feature::MULTIPATH.into()),
         ("GARGALO_PACKET_LOST", PacketEvent::Lost as u64),
         ("GARGALO_PACKET_1_RTT", PacketKind::OneRtt as u64),
         (

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
 use gargalo_quic::foreign::{
-    About, Callbacks, Foreign, Outgoing, Packet, PacketEvent, PacketKind, Path, Pending, Request,
-    Sender,
+    About, Callbacks, Foreign, Outgoing, Packet, PacketEvent, PacketKind, Path, PathState, Pending,
+    Request, Sender,
 };
 use gargalo_quic::{
     ALPN, Config, Error, Event, Features, INITIAL_RTT, Implementation, Init, MAX_STREAMS, Offered,
@@ -122,6 +122,8 @@ impl PyStack {
             ("stop_sending", features.cancel),
             ("set_urgency", features.urgency),
             ("update_keys", features.key_update),
+            ("open_path", features.multipath),
+            ("paths", features.multipath),
         ];
         let needed = needed.iter().filter(|(_, has)| *has).map(|(name, _)| *name);
         for method in REQUIRED.into_iter().chain(needed) {
@@ -262,6 +264,18 @@ impl QuicHost {
             )));
         }
         self.pending().rtt_sample(Duration::from_secs_f64(rtt));
+        Ok(())
+    }
+
+    /// A round-trip sample of a path in seconds, in place of `rtt_sample`.
+    fn path_rtt_sample(&self, path: u32, rtt: f64) -> PyResult<()> {
+        if !(rtt.is_finite() && rtt >= 0.0) {
+            return Err(PyValueError::new_err(format!(
+                "path_rtt_sample({path}, {rtt}): it must be a finite number of 0 or more"
+            )));
+        }
+        let rtt = Duration::from_secs_f64(rtt);
+        self.pending().path_rtt_sample(path, rtt);
         Ok(())
     }
 
@@ -519,6 +533,28 @@ impl Callbacks for End {
         });
     }
 
+    fn open_path(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr) {
+        self.ask(|object| {
+            let given = (now.as_secs_f64(), address(local), address(remote));
+            object.call_method1("open_path", given).map(drop)
+        });
+    }
+
+    fn paths(&mut self) -> Vec<PathState> {
+        self.ask(|object| {
+            let given = object.call_method0("paths")?;
+            let label = |text: &str| self.host.get().pending().label(text);
+            let all = given.try_iter().and_then(|all| {
+                all.map(|path| path_state(&path?, label))
+                    .collect::<PyResult<Vec<_>>>()
+            });
+            all.map_err(|_| {
+                let expected = "gargalo.QuicPath objects with numbers of 0 or more";
+                wrong(object, "paths", &given, expected)
+            })
+        })
+    }
+
     fn unacknowledged(&mut self) -> Option<u64> {
         self.ask(|object| {
             let left = object.call_method0(intern!(object.py(), "unacknowledged"))?;
@@ -611,6 +647,7 @@ fn keywords<'py>(py: Python<'py>, request: &Request<'_>) -> PyResult<Bound<'py, 
     fields.set_item("secrets", request.secrets)?;
     fields.set_item("notices", true)?;
     fields.set_item("packets", request.packets)?;
+    fields.set_item("max_paths", config.paths())?;
     let unidirectional = request.max_unidirectional_streams.unwrap_or(0);
     fields.set_item("max_unidirectional_streams", unidirectional)?;
     fields.set_item(
@@ -654,6 +691,30 @@ fn stats(given: &Bound<'_, PyAny>, label: impl Fn(&str) -> &'static str) -> PyRe
         pacing_rate: rate("pacing_rate")?,
         delivery_rate: rate("delivery_rate")?,
         phase: phase.map_or("", |p| label(&p)),
+    })
+}
+
+/// A `gargalo.QuicPath`.
+fn path_state(
+    given: &Bound<'_, PyAny>,
+    label: impl Fn(&str) -> &'static str,
+) -> PyResult<PathState> {
+    let socket = |name: &str| -> PyResult<SocketAddr> {
+        Ok(given.getattr(name)?.extract::<(IpAddr, u16)>()?.into())
+    };
+    let time = |seconds: f64| match seconds.is_finite() && seconds >= 0.0 {
+        true => Ok(instant(seconds)),
+        false => Err(PyValueError::new_err(seconds)),
+    };
+    let closed: Option<f64> = given.getattr("closed")?.extract()?;
+    Ok(PathState {
+        id: given.getattr("id")?.extract()?,
+        local: socket("local")?,
+        remote: socket("remote")?,
+        opened: time(given.getattr("opened")?.extract()?)?,
+        closed: closed.map(time).transpose()?,
+        received_bytes: given.getattr("received_bytes")?.extract()?,
+        sender: stats(&given.getattr("sender")?, label)?,
     })
 }
 

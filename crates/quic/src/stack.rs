@@ -149,6 +149,8 @@ pub struct Features {
     pub urgency: bool,
     /// Updates its keys when it is asked to (RFC 9001 §6).
     pub key_update: bool,
+    /// Several paths at once (draft-ietf-quic-multipath).
+    pub multipath: bool,
     /// Writes qlog.
     pub qlog: bool,
     /// Reports its packets, of which the host writes qlog if the stack does not.
@@ -164,7 +166,7 @@ pub fn own_name<'a>(own: &'a [String], asked: &str) -> Option<&'a str> {
 
 impl Features {
     /// Each by the word that names it in lists.
-    pub fn by_word(&mut self) -> [(&'static str, &mut bool); 16] {
+    pub fn by_word(&mut self) -> [(&'static str, &mut bool); 17] {
         [
             ("0-rtt", &mut self.zero_rtt),
             ("retry", &mut self.retry),
@@ -180,6 +182,7 @@ impl Features {
             ("cancel", &mut self.cancel),
             ("urgency", &mut self.urgency),
             ("key-update", &mut self.key_update),
+            ("multipath", &mut self.multipath),
             ("qlog", &mut self.qlog),
             ("packets", &mut self.packets),
         ]
@@ -215,9 +218,8 @@ impl Features {
             );
         }
         let only_noq = "leave it out, or use stack = \"noq\"";
-        let own: [(&str, bool); 7] = [
+        let own: [(&str, bool); 6] = [
             ("crypto = \"null\"", config.crypto == Crypto::Null),
-            ("multipath", config.paths() > 1),
             ("max_window", config.max_window.is_some()),
             ("ack", config.ack.is_some()),
             (
@@ -237,7 +239,7 @@ impl Features {
             return cannot(what, only_noq);
         }
         let leave = "leave it out, or use another stack";
-        let optional: [(&str, bool); 10] = [
+        let optional: [(&str, bool); 11] = [
             (
                 "options",
                 !config.options_of(is_client).is_empty() && !self.options,
@@ -260,6 +262,7 @@ impl Features {
                 "key_update",
                 config.key_update.is_some() && is_client && !self.key_update,
             ),
+            ("multipath", config.paths() > 1 && !self.multipath),
             ("datagrams", uses.datagrams && !self.datagrams),
             ("give_up", uses.cancel && !self.cancel),
             ("urgency", uses.urgency && !is_client && !self.urgency),

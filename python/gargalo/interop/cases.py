@@ -33,6 +33,8 @@ GIVE_UP_S = 0.5
 STOPPED_BYTES = 2_000_000
 """What a server sends at most that stops then: the link carries 1.25 MB until then, and in a round trip with a full queue
 0.28 MB."""
+ALONE_S = 10e6 * 8 / 20e6
+"""10 MB at 20 Mbit/s."""
 URGENCY = (7, 0, 3)
 """Of three objects."""
 VALIDATION_S = 3 * 3 * 0.333
@@ -68,6 +70,8 @@ class Case:
     server: frozenset[str] = frozenset()
     """Features that the server must have."""
     link: Mapping[str, Any] = field(default_factory=lambda: LINK)
+    paths: int = 1
+    """Disjoint ones between the two hosts, each with this link."""
     duration: str = "20s"
     retries: bool = False
     """A Retry is requested."""
@@ -81,12 +85,16 @@ class Case:
 
     def scenario(self, quic: Json, seed: int) -> Json:
         """Return the scenario."""
+        record, topology = dict(traces.RECORD), {"simple": {"link": dict(self.link)}}
+        if self.paths > 1:
+            record["captures"] = ["path1"]
+            topology = {"multipath": {"paths": [dict(self.link)] * self.paths}}
         return {
             "name": self.id,
             "duration": self.duration,
             "seed": seed,
-            "record": dict(traces.RECORD),
-            "topology": {"simple": {"link": dict(self.link)}},
+            "record": record,
+            "topology": topology,
             "flows": self.flows(quic),
         }
 
@@ -279,6 +287,17 @@ def rekeyed(run: Observed) -> Seen:
     return Seen(server >= 1 and client - 1 <= server <= client, told)
 
 
+def spread(run: Observed) -> Seen:
+    """Judge a transfer over two paths: faster than one could be."""
+    (row,) = run.rows
+    wrong = broken(row)
+    if wrong:
+        return Seen(False, wrong)
+    took = row["completion_s"]
+    told = f"complete after {measured(took, 's')}; one path needs {measured(ALONE_S, 's')}"
+    return Seen(took < 0.75 * ALONE_S, told)
+
+
 CASES = (
     Case(
         "handshake",
@@ -412,6 +431,19 @@ CASES = (
         ],
         rekeyed,
         client=frozenset({"key-update"}),
+    ),
+    Case(
+        "multipath",
+        "Two paths at once",
+        "draft-ietf-quic-multipath",
+        "10 MB arrive over two paths of 20 Mbit/s in less than three quarters of the time that one of them needs",
+        lambda quic: [
+            flow({**quic, "multipath": True}, {"bulk": {"bytes": "10MB"}}),
+        ],
+        spread,
+        paths=2,
+        client=frozenset({"multipath"}),
+        server=frozenset({"multipath"}),
     ),
 )  # fmt: skip
 """In the order of the columns."""

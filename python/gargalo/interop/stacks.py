@@ -33,6 +33,7 @@ NOQ_FEATURES = frozenset(
         "cancel",
         "urgency",
         "key-update",
+        "multipath",
     ]
 )
 

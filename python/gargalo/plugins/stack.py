@@ -19,13 +19,14 @@ from gargalo._core import QuicHost
 from gargalo.plugins.registry import base, register
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = [
     "Address",
     "QuicConfig",
     "QuicDatagram",
     "QuicHost",
+    "QuicPath",
     "QuicStack",
     "QuicStats",
     "quic_stack",
@@ -105,6 +106,8 @@ class QuicConfig:
     """The largest DATAGRAM frame to accept in bytes (RFC 9221 §3); 0: no datagrams."""
     packets: bool = False
     """Call `QuicHost.packet`."""
+    max_paths: int = 1
+    """At once; 1: no multipath."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,23 @@ class QuicStats:
     """State of the congestion control in one word."""
 
 
+@dataclass(frozen=True)
+class QuicPath:
+    """A path of a connection with several (draft-ietf-quic-multipath)."""
+
+    id: int
+    """The same at both ends."""
+    local: Address
+    remote: Address
+    opened: float
+    """When it could carry data, in seconds."""
+    closed: float | None = None
+    """When it was abandoned, in seconds."""
+    received_bytes: int = 0
+    """Stream data that arrived first on this path."""
+    sender: QuicStats = field(default_factory=QuicStats)
+
+
 @base("stack")
 class QuicStack:
     """Base class of QUIC implementations; one instance per end of a connection.
@@ -160,7 +180,8 @@ class QuicStack:
             (RFC 8899), "initial-window" (it starts with another window than ten packets, RFC 9002 §7.2), "options"
             (it has some of its own, in `QuicConfig.options`; `__init__` refuses those that it does not know),
             "unidirectional" (streams, RFC 9000 §2.1), "datagrams" (RFC 9221), "cancel" (RESET_STREAM and STOP_SENDING,
-            RFC 9000 §3.5), "urgency" (of streams, RFC 9218 §4.1), "key-update" (RFC 9001 §6), "packets" (it reports them by
+            RFC 9000 §3.5), "urgency" (of streams, RFC 9218 §4.1), "key-update" (RFC 9001 §6), "multipath" (several paths at once,
+            draft-ietf-quic-multipath; it needs "local-address"), "packets" (it reports them by
             `QuicHost.packet`; the host counts them where `stats` does not, and writes qlog of them without "qlog") and
             "local-address" (`QuicDatagram.local` counts: after `migrate` it may go on to use the address before;
             otherwise a datagram leaves from the present one). A request for anything else is an error before the run.
@@ -240,6 +261,17 @@ class QuicStack:
 
         Called only with the feature "key-update".
         """
+        raise NotImplementedError
+
+    def open_path(self, now: float, local: Address, remote: Address) -> None:
+        """Open a further path as soon as the peer allows it; of a client, once the handshake is complete.
+
+        Called only with the feature "multipath", as the next.
+        """
+        raise NotImplementedError
+
+    def paths(self) -> Sequence[QuicPath]:
+        """Return the paths that can or could carry data, in the order of opening, abandoned ones included."""
         raise NotImplementedError
 
     def unacknowledged(self) -> int | None:

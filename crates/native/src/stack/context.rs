@@ -24,7 +24,7 @@ pub(super) struct Context {
 }
 
 /// The host's functions.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "random",
     "event",
     "received",
@@ -38,6 +38,7 @@ const NAMES: [&str; 13] = [
     "stopped",
     "reset",
     "packet",
+    "path_rtt_sample",
 ];
 
 thread_local! {
@@ -100,6 +101,7 @@ pub(super) fn host(context: *const Context) -> abi::Host {
         stopped,
         reset,
         packet,
+        path_rtt_sample,
     }
 }
 
@@ -274,5 +276,13 @@ unsafe extern "C" fn packet(at: *mut c_void, packet: *const abi::Packet) {
             size: (p.size > 0).then_some(p.size),
             ack_eliciting: p.ack_eliciting != 0,
         });
+    }
+}
+
+unsafe extern "C" fn path_rtt_sample(at: *mut c_void, path: u64, rtt: u64) {
+    // SAFETY: a stack passes its context on.
+    let pending = unsafe { pending(at, 13) };
+    if let (Some(pending), Ok(path)) = (pending, u32::try_from(path)) {
+        pending.path_rtt_sample(path, Duration::from_nanos(rtt));
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use bytes::BytesMut;
 use gargalo_plugin::stack::abi;
-use gargalo_quic::foreign::{Callbacks, Outgoing, Path, Pending, Request, Sender};
+use gargalo_quic::foreign::{Callbacks, Outgoing, Path, PathState, Pending, Request, Sender};
 use gargalo_quic::{ALPN, Error, Event, INITIAL_RTT, MAX_STREAMS, Offered, SERVER_NAME, StreamId};
 use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate, SenderCounters};
 
@@ -19,6 +19,8 @@ use crate::fault::Faults;
 const LARGEST_DATAGRAM: usize = 65_507;
 /// The largest DATAGRAM frame to accept, as RFC 9221 §3 recommends: any that fits into a packet.
 const LARGEST_FRAME: u32 = 65_535;
+/// Room for the paths of a connection, those that were abandoned included.
+const MOST_PATHS: usize = 16;
 /// Room for the sentence of a failure.
 const ERROR_ROOM: usize = 512;
 
@@ -88,6 +90,7 @@ impl End {
             max_datagram_frame: if request.datagrams { LARGEST_FRAME } else { 0 },
             packets: request.packets.into(),
             reserved: [0; 3],
+            max_paths: config.paths().into(),
         };
         let pending = Box::into_raw(Box::new(pending));
         let context = Box::new(Context::new(pending));
@@ -272,6 +275,34 @@ impl Callbacks for End {
         }
     }
 
+    fn open_path(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr) {
+        if let Some(open) = self.functions.open_path {
+            let path = abi::Path {
+                local: local.into(),
+                remote: remote.into(),
+                ..abi::Path::default()
+            };
+            // SAFETY: the object is alive.
+            self.call(function::OPEN_PATH, |_, stack| unsafe {
+                open(stack, now.as_nanos(), &raw const path);
+            });
+        }
+    }
+
+    fn paths(&mut self) -> Vec<PathState> {
+        let Some(paths) = self.functions.paths else {
+            return Vec::new();
+        };
+        let mut out = [abi::StackPath::default(); MOST_PATHS];
+        let to = out.as_mut_ptr();
+        // SAFETY: the object is alive, and the room is as large as said.
+        let count = self.call(function::PATHS, |_, stack| unsafe {
+            paths(stack, to, MOST_PATHS)
+        });
+        let known = out.iter().take(count);
+        known.filter_map(|path| self.path(path)).collect()
+    }
+
     fn unacknowledged(&mut self) -> Option<u64> {
         let unacknowledged = self.functions.unacknowledged?;
         // SAFETY: the object is alive.
@@ -309,6 +340,19 @@ impl Callbacks for End {
         self.call(function::STATS, |f, stack| unsafe {
             (f.stats)(stack, &raw mut s);
         });
+        self.sender(&s)
+    }
+
+    fn pending<R>(&self, access: impl FnOnce(&mut Pending) -> R) -> R {
+        // SAFETY: it is from a box that lives as long as this, and no call of the stack is under way: `access` has no
+        // way to this object.
+        access(unsafe { &mut *self.pending })
+    }
+}
+
+impl End {
+    /// What the library has told of a sender; its word must not have been freed.
+    fn sender(&self, s: &abi::Stats) -> Sender {
         Sender {
             counters: SenderCounters {
                 sent_packets: known(s.sent_packets).into(),
@@ -329,10 +373,17 @@ impl Callbacks for End {
         }
     }
 
-    fn pending<R>(&self, access: impl FnOnce(&mut Pending) -> R) -> R {
-        // SAFETY: it is from a box that lives as long as this, and no call of the stack is under way: `access` has no
-        // way to this object.
-        access(unsafe { &mut *self.pending })
+    /// A path as the library has told it; `None`: it has no valid addresses or number.
+    fn path(&self, path: &abi::StackPath) -> Option<PathState> {
+        Some(PathState {
+            id: u32::try_from(path.id).ok()?,
+            local: path.local.socket()?,
+            remote: path.remote.socket()?,
+            opened: Instant::from_nanos(path.opened),
+            closed: known(path.closed).map(Instant::from_nanos),
+            received_bytes: path.received_bytes,
+            sender: self.sender(&path.sender),
+        })
     }
 }
 

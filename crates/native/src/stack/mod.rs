@@ -40,7 +40,9 @@ mod function {
     pub(super) const STOP_SENDING: usize = 16;
     pub(super) const SET_URGENCY: usize = 17;
     pub(super) const UPDATE_KEYS: usize = 18;
-    pub(super) const NAMES: [&str; 19] = [
+    pub(super) const OPEN_PATH: usize = 19;
+    pub(super) const PATHS: usize = 20;
+    pub(super) const NAMES: [&str; 21] = [
         "create",
         "destroy",
         "datagram_in",
@@ -60,6 +62,8 @@ mod function {
         "stop_sending",
         "set_urgency",
         "update_keys",
+        "open_path",
+        "paths",
     ];
 }
 
@@ -112,6 +116,8 @@ struct Functions {
     stop_sending: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, u64)>,
     set_urgency: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, u64, u8)>,
     update_keys: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64)>,
+    open_path: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, *const abi::Path)>,
+    paths: Option<unsafe extern "C" fn(*mut std::ffi::c_void, *mut abi::StackPath, usize) -> usize>,
 }
 
 impl Functions {
@@ -136,6 +142,8 @@ impl Functions {
             stop_sending: t.stop_sending,
             set_urgency: t.set_urgency,
             update_keys: t.update_keys,
+            open_path: t.open_path,
+            paths: t.paths,
         })
     }
 }
@@ -231,6 +239,11 @@ impl NativeStack {
             ),
             (feature::URGENCY, f.set_urgency.is_some(), "set_urgency"),
             (feature::KEY_UPDATE, f.update_keys.is_some(), "update_keys"),
+            (
+                feature::MULTIPATH,
+                f.open_path.is_some() && f.paths.is_some(),
+                "open_path or paths",
+            ),
         ];
         if let Some((.., name)) = needed.iter().find(|(bit, there, _)| has(*bit) && !there) {
             return Err(invalid(&format!(
@@ -265,6 +278,7 @@ impl NativeStack {
                 key_update: has(feature::KEY_UPDATE),
                 qlog: has(feature::QLOG),
                 packets: has(feature::PACKETS),
+                multipath: has(feature::MULTIPATH) && has(feature::LOCAL_ADDRESS),
             },
         }))
     }

@@ -43,6 +43,8 @@ pub mod feature {
     pub const KEY_UPDATE: u32 = 1 << 15;
     /// Reports its packets.
     pub const PACKETS: u32 = 1 << 16;
+    /// Several paths at once (draft-ietf-quic-multipath).
+    pub const MULTIPATH: u32 = 1 << 17;
 }
 
 /// Kinds of events.
@@ -169,6 +171,7 @@ pub struct Config {
     pub max_datagram_frame: u32,
     pub packets: u8,
     pub reserved: [u8; 3],
+    pub max_paths: u64,
 }
 
 /// `struct gargalo_packet`: something that has happened to a packet.
@@ -203,6 +206,7 @@ pub struct Host {
     pub stopped: unsafe extern "C" fn(*mut c_void, u64),
     pub reset: unsafe extern "C" fn(*mut c_void, u64),
     pub packet: unsafe extern "C" fn(*mut c_void, *const Packet),
+    pub path_rtt_sample: unsafe extern "C" fn(*mut c_void, u64, u64),
 }
 
 /// `struct gargalo_stack_stats`: counters and state of the sender, [`NONE`] where the library does not report them.
@@ -248,6 +252,35 @@ impl Default for Stats {
     }
 }
 
+/// `struct gargalo_stack_path`: a path of a connection with several.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "documented in the header")]
+pub struct StackPath {
+    pub id: u64,
+    pub local: Address,
+    pub remote: Address,
+    pub opened: u64,
+    pub closed: u64,
+    pub received_bytes: u64,
+    pub sender: Stats,
+}
+
+impl Default for StackPath {
+    /// Nothing is known.
+    fn default() -> Self {
+        Self {
+            id: 0,
+            local: Address::default(),
+            remote: Address::default(),
+            opened: 0,
+            closed: NONE,
+            received_bytes: 0,
+            sender: Stats::default(),
+        }
+    }
+}
+
 /// `struct gargalo_stack`: the table of a library.
 ///
 /// Functions are optional here, so that the host can check a table that was made elsewhere.
@@ -286,6 +319,8 @@ pub struct Table {
     pub stop_sending: Option<unsafe extern "C" fn(*mut c_void, u64, u64)>,
     pub set_urgency: Option<unsafe extern "C" fn(*mut c_void, u64, u64, u8)>,
     pub update_keys: Option<unsafe extern "C" fn(*mut c_void, u64)>,
+    pub open_path: Option<unsafe extern "C" fn(*mut c_void, u64, *const Path)>,
+    pub paths: Option<unsafe extern "C" fn(*mut c_void, *mut StackPath, usize) -> usize>,
 }
 
 /// The size of the first tables of this version, which end before `specifications`.

@@ -67,6 +67,8 @@ pub fn table<S: Stack>() -> abi::Table {
         stop_sending: has(feature::CANCEL).then_some(stop_sending::<S>),
         set_urgency: has(feature::URGENCY).then_some(set_urgency::<S>),
         update_keys: has(feature::KEY_UPDATE).then_some(update_keys::<S>),
+        open_path: has(feature::MULTIPATH).then_some(open_path::<S>),
+        paths: has(feature::MULTIPATH).then_some(paths::<S>),
     }
 }
 
@@ -75,8 +77,9 @@ struct Object<S> {
     stack: S,
     host: *const abi::Host,
     now: Duration,
-    /// The word that the host was last given.
+    /// The word that the host was last given, and those of the paths.
     phase: CString,
+    path_phases: Vec<Option<CString>>,
     /// It has panicked: later calls do nothing.
     broken: bool,
 }
@@ -150,6 +153,7 @@ unsafe extern "C" fn create<S: Stack>(
             host,
             now,
             phase: CString::default(),
+            path_phases: Vec::new(),
             broken: false,
         }))
         .cast(),
@@ -333,6 +337,48 @@ unsafe extern "C" fn update_keys<S: Stack>(object: *mut c_void, now: u64) {
     unsafe { call::<S, _>(object, Some(now), (), |s, now| s.update_keys(now)) }
 }
 
+unsafe extern "C" fn open_path<S: Stack>(object: *mut c_void, now: u64, path: *const abi::Path) {
+    // SAFETY: as above; the path is valid during this call.
+    unsafe {
+        let path = &*path;
+        call::<S, _>(object, Some(now), (), |stack, now| {
+            if let (Some(local), Some(remote)) = (path.local.socket(), path.remote.socket()) {
+                stack.open_path(now, local, remote);
+            }
+        });
+    }
+}
+
+unsafe extern "C" fn paths<S: Stack>(
+    object: *mut c_void,
+    out: *mut abi::StackPath,
+    room: usize,
+) -> usize {
+    // SAFETY: as above; `out` is valid for `room` paths.
+    unsafe {
+        let told = call::<S, _>(object, None, Vec::new(), |stack, _| stack.paths());
+        let words = told.iter().map(|p| p.sender.phase.as_deref());
+        let words = words.map(|w| w.map(host::c_string)).collect();
+        let kept = &mut (*object.cast::<Object<S>>()).path_phases;
+        *kept = words;
+        for (i, (path, word)) in told.iter().zip(kept.iter()).take(room).enumerate() {
+            out.add(i).write(abi::StackPath {
+                id: path.id,
+                local: path.local.into(),
+                remote: path.remote.into(),
+                opened: nanos(path.opened),
+                closed: path.closed.map_or(NONE, nanos),
+                received_bytes: path.received_bytes,
+                sender: abi::Stats {
+                    phase: word.as_ref().map_or(std::ptr::null(), |w| w.as_ptr()),
+                    ..to_abi_stats(&path.sender)
+                },
+            });
+        }
+        told.len()
+    }
+}
+
 unsafe extern "C" fn close<S: Stack>(object: *mut c_void, now: u64) {
     // SAFETY: as above.
     unsafe { call::<S, _>(object, Some(now), (), |stack, now| stack.close(now)) }
@@ -462,6 +508,7 @@ unsafe fn read_config<'a>(config: *const abi::Config) -> Result<Config<'a>, Stri
             max_unidirectional_streams: c.max_unidirectional_streams,
             max_datagram_frame: c.max_datagram_frame,
             packets: c.packets != 0,
+            max_paths: c.max_paths,
         })
     }
 }

@@ -168,6 +168,12 @@ pub fn packet(packet: Packet) {
     host(|h| unsafe { (h.packet)(h.context, &raw const packet) });
 }
 
+/// A round-trip sample of a path, in place of [`rtt_sample`].
+pub fn path_rtt_sample(path: u64, rtt: Duration) {
+    // SAFETY: the context is the host's own.
+    host(|h| unsafe { (h.path_rtt_sample)(h.context, path, nanos(rtt)) });
+}
+
 /// [`qlog`] for what writes to a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QlogFile;

@@ -110,6 +110,14 @@ pub trait Stack: Sized + Send + 'static {
     /// [`abi::feature::KEY_UPDATE`].
     fn update_keys(&mut self, _now: Duration) {}
 
+    /// Client: opens a further path as soon as the peer allows it. Only called with [`abi::feature::MULTIPATH`].
+    fn open_path(&mut self, _now: Duration, _local: SocketAddr, _remote: SocketAddr) {}
+
+    /// The paths that can or could carry data, in the order of opening. Only called with [`abi::feature::MULTIPATH`].
+    fn paths(&mut self) -> Vec<StackPath> {
+        Vec::new()
+    }
+
     /// Stream data and ends of streams that are written and not acknowledged.
     fn unacknowledged(&mut self) -> Option<u64> {
         None
@@ -203,6 +211,27 @@ pub struct Config<'a> {
     pub max_datagram_frame: u32,
     /// Call [`host::packet`]; without it, such calls are ignored.
     pub packets: bool,
+    /// Paths at once; 1: no multipath.
+    pub max_paths: u64,
+}
+
+/// A path of a connection with several (draft-ietf-quic-multipath).
+#[derive(Clone, Debug)]
+pub struct StackPath {
+    /// Its identifier, the same at both ends.
+    pub id: u64,
+    /// The address at this end.
+    pub local: SocketAddr,
+    /// The address at the other end.
+    pub remote: SocketAddr,
+    /// When it could carry data.
+    pub opened: Duration,
+    /// When it was abandoned.
+    pub closed: Option<Duration>,
+    /// Stream data that arrived first on this path, bytes.
+    pub received_bytes: u64,
+    /// Counters and state of its sender.
+    pub sender: Stats,
 }
 
 /// Something that has happened to a packet.

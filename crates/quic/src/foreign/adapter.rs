@@ -1,17 +1,22 @@
 //! The callbacks of a foreign stack as a [`Stack`].
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
-use gargalo_units::{Bytes as Size, Duration, Ecn, Instant};
+use gargalo_units::{Duration, Ecn, Instant};
 
-use super::{About, Callbacks, Outgoing, Path, Request, Sender};
+use super::{About, Callbacks, Outgoing, Path, PathState, Request, Sender};
 use crate::unsent::Unsent;
-use crate::{Chunk, Datagram, Direction, Event, Notice, Offered, Snapshot, Stack, Stats, StreamId};
+use crate::{
+    Chunk, Datagram, Direction, Event, Notice, Offered, PathSnapshot, Snapshot, Stack, Stats,
+    StreamId,
+};
 
 /// Datagrams in one instant, and timers in a row that are not later than the present, before a stack counts as one that
 /// never ends.
 const MAX_AT_ONCE: u32 = 100_000;
+/// Local addresses of a connection with several paths.
+const MAX_ADDRESSES: usize = 16;
 
 /// One end of a foreign stack as a [`Stack`]: calls its [`Callbacks`], and enforces the rules of the interface.
 #[derive(Debug)]
@@ -24,6 +29,8 @@ pub struct Foreign<C> {
     can_migrate: bool,
     /// It says from which address each datagram leaves.
     tells_local: bool,
+    /// It has several paths.
+    has_paths: bool,
     /// It reports its packets.
     reports_packets: bool,
     unsent: Unsent,
@@ -71,6 +78,7 @@ impl<C: Callbacks> Foreign<C> {
             addresses: vec![Local::of(local)],
             can_migrate: about.features.migration,
             tells_local: about.features.local_address,
+            has_paths: request.config.paths() > 1,
             reports_packets: about.features.packets,
             unsent: Unsent::new(request.config.send_window),
             is_broken: false,
@@ -216,6 +224,11 @@ impl<C: Callbacks> Stack for Foreign<C> {
             return;
         }
         let now = self.advance(now);
+        if self.has_paths && !self.addresses.iter().any(|a| a.real == local) {
+            // A server hears of a path by what arrives on it.
+            self.addresses.insert(0, Local::of(local));
+            self.addresses.truncate(MAX_ADDRESSES);
+        }
         let path = Path {
             // Datagrams to the old address of a migrated client still arrive. A stack that tells its addresses apart
             // knows what to make of it; for others it would be a reason to move back.
@@ -427,16 +440,7 @@ impl<C: Callbacks> Stack for Foreign<C> {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let s = self.sender();
-        Snapshot {
-            cwnd: s.cwnd.unwrap_or(Size::ZERO),
-            ssthresh: s.ssthresh,
-            in_flight: s.in_flight,
-            srtt: s.srtt,
-            pacing_rate: s.pacing_rate,
-            delivery_rate: s.delivery_rate,
-            phase: s.phase,
-        }
+        self.sender().into()
     }
 
     fn take_rtt_sample(&mut self) -> Option<Duration> {
@@ -453,5 +457,36 @@ impl<C: Callbacks> Stack for Foreign<C> {
 
     fn poll_secret(&mut self) -> Option<String> {
         self.callbacks.pending(|p| p.secrets.pop_front())
+    }
+
+    fn open_path(&mut self, now: Instant, local: IpAddr, remote: SocketAddr) {
+        let now = self.advance(now);
+        let local = SocketAddr::new(local, self.addresses[0].known.port());
+        self.addresses.insert(0, Local::of(local));
+        self.callbacks.open_path(now, local, remote);
+        let opened = || format!("to {remote} from {local}");
+        self.callbacks.pending(|p| p.add_notice("path", opened));
+    }
+
+    fn paths(&mut self) -> Vec<PathSnapshot> {
+        if !self.has_paths || self.is_broken {
+            return Vec::new();
+        }
+        let paths = self.callbacks.paths();
+        let snapshot = |p: PathState| PathSnapshot {
+            id: p.id,
+            local: p.local.ip(),
+            remote: p.remote,
+            opened: p.opened,
+            closed: p.closed,
+            counters: p.sender.counters,
+            received_bytes: p.received_bytes,
+            sender: p.sender.into(),
+        };
+        paths.into_iter().map(snapshot).collect()
+    }
+
+    fn take_path_rtt_samples(&mut self) -> Vec<(u32, Duration)> {
+        self.callbacks.pending(|p| std::mem::take(&mut p.path_rtts))
     }
 }

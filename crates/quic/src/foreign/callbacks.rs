@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use gargalo_units::Instant;
 
-use super::{Outgoing, Path, Pending, Sender};
+use super::{Outgoing, Path, PathState, Pending, Sender};
 use crate::{Features, Offered, StreamId};
 
 /// The functions of one end of a foreign stack, as in `gargalo_stack.h`. Times never decrease.
@@ -35,6 +35,10 @@ pub trait Callbacks: fmt::Debug + Send {
     fn send_datagram(&mut self, now: Instant, data: &[u8]) -> Offered;
     /// Begins to send with the next keys.
     fn update_keys(&mut self, now: Instant);
+    /// Opens a further path.
+    fn open_path(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr);
+    /// The paths that can or could carry data, in the order of opening.
+    fn paths(&mut self) -> Vec<PathState>;
     /// Data and ends of streams that are not acknowledged; `None`: the stack does not report it.
     fn unacknowledged(&mut self) -> Option<u64>;
     /// The local address has changed.

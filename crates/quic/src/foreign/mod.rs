@@ -17,4 +17,4 @@ pub use datagram::{Outgoing, Path};
 pub use packet::{Packet, PacketEvent, PacketKind};
 pub use pending::Pending;
 pub use request::Request;
-pub use sender::Sender;
+pub use sender::{PathState, Sender};

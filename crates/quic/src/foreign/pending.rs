@@ -37,6 +37,8 @@ pub struct Pending {
     pub(super) notices: VecDeque<Notice>,
     pub(super) records: bool,
     pub(super) rtt: Option<Duration>,
+    /// Round-trip samples by path.
+    pub(super) path_rtts: Vec<(u32, Duration)>,
     qlog: Option<Box<dyn Write + Send + Sync>>,
     /// The trace that the host writes of what the stack reports of its packets.
     pub(super) trace: Option<Reported>,
@@ -83,6 +85,7 @@ impl Pending {
             notices: VecDeque::new(),
             records: true,
             rtt: None,
+            path_rtts: Vec::new(),
             qlog,
             trace: None,
             now: Instant::ZERO,
@@ -267,6 +270,14 @@ impl Pending {
     /// Reports a round-trip sample, which replaces one that was not taken.
     pub fn rtt_sample(&mut self, rtt: Duration) {
         self.rtt = Some(rtt);
+    }
+
+    /// Reports a round-trip sample of a path, which replaces one that was not taken.
+    pub fn path_rtt_sample(&mut self, path: u32, rtt: Duration) {
+        self.path_rtts.retain(|(known, _)| *known != path);
+        if self.path_rtts.len() < MAX_LABELS {
+            self.path_rtts.push((path, rtt));
+        }
     }
 
     fn connect(&mut self, early: bool) {
