@@ -306,6 +306,73 @@ def test_the_host_counts_packets_and_writes_qlog_of_them(tmp_path: Path) -> None
         run(Strange)
 
 
+class TwoPaths(Toy):
+    """Sends from two addresses in turn, once a second path is open."""
+
+    features: ClassVar = frozenset({"multipath", "local-address"})
+
+    def __init__(self, config, host, now):
+        super().__init__(config, host, now)
+        self.ways = {0: (config.local, config.remote, now)}
+        self.got, self.turn = {0: 0, 1: 0}, 0
+
+    def open_path(self, now, local, remote):
+        self.ways[1] = (local, remote, now)
+
+    def datagram_in(self, now, datagram):
+        way = (datagram.local, datagram.remote)
+        if way != self.ways[0][:2]:
+            self.ways.setdefault(1, (*way, now))
+        path = int(way != self.ways[0][:2])
+        kind, number, *_ = HEADER.unpack_from(datagram.data)
+        if kind == b"D":
+            self.got[path] += len(datagram.data) - HEADER.size
+        if kind == b"A" and number in self.flight:
+            self.host.path_rtt_sample(path, now - self.flight[number][0])
+        super().datagram_in(now, datagram)
+
+    def datagram_out(self, now):
+        sent = super().datagram_out(now)
+        if sent is None:
+            return None
+        self.turn = (self.turn + 1) % len(self.ways)
+        local, remote, _ = self.ways[self.turn]
+        return sent._replace(local=local, remote=remote)
+
+    def paths(self):
+        return [
+            gargalo.QuicPath(
+                id=path,
+                local=local,
+                remote=remote,
+                opened=at,
+                received_bytes=self.got[path],
+                sender=gargalo.QuicStats(cwnd=1000 * (path + 1), lost_packets=path),
+            )
+            for path, (local, remote, at) in self.ways.items()
+        ]
+
+
+def test_a_stack_may_have_several_paths() -> None:
+    link = '{ rate = "10Mbit/s", delay = "10ms" }'
+    text = SCENARIO[: SCENARIO.index("link =")].replace("simple", "multipath")
+    text += f"paths = [{link}, {link}]\n" + SCENARIO[SCENARIO.index("\n[[flows]]") :]
+    text = text.replace('congestion = "fixed"', 'congestion = "fixed", multipath = true')
+    done = gargalo.run(text, stacks={"toy": TwoPaths})
+    flow = done.flows.row(0, named=True)
+    assert (flow["verified"], flow["delivered_bytes"]) == (True, 500_000)
+    first, second = done.subflows.rows(named=True)
+    assert (first["link"], second["link"]) == ("path0", "path1")
+    assert first["delivered_bytes"] + second["delivered_bytes"] == 500_000
+    assert 0.4 < second["delivered_bytes"] / 500_000 < 0.6
+    assert (first["lost_packets"], second["lost_packets"]) == (0, 1)
+    assert first["sent_packets"] is None
+    assert flow["rtt_p50_s"] == pytest.approx(0.021, abs=0.01)
+    assert set(done.subflow_samples["cwnd"].unique()) == {1000, 2000}
+    with pytest.raises(gargalo.ScenarioError, match="multipath"):
+        gargalo.run(text, stacks={"toy": Toy})
+
+
 class Broken(Toy):
     def datagram_in(self, now, datagram):
         raise ZeroDivisionError("as the test wants")

@@ -5,10 +5,15 @@
 
 #include "address.h"
 
-struct path *path_find(struct paths *paths, uint64_t id) {
+struct path *path_of(struct paths *paths, const picoquic_path_t *path) {
     for (size_t i = 0; i < paths->count; i++)
-        if (paths->all[i].id == id) return &paths->all[i];
-    return NULL;
+        if (paths->all[i].id == path->unique_path_id) return &paths->all[i];
+    if (paths->count == MOST_PATHS) return NULL;
+    struct path *new = &paths->all[paths->count++];
+    *new = (struct path){.id = path->unique_path_id, .opened = GARGALO_NONE, .closed = GARGALO_NONE,
+                         .local = host_address(&path->first_tuple->local_addr),
+                         .remote = host_address(&path->first_tuple->peer_addr)};
+    return new;
 }
 void paths_want(struct paths *paths, const struct gargalo_path *path) {
     if (paths->wanted_count < MOST_PATHS) paths->wanted[paths->wanted_count++] = *path;
@@ -30,16 +35,11 @@ void paths_update(struct paths *paths, picoquic_cnx_t *cnx, const struct gargalo
     open_wanted(paths, cnx, datagram_size, clock);
     for (int i = 0; i < cnx->nb_paths; i++) {
         picoquic_path_t *path = cnx->path[i];
-        struct path *known = path_find(paths, path->unique_path_id);
+        struct path *known = path_of(paths, path);
         int ready = path->unique_path_id ? path->first_tuple->challenge_verified : cnx->cnx_state >= picoquic_state_client_almost_ready;
-        if (!known && ready && paths->count < MOST_PATHS) {
-            known = &paths->all[paths->count++];
-            *known = (struct path){.id = path->unique_path_id, .opened = now, .closed = GARGALO_NONE,
-                                   .local = host_address(&path->first_tuple->local_addr),
-                                   .remote = host_address(&path->first_tuple->peer_addr)};
-            if (path->send_mtu < datagram_size) path->send_mtu = datagram_size; /* of one that the peer has opened */
-        }
+        if (path->send_mtu < datagram_size) path->send_mtu = datagram_size; /* of one that the peer has opened */
         if (!known) continue;
+        if (ready && known->opened == GARGALO_NONE) known->opened = now;
         if (path->rtt_is_initialized && path->rtt_sample != known->rtt)
             host->path_rtt_sample(host->context, known->id, 1000 * (known->rtt = path->rtt_sample));
         if (path->nb_retransmit > known->retransmit) known->timeouts += path->nb_retransmit - known->retransmit;
@@ -69,7 +69,7 @@ static uint64_t add(struct range **at, uint64_t from, uint64_t to) {
     *at = made;
     return new;
 }
-void paths_arrived(struct paths *paths, struct path *path, uint64_t stream, uint64_t offset, uint64_t length) {
+void paths_arrived(struct paths *paths, struct path *path, uint64_t stream, uint64_t offset, uint64_t length, uint64_t now) {
     struct arrived *a = paths->arrived;
     while (a && a->stream != stream) a = a->next;
     if (!a) {
@@ -78,6 +78,7 @@ void paths_arrived(struct paths *paths, struct path *path, uint64_t stream, uint
         a->next = paths->arrived;
         paths->arrived = a;
     }
+    if (path->opened == GARGALO_NONE) path->opened = now;
     if (length) path->received_bytes += add(&a->ranges, offset, offset + length);
 }
 void paths_stop(struct paths *paths) {

@@ -9,7 +9,7 @@
 #define MOST_PATHS 16
 
 struct path {
-    uint64_t id, opened, closed; /* ns */
+    uint64_t id, opened, closed; /* ns; `opened` is GARGALO_NONE before it carries data */
     struct gargalo_address local, remote;
     uint64_t sent_packets, sent_bytes, retransmitted_packets, lost_packets, timeouts, received_bytes;
     uint64_t rtt, retransmit; /* as last seen */
@@ -32,14 +32,14 @@ struct paths {
     struct arrived *arrived;
 };
 
-/* The path with picoquic's number of it, or NULL. */
-struct path *path_find(struct paths *paths, uint64_t id);
+/* What is known of a path of picoquic's; NULL: there are too many. */
+struct path *path_of(struct paths *paths, const picoquic_path_t *path);
 void paths_want(struct paths *paths, const struct gargalo_path *path);
 /* After each call: opens what is wanted, notes which paths there are, and tells samples. `now` in ns and in picoquic's clock. */
 void paths_update(struct paths *paths, picoquic_cnx_t *cnx, const struct gargalo_stack_host *host, size_t datagram_size,
                   uint64_t now, uint64_t clock);
 /* A piece of a stream has arrived on a path. */
-void paths_arrived(struct paths *paths, struct path *path, uint64_t stream, uint64_t offset, uint64_t length);
+void paths_arrived(struct paths *paths, struct path *path, uint64_t stream, uint64_t offset, uint64_t length, uint64_t now);
 void paths_stop(struct paths *paths);
 
 #endif

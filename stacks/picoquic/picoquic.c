@@ -331,10 +331,13 @@ static void open_path(void *stack, uint64_t now, const struct gargalo_path *path
 }
 static size_t tell_paths(void *stack, struct gargalo_stack_path *out, size_t room) {
     struct conn *c = stack;
-    size_t count = c->cnx ? MIN(c->paths.count, room) : 0;
+    size_t count = 0;
     turn_look();
-    for (size_t i = 0; i < count; i++) {
-        const struct path *p = &c->paths.all[i];
+    for (size_t k = 0; c->cnx && k < c->paths.count && count < room; k++) {
+        const struct path *p = &c->paths.all[k];
+        size_t i = count;
+        if (p->opened == GARGALO_NONE) continue;
+        count++;
         out[i].id = p->id;
         out[i].local = p->local;
         out[i].remote = p->remote;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "turn.h"
+
 struct stream *stream_find(const struct stats *stats, uint64_t id) {
     struct stream *s = stats->streams;
     while (s && s->id != id) s = s->next;
@@ -60,7 +62,7 @@ static size_t payload_of(picoquic_cnx_t *cnx, const picoquic_path_t *path, const
 static void on_sent(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, uint8_t *bytes, uint64_t number, size_t pn_length,
                     size_t length, uint8_t *sent, size_t sent_length, uint64_t now) {
     struct stats *stats = context;
-    struct path *known = stats->paths ? path_find(stats->paths, path ? path->unique_path_id : 0) : NULL;
+    struct path *known = stats->paths ? path_of(stats->paths, path ? path : cnx->path[0]) : NULL;
     int eliciting = 0, again = 0, ack_alone, end;
     uint64_t id, offset;
     for (size_t at = payload_of(cnx, path ? path : cnx->path[0], sent, sent_length, pn_length), used, size; at < length; at += used) {
@@ -86,7 +88,7 @@ static void on_sent(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, u
 static void on_lost(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, picoquic_packet_type_enum type, uint64_t number,
                     const char *why, picoquic_connection_id_t *to, size_t size, uint64_t now) {
     struct stats *stats = context;
-    struct path *known = stats->paths ? path_find(stats->paths, path ? path->unique_path_id : 0) : NULL;
+    struct path *known = stats->paths ? path_of(stats->paths, path ? path : cnx->path[0]) : NULL;
     stats->lost_packets++;
     if (known) known->lost_packets++;
 }
@@ -94,7 +96,7 @@ static void on_lost(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, p
 static void on_packet(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path, int in, uint64_t now,
                       struct st_picoquic_packet_header_t *head, const uint8_t *bytes, size_t length) {
     struct stats *stats = context;
-    struct path *known = in && path && stats->paths ? path_find(stats->paths, path->unique_path_id) : NULL;
+    struct path *known = in && path && stats->paths ? path_of(stats->paths, path) : NULL;
     size_t end = head->offset + head->payload_length;
     if (!known || end > length) return;
     for (size_t at = head->offset, used, size; at < end; at += used) {
@@ -103,7 +105,7 @@ static void on_packet(picoquic_cnx_t *cnx, void *context, picoquic_path_t *path,
         if (picoquic_skip_frame(bytes + at, end - at, &used, &alone) || !used) break;
         if ((bytes[at] & 0xf8) != picoquic_frame_type_stream_range_min) continue;
         if (picoquic_parse_stream_header(bytes + at, end - at, &id, &offset, &size, &fin, &(size_t){0})) continue;
-        paths_arrived(stats->paths, known, id, offset, size);
+        paths_arrived(stats->paths, known, id, offset, size, turn_host_time(now));
     }
 }
 static void on_new(picoquic_cnx_t *cnx, void *parameter, void **context) { *context = parameter; }

@@ -85,7 +85,8 @@ class Case:
 
     def scenario(self, quic: Json, seed: int) -> Json:
         """Return the scenario."""
-        record, topology = dict(traces.RECORD), {"simple": {"link": dict(self.link)}}
+        record: Json = dict(traces.RECORD)
+        topology: Json = {"simple": {"link": dict(self.link)}}
         if self.paths > 1:
             record["captures"] = ["path1"]
             topology = {"multipath": {"paths": [dict(self.link)] * self.paths}}
