@@ -368,7 +368,7 @@ def test_a_stack_may_have_several_paths() -> None:
     assert (first["lost_packets"], second["lost_packets"]) == (0, 1)
     assert first["sent_packets"] is None
     assert flow["rtt_p50_s"] == pytest.approx(0.021, abs=0.01)
-    assert set(done.subflow_samples["cwnd"].unique()) == {1000, 2000}
+    assert set(done.subflow_samples["congestion_window_bytes"].unique()) == {1000, 2000}
     with pytest.raises(gargalo.ScenarioError, match="multipath"):
         gargalo.run(text, stacks={"toy": Toy})
 

@@ -91,7 +91,7 @@ settings! {
     pub struct Migration: Copy as "MigrationMap" {
         /// Time after the start of the flow.
         after: Duration;
-        /// What changes: the address, or only the port as after a NAT rebinding.
+        /// What changes: the address, only the port as after a NAT rebinding, or the path.
         change: Change = Change::Address;
     }
 }
@@ -99,10 +99,12 @@ settings! {
 names! {
     /// The part of the client's address that changes.
     pub enum Change {
-        /// The address, and with it the path.
+        /// The address; the links are the same.
         Address = "address",
         /// The port only.
         Port = "port",
+        /// The address, and the path: the second of those that share no link.
+        Path = "path",
     }
 }
 

@@ -33,6 +33,7 @@ impl World {
                     reason: e.to_string(),
                 })?;
         }
+        self.quic_routes(spec, quic)?;
         let mut rng = rng::stream(self.settings.seed, "check");
         self.quic_side(spec, quic, 0, 0, &mut rng).map(|_| ())?;
         Ok(())
@@ -46,15 +47,12 @@ impl World {
         id: u64,
         rng: &mut Pcg64,
     ) -> Result<[Box<QuicSide>; 2], BuildError> {
-        let [there, back] = match quic.config.paths() {
-            0 | 1 => spec.ways().map(|way| vec![self.routes[&way]]),
-            n => self.disjoint_routes(spec.from, spec.to, n as usize)?,
-        };
+        let [there, back] = self.quic_routes(spec, quic)?;
         let client = self.quic_side(spec, quic, id, 0, rng)?;
         let server = self.quic_side(spec, quic, id, 1, rng)?;
         let net = &self.net;
         let links = |there: &[u32], back: &[u32]| -> Vec<(usize, usize)> {
-            let ends = there.iter().zip(back).filter(|_| there.len() > 1);
+            let ends = there.iter().zip(back).filter(|_| quic.config.paths() > 1);
             ends.filter_map(|(a, b)| Some((net.first_link(*a)?, net.first_link(*b)?)))
                 .collect()
         };
@@ -71,6 +69,32 @@ impl World {
                 paths,
             })
         }))
+    }
+
+    /// The routes of its paths, there and back: those of a connection with several, or those between which its client
+    /// moves.
+    fn quic_routes(
+        &mut self,
+        spec: &FlowSpec,
+        quic: &QuicSpec,
+    ) -> Result<[Vec<u32>; 2], BuildError> {
+        let moves = quic.config.migration;
+        let moves = moves.is_some_and(|m| m.change == quic::Change::Path);
+        let routes = match quic.config.paths() {
+            0 | 1 if moves => self.disjoint_routes(spec.from, spec.to, 2)?,
+            0 | 1 => spec.ways().map(|way| vec![self.routes[&way]]),
+            n => self.disjoint_routes(spec.from, spec.to, n as usize)?,
+        };
+        if moves && routes[0].len() < 2 {
+            return Err(BuildError::Quic {
+                flow: spec.label.to_string(),
+                reason:
+                    "its migration is to another path, but there is only one between its hosts; \
+                         use topology.multipath, or change = \"address\""
+                        .to_owned(),
+            });
+        }
+        Ok(routes)
     }
 
     fn quic_side(
@@ -165,6 +189,7 @@ impl World {
             Some(m) if m.change == quic::Change::Port => {
                 SocketAddrV4::new(*old.ip(), old.port() ^ 1)
             }
+            Some(m) if m.change == quic::Change::Path => local(spec.from, old.port(), 1),
             // Another address of the same host: 10.128.0.0/9 beside 10.0.0.0/9.
             _ => SocketAddrV4::new((u32::from(*old.ip()) ^ 0x0080_0000).into(), old.port()),
         };
@@ -191,7 +216,7 @@ impl World {
             match event {
                 QuicEvent::Established => {
                     let (from, to) = (flow.spec.from, flow.spec.to);
-                    for i in 1..side.routes.len() {
+                    for i in 1..side.links.len() {
                         let near = local(from, client_port(flow.id), i);
                         let far = SocketAddr::V4(local(to, SERVER_PORT, i));
                         let endpoint = &mut side.end.endpoint;
@@ -214,7 +239,7 @@ impl World {
         let gauges = self.recorder.wants_gauges() && flow.spec.rows && sends;
         let tables = Tables {
             events: records,
-            gauges: gauges && side.routes.len() == 1,
+            gauges: gauges && side.links.is_empty(),
         };
         // Before anything is sent: the bytes in flight are those on which the congestion control decided.
         if tables.gauges {
@@ -225,7 +250,12 @@ impl World {
             let (Some(from), Some(to)) = (v4(out.local), v4(out.remote)) else {
                 continue;
             };
-            let Some(&route) = side.routes.get(path(from)).or(side.routes.first()) else {
+            // Where a client has moved to is in its address; of several paths both ends have theirs.
+            let of_path = match index {
+                1 if side.links.is_empty() => to,
+                _ => from,
+            };
+            let Some(&route) = side.routes.get(path(of_path)).or(side.routes.first()) else {
                 continue;
             };
             let body = Body {
@@ -248,7 +278,7 @@ impl World {
             flow.sides[index].wire += self.net.transmit(now, out.ecn, hash, body);
         }
         if sends {
-            if side.routes.len() > 1 {
+            if !side.links.is_empty() {
                 let endpoint = &mut *side.end.endpoint;
                 side.paths
                     .rtt_samples(endpoint, |rtt| flow.talk.round_trip(rtt));

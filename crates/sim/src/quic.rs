@@ -10,7 +10,7 @@ use crate::address::address;
 #[derive(Debug)]
 pub(crate) struct QuicSide {
     pub end: QuicEnd,
-    /// Routes of its paths to the peer; a single one without multipath.
+    /// Routes of its paths to the peer: several of a connection with multipath, or if the client moves to another path.
     pub routes: Vec<u32>,
     /// The first link of each route in both directions; empty for a single path.
     pub links: Vec<(usize, usize)>,

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::grammar::simple;
 use super::{bad, ok, over_udp, results};
-use crate::build::Outcome;
+use crate::build::{Outcome, RunOptions, run};
 use crate::resolved::Transport;
 
 const LINK: &str = "rate = \"10Mbit/s\", delay = \"10ms\"";
@@ -432,4 +432,56 @@ fn what_does_not_go_together_is_refused() {
     assert!(several.contains("over several paths"), "{several}");
     let marked = text("transport.quic = {}", "media = { ecn = true }");
     assert!(marked.contains("does not see"), "{marked}");
+}
+
+#[test]
+fn a_client_moves_to_another_path() {
+    let text = |paths: &str| {
+        format!(
+            r#"duration = "8s"
+record = {{ verify = true }}
+{paths}
+[[flows]]
+from = "client"
+to = "server"
+transport.quic = {{ congestion = "reno", migration = {{ after = "1s", change = "path" }} }}
+workload.bulk = {{ bytes = "4MB" }}
+"#
+        )
+    };
+    let two = "[topology.multipath]\npaths = [{ rate = \"20Mbit/s\", delay = \"10ms\", queue.droptail = \"50 packets\" }, \
+               { rate = \"5Mbit/s\", delay = \"40ms\", queue.droptail = \"50 packets\" }]";
+    let out = results(&text(two));
+    let row = row(&out);
+    assert_eq!(
+        (&row["verified"], &row["failure"]),
+        (&true.into(), &Json::Null)
+    );
+    // 2.4 MB of it in the first second, the rest at a quarter of the rate.
+    let took = row["completion_s"].as_f64().unwrap();
+    assert!((3.0..5.0).contains(&took), "{row}");
+    let links = out.json["links"].as_array().unwrap();
+    let carried = |name: &str| {
+        let of = |l: &&Json| l["link"] == name || l["name"] == name;
+        let bytes = links
+            .iter()
+            .filter(of)
+            .filter_map(|l| l["sent_bytes"].as_u64());
+        bytes.sum::<u64>()
+    };
+    assert!(
+        (1_900_000..2_600_000).contains(&carried("path0")),
+        "{links:?}"
+    );
+    assert!(
+        (1_500_000..2_500_000).contains(&carried("path1")),
+        "{links:?}"
+    );
+    let one = "[topology.simple]\nlink = { rate = \"20Mbit/s\", delay = \"10ms\" }";
+    let told = run(&ok(&text(one)), RunOptions::default());
+    let told = told.unwrap_err().to_string();
+    assert!(
+        told.contains("there is only one between its hosts"),
+        "{told}"
+    );
 }

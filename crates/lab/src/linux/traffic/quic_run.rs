@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gargalo_flow::{FlowSpec, QuicSpec};
-use gargalo_quic::{Init, Realm, Stack};
+use gargalo_quic::{Change, Init, Realm, Stack};
 use gargalo_units::{Instant, reason};
 use rand::Rng;
 use rand_pcg::Pcg64;
@@ -57,6 +57,16 @@ impl QuicRun {
             qlog: None,
             ..self.clone()
         };
+        if quic
+            .config
+            .migration
+            .is_some_and(|m| m.change == Change::Path)
+        {
+            return Err(Error::Unsupported(
+                "a migration to another path is for the simulator; use change = \"address\""
+                    .to_owned(),
+            ));
+        }
         let checked = quic
             .stacks
             .iter()
