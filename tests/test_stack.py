@@ -161,6 +161,7 @@ class Able(Toy):
 
     def update_keys(self, now):
         self.tell("keys", round(now, 1))
+        return True
 
     def datagram_in(self, now, datagram):
         kind, _, stream, *_ = HEADER.unpack_from(datagram.data)
@@ -287,7 +288,7 @@ def test_the_host_counts_packets_and_writes_qlog_of_them(tmp_path: Path) -> None
     assert names[1] == "connectivity:connection_started"
     assert "connectivity:connection_closed" in names[-2:]  # Before the packet that closes.
     assert names.count("recovery:packet_lost") == counts["lost_packets"]
-    acknowledged = names.count("recovery:packet_acknowledged")
+    acknowledged = names.count("transport:packets_acked")
     assert acknowledged + counts["lost_packets"] <= flow["sent_packets"]
     metrics = [r["data"] for r in records if r.get("name") == "recovery:metrics_updated"]
     assert metrics[0]["congestion_window"] == WINDOW * 1000
@@ -304,6 +305,50 @@ def test_the_host_counts_packets_and_writes_qlog_of_them(tmp_path: Path) -> None
 
     with pytest.raises(ValueError, match="vanished"):
         run(Strange)
+
+
+class Strays(Able):
+    """Reports what it must not."""
+
+    stray: ClassVar[str] = ""
+
+    def datagram_in(self, now, datagram):
+        super().datagram_in(now, datagram)
+        if self.config.is_server and HEADER.unpack_from(datagram.data)[0] in b"DG":
+            frame = datagram.data[HEADER.size :]
+            if self.stray == "unasked":
+                self.host.datagram(bytes(100))
+            if self.stray == "twice":
+                self.host.datagram(frame)
+            if self.stray == "strange":
+                self.host.datagram(b"\xff" * len(frame))
+
+    def open_unidirectional_stream(self, now):
+        return self.open_stream(now)
+
+
+def test_what_a_stack_must_not_report_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Strays, "stray", "unasked")
+    why = able('bulk = { bytes = "50kB" }', Strays).flows["failure"][0]
+    assert "a datagram in a connection without datagrams" in why
+    for stray in ("twice", "strange"):
+        monkeypatch.setattr(Strays, "stray", stray)
+        flow = able("ping = { count = 5 }", Strays).flows.row(0, named=True)
+        assert flow["verified"] is False
+        assert flow["delivered_bytes"] == 5 * 56
+    quic = ", unidirectional = true"
+    why = able('bulk = { bytes = "50kB" }', Strays, quic).flows["failure"][0]
+    assert "opened stream 0, whose number is of the other direction" in why
+
+
+def test_datagrams_in_a_group_have_delays_and_sizes() -> None:
+    text = SCENARIO.replace('workload.bulk = { bytes = "500kB" }', "workload.voice = {}")
+    done = gargalo.run(text, stacks={"toy": Able}, set={"flows.0.record": "summary"})
+    (group,) = done.summary["background"]
+    assert group["offered_bytes"] > 0
+    assert group["offered_bps"] > 0
+    assert group["delay_p50_s"] > 0.01
+    assert "rtt_p50_s" not in group
 
 
 class TwoPaths(Toy):

@@ -247,8 +247,8 @@ def test_both_ends_must_have_new_keys() -> None:
     def seen(updates: list[int] | None) -> tuple[bool, str]:
         return judged("key-update", (ROW, replace(USUAL, key_updates=updates)))
 
-    assert [seen(u)[0] for u in ([4, 4], [4, 3], [1, 1])] == [True] * 3
-    assert [seen(u)[0] for u in ([4, 2], [1, 0], [0, 0], [1, 2])] == [False] * 4
+    assert [seen(u)[0] for u in ([4, 4], [4, 3], [2, 2])] == [True] * 3
+    assert [seen(u)[0] for u in ([4, 2], [1, 1], [0, 0], [2, 3])] == [False] * 4
     assert "decrypted" in seen(None)[1]
 
 

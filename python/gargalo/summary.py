@@ -161,9 +161,9 @@ def pinged(facts: Mapping[str, Any]) -> str:
 def flow_table(
     flows: Sequence[Mapping[str, Any]], called: Mapping[int, str]
 ) -> tuple[tuple[Column, ...], list[list[str]]]:
-    """Return the columns and the rows of flows: with one-way delays if one of them is over UDP."""
+    """Return the columns and the rows of flows: with one-way delays if one of them is of datagrams."""
     rows = [flow_cells(f, called) for f in flows]
-    if all(f["transport"] != "udp" for f in flows):
+    if all(f["transport"] != "udp" and f["delay_p50_s"] is None for f in flows):
         return FLOWS, rows
     return FLOWS + DELAYS, [row + delay_cells(f) for row, f in zip(rows, flows, strict=True)]
 

@@ -98,6 +98,7 @@ class Aioquic(QuicStack):
         self.config, self.host, self.local = config, host, config.local
         self.quic = self.trace = None
         self.early = self.over = False
+        self.since = 0  # The first packet with the present keys.
         self.ask = False  # Whether aioquic may have something to send.
         self.counts = Counter[str]()
         self.highest: dict[int, int] = {}  # By stream, the end of the data that was sent.
@@ -281,9 +282,15 @@ class Aioquic(QuicStack):
             self.quic.stop_stream(stream, CANCELLED)
             self.ask = True
 
-    def update_keys(self, now: float) -> None:
+    def update_keys(self, now: float) -> bool:
+        acknowledged = self.quic._spaces[tls.Epoch.ONE_RTT].largest_acked_packet
+        # aioquic does not look whether a packet with the present keys is acknowledged (RFC 9001 §6.1).
+        if not self.quic._handshake_confirmed or acknowledged < self.since:
+            return False
+        self.since = self.quic._packet_number
         self.quic.request_key_update()
         self.ask = True
+        return True
 
     def write(self, now: float, stream: int, data: bytes, fin: bool) -> int:
         keys = {} if self.over or self.quic is None else self.quic._cryptos

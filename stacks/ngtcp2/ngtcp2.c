@@ -21,7 +21,7 @@ struct conn {
     ngtcp2_conn *quic; /* of a server: NULL until the first Initial */
     ngtcp2_connection_close_error reason;
     enum { OPEN, CLOSING, CLOSED, OVER } state; /* CLOSED: the packet that closes is sent, and kept for 3 PTO */
-    int early, reset;                           /* early data was tried; a stateless reset came */
+    int early, reset, confirmed;                /* early data was tried; a stateless reset came; the handshake is confirmed */
     uint8_t close[1500];                        /* the packet that closes */
     size_t close_length;
     struct gargalo_path path;                   /* of the last packet */
@@ -100,6 +100,10 @@ static int on_handshake(ngtcp2_conn *quic, void *user) {
          : rejected ? GARGALO_STACK_EARLY_DATA_REJECTED : GARGALO_STACK_NO_EARLY_DATA, NULL);
     return 0;
 }
+static int on_confirmed(ngtcp2_conn *quic, void *user) {
+    ((struct conn *)user)->confirmed = 1;
+    return 0;
+}
 static void on_qlog(void *user, uint32_t flags, const void *data, size_t length) {
     struct conn *c = user;
     stats_count(&c->stats, &c->streams, data, length); /* so it is always on */
@@ -113,7 +117,7 @@ static void on_log(void *user, const char *format, ...) {
 }
 static const ngtcp2_callbacks callbacks = {
     .client_initial = ngtcp2_crypto_client_initial_cb, .recv_client_initial = ngtcp2_crypto_recv_client_initial_cb,
-    .recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb, .handshake_completed = on_handshake,
+    .recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb, .handshake_completed = on_handshake, .handshake_confirmed = on_confirmed,
     .encrypt = ngtcp2_crypto_encrypt_cb, .decrypt = ngtcp2_crypto_decrypt_cb, .hp_mask = ngtcp2_crypto_hp_mask_cb,
     .recv_stream_data = on_data, .acked_stream_data_offset = on_acked, .stream_open = on_stream_open,
     .stream_close = on_stream_close, .stream_reset = on_stream_reset, .recv_datagram = on_datagram, .recv_stateless_reset = on_reset, .recv_retry = ngtcp2_crypto_recv_retry_cb,
@@ -310,12 +314,13 @@ static void set_urgency(void *stack, uint64_t now, uint64_t id, uint8_t urgency)
     struct stream *s = stream_find(&c->streams, (int64_t)id);
     if (s) s->urgency = urgency;
 }
-static void update_keys(void *stack, uint64_t now) {
+static int update_keys(void *stack, uint64_t now) {
     struct conn *c = stack;
-    if (c->state != OPEN || !c->quic) return;
+    if (c->state != OPEN || !c->confirmed) return 0;
     tls_enter(&c->tls, now);
-    ngtcp2_conn_initiate_key_update(c->quic, now); /* fails before the last one is confirmed */
+    int error = ngtcp2_conn_initiate_key_update(c->quic, now); /* before the last one is confirmed */
     tls_leave();
+    return !error;
 }
 static size_t write_stream(void *stack, uint64_t now, uint64_t id, const uint8_t *data, size_t length, int fin) {
     struct conn *c = stack;

@@ -286,12 +286,13 @@ static void set_urgency(void *stack, uint64_t now, uint64_t id, uint8_t urgency)
     struct conn *c = stack;
     if (c->cnx && !c->told) picoquic_set_stream_priority(c->cnx, id, (uint8_t)(2 + 2 * urgency));
 }
-static void update_keys(void *stack, uint64_t now) {
+static int update_keys(void *stack, uint64_t now) {
     struct conn *c = stack;
-    if (!c->cnx || c->told) return;
+    if (!c->cnx || c->told) return 0;
     turn_enter(&c->turn, now);
-    picoquic_start_key_rotation(c->cnx); /* fails before a packet with the present ones is acknowledged */
+    int error = picoquic_start_key_rotation(c->cnx); /* not ready */
     turn_leave();
+    return !error;
 }
 static size_t write_stream(void *stack, uint64_t now, uint64_t id, const uint8_t *data, size_t length, int fin) {
     struct conn *c = stack;

@@ -4,7 +4,7 @@
 //! what to write, which datagrams to send and when the timer is due.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use gargalo_trace::Quantiles;
@@ -53,6 +53,8 @@ struct Rare {
     to_cancel: VecDeque<usize>,
     connected: Option<Instant>,
     datagrams: [Datagrams; 2],
+    /// Datagrams within a connection of QUIC that have not arrived, by the end that sends them.
+    frames: [Outstanding; 2],
     marks: Marks,
     corrupted: bool,
     failure: Option<Cow<'static, str>>,
@@ -97,6 +99,44 @@ struct Datagrams {
     waiting: VecDeque<u64>,
     sent: u64,
     sent_bytes: u64,
+}
+
+/// Datagrams that are kept as possibly on their way; older ones are lost.
+const MOST_OUTSTANDING: usize = 1 << 16;
+/// How long a datagram may be on its way at the end of a flow before it counts as lost, if no later one has arrived.
+const LATE: Duration = Duration::from_secs(2);
+
+/// Datagrams that were sent and have not arrived.
+#[derive(Debug, Default)]
+struct Outstanding {
+    sent: BTreeMap<u64, Instant>,
+    /// The highest number that has arrived.
+    highest: Option<u64>,
+    /// Those that are not kept any more.
+    forgotten: u64,
+}
+
+impl Outstanding {
+    fn sent(&mut self, number: u64, now: Instant) {
+        self.sent.insert(number, now);
+        if self.sent.len() > MOST_OUTSTANDING {
+            self.sent.pop_first();
+            self.forgotten += 1;
+        }
+    }
+
+    fn arrived(&mut self, number: u64) -> Option<Instant> {
+        let sent_at = self.sent.remove(&number)?;
+        self.highest = self.highest.max(Some(number));
+        Some(sent_at)
+    }
+
+    fn lost(&self, now: Instant) -> u64 {
+        let is_lost = |(number, sent_at): (&u64, &Instant)| {
+            Some(*number) < self.highest || now.saturating_since(*sent_at) > LATE
+        };
+        self.forgotten + self.sent.iter().filter(|s| is_lost(*s)).count() as u64
+    }
 }
 
 /// A datagram to be sent.
@@ -162,6 +202,7 @@ impl Conversation {
                 to_cancel: VecDeque::new(),
                 connected: None,
                 datagrams: Default::default(),
+                frames: Default::default(),
                 marks: Marks::default(),
                 corrupted: false,
                 failure: None,
@@ -221,6 +262,12 @@ impl Conversation {
     /// Records that the connection ended early; the first reason is kept.
     pub fn fail(&mut self, why: impl Into<Cow<'static, str>>) {
         self.rare.failure.get_or_insert_with(|| why.into());
+    }
+
+    /// Whether delivered content differed from what was sent.
+    #[cfg(test)]
+    pub(crate) fn is_corrupt(&self) -> bool {
+        self.rare.corrupted
     }
 
     /// Records that delivered content differed from what was sent.
@@ -468,12 +515,12 @@ impl Conversation {
         let Some(request) = self.app.as_request() else {
             return;
         };
-        let action = request.received_on_stream(now, object, bytes);
+        let (new, action) = request.received_on_stream(now, object, bytes);
         if action.write > 0 {
             self.rare.to_ask = request.ask_streams(now);
         }
         self.due = request.due().unwrap_or(Instant::MAX);
-        self.deliver(now, bytes);
+        self.deliver(now, new);
     }
 
     // --- datagrams
@@ -515,6 +562,16 @@ impl Conversation {
         self.over == Carrier::Frames
     }
 
+    /// Records that a datagram within a connection of QUIC is sent.
+    pub fn frame_sent(&mut self, side: usize, number: u64, now: Instant) {
+        self.rare.frames[side].sent(number, now);
+    }
+
+    /// Records that one has arrived that this end has sent; returns when it was. `None`: it was not, or has arrived.
+    pub fn frame_arrived(&mut self, side: usize, number: u64) -> Option<Instant> {
+        self.rare.frames[side].arrived(number)
+    }
+
     /// Records a round-trip sample of the transport; of datagrams the one-way delays are kept instead.
     #[inline]
     pub fn round_trip(&mut self, rtt: Duration) {
@@ -534,7 +591,12 @@ impl Conversation {
     pub fn counts(&self, of_stack: SenderCounters, wire: WireBytes) -> Counts {
         let sender = match self.over {
             Carrier::Datagrams => self.of_datagrams(),
-            Carrier::Stream | Carrier::Streams | Carrier::Frames => of_stack,
+            Carrier::Stream | Carrier::Streams => of_stack,
+            // The stack counts data of streams.
+            Carrier::Frames => SenderCounters {
+                sent_bytes: self.rare.datagrams[0].sent_bytes.into(),
+                ..of_stack
+            },
         };
         Counts {
             delivered: self.delivered,
@@ -572,6 +634,9 @@ impl Conversation {
     /// Builds the result of the flow; `window` is the measured window as far as the run covered it.
     pub fn result(&mut self, spec: &FlowSpec, window: &Window, ending: Ending) -> FlowResult {
         let start = ending.start;
+        if self.over == Carrier::Frames {
+            self.lost_datagrams = self.rare.frames[0].lost(ending.now);
+        }
         let counts = self.counts(ending.counters, ending.wire);
         let mut rtt = std::mem::take(&mut self.rtt);
         let inside = self.rare.marks.inside(window, start, counts, &mut rtt);
@@ -885,5 +950,22 @@ mod tests {
         );
         assert_eq!(result.inside.sender.sent_bytes, 1000);
         assert_eq!((result.inside.wire, result.rtt.count()), (wire(1200), 1));
+    }
+
+    #[test]
+    fn datagrams_are_lost_behind_later_ones_or_after_a_while() {
+        let mut all = Outstanding::default();
+        for number in 0..6 {
+            all.sent(number, at(10 * number));
+        }
+        assert_eq!(all.lost(at(100)), 0);
+        assert_eq!((all.arrived(3), all.arrived(3)), (Some(at(30)), None));
+        assert_eq!(all.lost(at(100)), 3);
+        assert_eq!(all.arrived(1), Some(at(10)));
+        assert_eq!(all.lost(at(100)), 2);
+        // Sent two seconds ago.
+        assert_eq!(all.lost(at(2041)), 3);
+        assert_eq!(all.lost(at(2051)), 4);
+        assert_eq!(all.arrived(9), None);
     }
 }

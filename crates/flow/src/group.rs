@@ -48,6 +48,8 @@ pub struct Group {
     pub ce_marks: u64,
     /// Flows whose delivered content differed from what was sent.
     pub corrupted: u64,
+    /// The delays are those of datagrams in one direction.
+    pub one_way: bool,
     /// Completion times of the completed flows, from start to last byte.
     pub completion: Quantiles,
     /// Round-trip samples (UDP: one-way delays).
@@ -117,6 +119,7 @@ impl Group {
             counters: SenderCounters::default(),
             ce_marks: 0,
             corrupted: 0,
+            one_way: false,
             completion: Quantiles::new(),
             rtt: Quantiles::new(),
             sessions: 0,
@@ -171,6 +174,7 @@ impl Group {
         self.counters += flow.counters;
         self.ce_marks += flow.ce_marks;
         self.corrupted += u64::from(flow.corrupted);
+        self.one_way |= flow.one_way;
         self.rtt.merge(&flow.rtt);
         match &flow.application {
             Some(AppResult::Voice(v)) => {

@@ -195,8 +195,9 @@ impl Stack for Told {
     fn poll_datagram(&mut self) -> Option<bytes::Bytes> {
         self.script().frames.pop_front()
     }
-    fn update_keys(&mut self, now: Instant) {
+    fn update_keys(&mut self, now: Instant) -> bool {
         self.script().key_updates.push(now);
+        true
     }
     fn close(&mut self, _: Instant) {
         self.script().closed = true;

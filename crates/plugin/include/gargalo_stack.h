@@ -147,7 +147,8 @@ struct gargalo_stack_config {
     const char *options;         /* what the scenario has for this stack: an object of JSON, "{}" for nothing */
     uint64_t max_unidirectional_streams; /* that the peer may have open at once; 0: the flow has none, and the library may
                                           * tell the peer another limit */
-    uint32_t max_datagram_frame; /* the largest DATAGRAM frame to accept (RFC 9221 §3); 0: no datagrams */
+    uint32_t max_datagram_frame; /* the largest DATAGRAM frame to accept (RFC 9221 §3); 0: the flow has none, and `datagram` must
+                                  * not be called; the library may tell the peer another limit */
     uint8_t packets;             /* call `packet`; otherwise it is ignored */
     uint8_t reserved[3];
     uint64_t max_paths;          /* at once; 1: no multipath */
@@ -276,7 +277,7 @@ struct gargalo_stack {
     int64_t (*open_unidirectional_stream)(void *stack, uint64_t now);
     /* Takes a datagram that is sent once, in one packet (RFC 9221). 1: taken; 0: not now, the host offers it again, and
      * discards it when it is too old: a library keeps no long queue of its own; -1: it does not fit into a packet, or the
-     * peer takes none. NULL without GARGALO_STACK_DATAGRAMS. */
+     * peer takes none. Called once the handshake is complete. NULL without GARGALO_STACK_DATAGRAMS. */
     int (*send_datagram)(void *stack, uint64_t now, const uint8_t *data, size_t length);
     /* Ends a stream at once: what is written and not acknowledged is not sent any more (RESET_STREAM, RFC 9000 §3.1). It
      * may have ended. Both with the application's error 0x10c (H3_REQUEST_CANCELLED, RFC 9114 §8.1). NULL without
@@ -284,12 +285,13 @@ struct gargalo_stack {
     void (*reset_stream)(void *stack, uint64_t now, uint64_t stream);
     /* Asks the peer to end a stream (STOP_SENDING); what still arrives on it need not be reported. */
     void (*stop_sending)(void *stack, uint64_t now, uint64_t stream);
-    /* The urgency of what is written on a stream, from 0, which goes first, to 7; streams of equal urgency share the
-     * connection (RFC 9218 §4.1, incremental). Without a call it is 3. NULL without GARGALO_STACK_URGENCY. */
+    /* The urgency of what is written on a stream, from 0, which goes first, to 7 (RFC 9218 §4.1); streams of equal urgency are
+     * served in turn or one after another, as the library does. Without a call it is 3. NULL without GARGALO_STACK_URGENCY. */
     void (*set_urgency)(void *stack, uint64_t now, uint64_t stream, uint8_t urgency);
-    /* Begins to send with the next keys, if that is allowed now (RFC 9001 §6.1). NULL without
+    /* Begins to send with the next keys, and returns 1; 0: that is not allowed yet (RFC 9001 §6.1: before the handshake is
+     * confirmed, or a packet with the present keys acknowledged), and the host asks again. NULL without
      * GARGALO_STACK_KEY_UPDATE. */
-    void (*update_keys)(void *stack, uint64_t now);
+    int (*update_keys)(void *stack, uint64_t now);
     /* Client, once the handshake is complete: opens a further path between these addresses as soon as the peer allows it. NULL
      * without GARGALO_STACK_MULTIPATH, as the next. */
     void (*open_path)(void *stack, uint64_t now, const struct gargalo_path *path);

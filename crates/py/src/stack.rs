@@ -526,11 +526,12 @@ impl Callbacks for End {
         }
     }
 
-    fn update_keys(&mut self, now: Instant) {
+    fn update_keys(&mut self, now: Instant) -> bool {
         self.ask(|object| {
             let name = intern!(object.py(), "update_keys");
-            object.call_method1(name, (now.as_secs_f64(),)).map(drop)
-        });
+            let begun = object.call_method1(name, (now.as_secs_f64(),))?;
+            answer(object, "update_keys", &begun, "True or False")
+        })
     }
 
     fn open_path(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr) {

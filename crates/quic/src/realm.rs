@@ -105,9 +105,10 @@ impl Realm {
         &self,
         local: IpAddr,
         remote: IpAddr,
+        datagrams: bool,
         resume: bool,
     ) -> ClientMemory {
-        lock(&self.inner.tickets).client(local, remote, resume)
+        lock(&self.inner.tickets).client((local, remote, datagrams), resume)
     }
 
     pub(crate) fn server_memory(&self, local: IpAddr) -> ServerMemory {
@@ -136,6 +137,11 @@ pub struct Session {
     pub client: IpAddr,
     /// The server's address.
     pub server: IpAddr,
+    /// Datagrams and unidirectional streams are allowed: a ticket remembers the limits, which must not become less
+    /// (RFC 9000 §7.4.1, RFC 9221 §3).
+    pub datagrams: bool,
+    /// See above.
+    pub unidirectional: bool,
 }
 
 /// What stacks other than noq keep between connections.

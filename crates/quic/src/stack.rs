@@ -47,15 +47,14 @@ pub trait Stack: Debug + Send {
     fn reset(&mut self, now: Instant, stream: StreamId);
     /// Asks the peer to end a stream; what arrives on it is not read any more (STOP_SENDING, RFC 9000 §3.5).
     fn stop(&mut self, now: Instant, stream: StreamId);
-    /// Sets the urgency of a stream's data, from 0, which goes first, to 7 (RFC 9218 §4.1). Streams of equal urgency
-    /// share the connection.
+    /// Sets the urgency of a stream's data, from 0, which goes first, to 7 (RFC 9218 §4.1).
     fn set_urgency(&mut self, now: Instant, stream: StreamId, urgency: u8);
     /// Offers a datagram (RFC 9221).
     fn send_datagram(&mut self, now: Instant, data: &Bytes) -> Offered;
     /// The next datagram that has arrived (RFC 9221).
     fn poll_datagram(&mut self) -> Option<Bytes>;
-    /// Begins to send with the next keys, if that is allowed now (RFC 9001 §6.1).
-    fn update_keys(&mut self, now: Instant);
+    /// Begins to send with the next keys; false: that is not allowed yet (RFC 9001 §6.1).
+    fn update_keys(&mut self, now: Instant) -> bool;
     /// Ends the connection now.
     fn close(&mut self, now: Instant);
     /// All data written has been acknowledged, on streams that have been finished. An implementation that does not

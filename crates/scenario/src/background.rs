@@ -21,9 +21,13 @@ impl Counted<'_> {
     /// Wire bytes before losses: datagrams are never retransmitted.
     fn offered(&self) -> f64 {
         match self.totals.inside.planned.forward {
-            0 if self.spec.congestion.is_empty() => self.totals.inside.sent.forward as f64,
+            0 if self.is_datagrams() => self.totals.inside.sent.forward as f64,
             planned => planned as f64,
         }
+    }
+
+    fn is_datagrams(&self) -> bool {
+        self.totals.one_way || self.spec.congestion.is_empty()
     }
 
     fn is_twin(&self, of: &Loaded) -> bool {
@@ -187,8 +191,8 @@ fn group(scenario: &Scenario, c: &Counted<'_>) -> Json {
         for (counter, count) in SenderCounters::DECLARED.iter().zip(t.counters.counts()) {
             map.insert(counter.name.to_owned(), json!(count.get()));
         }
-        let udp = c.spec.congestion.is_empty();
-        quantiles(if udp { "delay" } else { "rtt" }, &t.rtt, map);
+        let datagrams = c.is_datagrams();
+        quantiles(if datagrams { "delay" } else { "rtt" }, &t.rtt, map);
         quantiles("completion", &t.completion, map);
         if t.offer.asked.is_some() {
             map.insert("size_scale".to_owned(), json!(t.offer.scale));

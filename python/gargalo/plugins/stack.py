@@ -256,10 +256,10 @@ class QuicStack:
         """
         raise NotImplementedError
 
-    def update_keys(self, now: float) -> None:
-        """Begin to send with the next keys, if that is allowed now (RFC 9001 §6.1).
+    def update_keys(self, now: float) -> bool:
+        """Begin to send with the next keys; return False if that is not allowed yet (RFC 9001 §6.1).
 
-        Called only with the feature "key-update".
+        The host asks again then. Called only with the feature "key-update".
         """
         raise NotImplementedError
 

@@ -268,8 +268,11 @@ impl Stack for Quinn {
         self.connection.iter_mut().for_each(|c| drop(c.send_stream(stream(id)).set_priority(priority)));
     }
 
-    fn update_keys(&mut self, _now: Duration) {
-        self.connection.iter_mut().for_each(Connection::force_key_update);
+    fn update_keys(&mut self, _now: Duration) -> bool {
+        // Not before the handshake is confirmed (RFC 9001 §6.1), which quinn leaves to its user.
+        let confirmed = |c: &&mut Connection| c.stats().frame_rx.handshake_done > 0;
+        let connection = self.connection.as_mut().filter(confirmed);
+        connection.map(Connection::force_key_update).is_some()
     }
 
     fn migrate(&mut self, _now: Duration, local: SocketAddr) {

@@ -266,13 +266,15 @@ impl Callbacks for End {
         }
     }
 
-    fn update_keys(&mut self, now: Instant) {
-        if let Some(update) = self.functions.update_keys {
-            // SAFETY: the object is alive.
-            self.call(function::UPDATE_KEYS, |_, stack| unsafe {
-                update(stack, now.as_nanos());
-            });
-        }
+    fn update_keys(&mut self, now: Instant) -> bool {
+        let Some(update) = self.functions.update_keys else {
+            return false;
+        };
+        // SAFETY: the object is alive.
+        let begun = self.call(function::UPDATE_KEYS, |_, stack| unsafe {
+            update(stack, now.as_nanos())
+        });
+        begun != 0
     }
 
     fn open_path(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr) {

@@ -115,7 +115,7 @@ struct Functions {
     reset_stream: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, u64)>,
     stop_sending: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, u64)>,
     set_urgency: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, u64, u8)>,
-    update_keys: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64)>,
+    update_keys: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64) -> std::ffi::c_int>,
     open_path: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, *const abi::Path)>,
     paths: Option<unsafe extern "C" fn(*mut std::ffi::c_void, *mut abi::StackPath, usize) -> usize>,
 }

@@ -318,7 +318,7 @@ pub struct Table {
     pub reset_stream: Option<unsafe extern "C" fn(*mut c_void, u64, u64)>,
     pub stop_sending: Option<unsafe extern "C" fn(*mut c_void, u64, u64)>,
     pub set_urgency: Option<unsafe extern "C" fn(*mut c_void, u64, u64, u8)>,
-    pub update_keys: Option<unsafe extern "C" fn(*mut c_void, u64)>,
+    pub update_keys: Option<unsafe extern "C" fn(*mut c_void, u64) -> c_int>,
     pub open_path: Option<unsafe extern "C" fn(*mut c_void, u64, *const Path)>,
     pub paths: Option<unsafe extern "C" fn(*mut c_void, *mut StackPath, usize) -> usize>,
 }

@@ -332,9 +332,9 @@ unsafe extern "C" fn set_urgency<S: Stack>(
     }
 }
 
-unsafe extern "C" fn update_keys<S: Stack>(object: *mut c_void, now: u64) {
+unsafe extern "C" fn update_keys<S: Stack>(object: *mut c_void, now: u64) -> c_int {
     // SAFETY: as above.
-    unsafe { call::<S, _>(object, Some(now), (), |s, now| s.update_keys(now)) }
+    unsafe { call::<S, _>(object, Some(now), false, |s, now| s.update_keys(now)) }.into()
 }
 
 unsafe extern "C" fn open_path<S: Stack>(object: *mut c_void, now: u64, path: *const abi::Path) {

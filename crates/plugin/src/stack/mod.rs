@@ -106,9 +106,11 @@ pub trait Stack: Sized + Send + 'static {
     /// [`abi::feature::URGENCY`].
     fn set_urgency(&mut self, _now: Duration, _stream: u64, _urgency: u8) {}
 
-    /// Begins to send with the next keys, if that is allowed now (RFC 9001 §6.1). Only called with
+    /// Begins to send with the next keys; false: that is not allowed yet (RFC 9001 §6.1). Only called with
     /// [`abi::feature::KEY_UPDATE`].
-    fn update_keys(&mut self, _now: Duration) {}
+    fn update_keys(&mut self, _now: Duration) -> bool {
+        false
+    }
 
     /// Client: opens a further path as soon as the peer allows it. Only called with [`abi::feature::MULTIPATH`].
     fn open_path(&mut self, _now: Duration, _local: SocketAddr, _remote: SocketAddr) {}

@@ -102,6 +102,7 @@ impl Endpoint {
         match event {
             noq_proto::Event::Connected => self.on_handshake(connection),
             noq_proto::Event::HandshakeConfirmed => {
+                self.confirmed = true;
                 self.observers
                     .report
                     .notice("handshake", || "confirmed".to_owned());

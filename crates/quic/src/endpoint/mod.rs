@@ -57,6 +57,8 @@ pub struct Endpoint {
     closing: Closing,
     /// Early data is or was possible.
     early: bool,
+    /// The handshake is confirmed (RFC 9001 §4.1.2).
+    confirmed: bool,
     events: VecDeque<Event>,
     /// Datagrams that belong to no connection.
     answers: VecDeque<Datagram>,
@@ -187,6 +189,7 @@ impl Endpoint {
                 datagrams: MOST_CLOSING_DATAGRAMS,
             },
             early: false,
+            confirmed: false,
             events: VecDeque::new(),
             answers: VecDeque::new(),
             scratch: Vec::new(),
@@ -397,7 +400,8 @@ impl Stack for Endpoint {
     }
 
     fn send_datagram(&mut self, _: Instant, data: &Bytes) -> Offered {
-        let Some((connection, _)) = self.writable() else {
+        // Early data is streams: what a ticket remembers may be of a flow without datagrams.
+        let (State::Open, Some((_, connection))) = (self.state, &mut self.connection) else {
             return Offered::Later;
         };
         match connection.datagrams().send(data.clone(), false) {
@@ -412,9 +416,14 @@ impl Stack for Endpoint {
         connection.datagrams().recv()
     }
 
-    fn update_keys(&mut self, _: Instant) {
-        if let (State::Open, Some((_, connection))) = (self.state, &mut self.connection) {
-            connection.force_key_update();
+    fn update_keys(&mut self, _: Instant) -> bool {
+        match (self.state, &mut self.connection) {
+            // noq does nothing if the last update is not over, and does not say so.
+            (State::Open, Some((_, connection))) if self.confirmed => {
+                connection.force_key_update();
+                true
+            }
+            _ => false,
         }
     }
 

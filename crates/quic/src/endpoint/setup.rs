@@ -107,7 +107,8 @@ pub(super) fn parts(
     match side {
         Side::Client => {
             let early = config.handshake == Handshake::ZeroRtt;
-            client = Some(shared.client(init.local.ip(), init.remote.ip(), early, first_cid)?);
+            let uses = (early, init.datagrams);
+            client = Some(shared.client(init.local.ip(), init.remote.ip(), uses, first_cid)?);
         }
         Side::Server => server = Some(Arc::new(shared.server(init.local.ip())?)),
     }
@@ -138,10 +139,10 @@ impl Shared<'_> {
         self,
         local: IpAddr,
         remote: IpAddr,
-        early: bool,
+        (early, datagrams): (bool, bool),
         first_cid: Mutex<Pcg64>,
     ) -> Result<ClientConfig, Error> {
-        let memory = self.realm.client_memory(local, remote, early);
+        let memory = self.realm.client_memory(local, remote, datagrams, early);
         let inner = self
             .realm
             .templates()

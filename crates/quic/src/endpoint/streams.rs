@@ -40,6 +40,7 @@ enum Early {
     Open(Direction),
     Write(StreamId, Bytes),
     Finish(StreamId),
+    Stop(StreamId),
 }
 
 /// The application error of an HTTP request that is cancelled, H3_REQUEST_CANCELLED (RFC 9114 §8.1).
@@ -94,6 +95,7 @@ impl Streams {
                 Early::Open(direction) => drop(self.open(connection, direction)),
                 Early::Write(stream, data) => drop(self.push(connection, stream, data)),
                 Early::Finish(stream) => self.finish(connection, stream),
+                Early::Stop(stream) => self.stop(connection, stream),
             }
         }
     }
@@ -191,6 +193,9 @@ impl Streams {
             && connection.recv_stream(id).stop(CANCELLED).is_ok()
         {
             self.stopped.insert(stream);
+            if let Some(early) = &mut self.early {
+                early.push(Early::Stop(stream));
+            }
         }
     }
 

@@ -162,7 +162,15 @@ impl<C: Callbacks> Foreign<C> {
 
     /// Offers the stack the data that waits, after a call that may have made room.
     fn offer(&mut self) {
-        let rejected = self.callbacks.pending(|p| std::mem::take(&mut p.rejected));
+        let (rejected, halted) = self.callbacks.pending(|p| {
+            (
+                std::mem::take(&mut p.rejected),
+                std::mem::take(&mut p.halted),
+            )
+        });
+        for stream in halted {
+            self.unsent.discard(stream);
+        }
         if !self.can_write() {
             return;
         }
@@ -174,6 +182,12 @@ impl<C: Callbacks> Foreign<C> {
                 .again(|direction| open(callbacks, now, direction)),
             false => Ok(()),
         };
+        if rejected {
+            let stopped = callbacks.pending(|p| p.stopped.clone());
+            for stream in stopped {
+                callbacks.stop_sending(now, stream);
+            }
+        }
         let done = again.and_then(|()| {
             self.unsent.offer(now, early, |stream, data, fin| {
                 callbacks.write(now, stream, data, fin)
@@ -314,6 +328,13 @@ impl<C: Callbacks> Stack for Foreign<C> {
         }
         let now = self.advance(now);
         let opened = open(&mut self.callbacks, now, direction)?;
+        // The second lowest bit is the direction (RFC 9000 §2.1).
+        if (opened & 2 != 0) != (direction == Direction::Unidirectional) {
+            self.fault(&format!(
+                "opened stream {opened}, whose number is of the other direction"
+            ));
+            return None;
+        }
         self.unsent.open(opened);
         Some(opened)
     }
@@ -371,7 +392,8 @@ impl<C: Callbacks> Stack for Foreign<C> {
     }
 
     fn send_datagram(&mut self, now: Instant, data: &Bytes) -> Offered {
-        if !self.can_write() {
+        // Early data is streams: what a ticket remembers may be of a flow without datagrams.
+        if !self.can_write() || self.is_early() {
             return Offered::Later;
         }
         let now = self.advance(now);
@@ -382,11 +404,12 @@ impl<C: Callbacks> Stack for Foreign<C> {
         self.callbacks.pending(|p| p.frames.pop_front())
     }
 
-    fn update_keys(&mut self, now: Instant) {
-        if self.can_write() && !self.is_early() {
-            let now = self.advance(now);
-            self.callbacks.update_keys(now);
+    fn update_keys(&mut self, now: Instant) -> bool {
+        if !self.can_write() || self.is_early() {
+            return false;
         }
+        let now = self.advance(now);
+        self.callbacks.update_keys(now)
     }
 
     fn close(&mut self, now: Instant) {

@@ -33,8 +33,8 @@ pub trait Callbacks: fmt::Debug + Send {
     fn set_urgency(&mut self, now: Instant, stream: StreamId, urgency: u8);
     /// Offers a datagram.
     fn send_datagram(&mut self, now: Instant, data: &[u8]) -> Offered;
-    /// Begins to send with the next keys.
-    fn update_keys(&mut self, now: Instant);
+    /// Begins to send with the next keys; false: not yet.
+    fn update_keys(&mut self, now: Instant) -> bool;
     /// Opens a further path.
     fn open_path(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr);
     /// The paths that can or could carry data, in the order of opening.

@@ -69,4 +69,13 @@ impl PacketKind {
             Self::OneRtt => "1RTT",
         }
     }
+
+    /// Its packet number space (RFC 9000 §12.3).
+    pub(crate) const fn space(self) -> &'static str {
+        match self {
+            Self::Initial => "initial",
+            Self::Handshake => "handshake",
+            Self::ZeroRtt | Self::OneRtt => "application_data",
+        }
+    }
 }

@@ -32,6 +32,10 @@ pub struct Pending {
     pub(super) frames: VecDeque<Bytes>,
     /// Streams whose end the peer was asked for.
     pub(super) stopped: BTreeSet<StreamId>,
+    /// Streams whose end the peer has asked for since the last offer.
+    pub(super) halted: Vec<StreamId>,
+    /// Datagrams are expected.
+    pub(super) takes_datagrams: bool,
     pub(super) secrets: VecDeque<String>,
     wants_secrets: bool,
     pub(super) notices: VecDeque<Notice>,
@@ -80,6 +84,8 @@ impl Pending {
             chunks: VecDeque::new(),
             frames: VecDeque::new(),
             stopped: BTreeSet::new(),
+            halted: Vec::new(),
+            takes_datagrams: false,
             secrets: VecDeque::new(),
             wants_secrets: secrets,
             notices: VecDeque::new(),
@@ -211,12 +217,18 @@ impl Pending {
 
     /// Reports a datagram that has arrived (RFC 9221).
     pub fn datagram(&mut self, data: &[u8]) {
-        self.frames.push_back(Bytes::copy_from_slice(data));
+        if self.takes_datagrams {
+            self.frames.push_back(Bytes::copy_from_slice(data));
+        } else {
+            let why = "the stack reports a datagram in a connection without datagrams";
+            self.end(Event::Failed(why.to_owned()));
+        }
     }
 
     /// Reports that the peer asks for the end of a stream.
     pub fn stopped(&mut self, stream: StreamId) {
         if !self.ended {
+            self.halted.push(stream);
             self.events.push_back(Event::Stopped(stream));
         }
     }

@@ -74,6 +74,8 @@ impl<'a> Request<'a> {
             stack: about.name.to_owned(),
             client,
             server,
+            datagrams: init.datagrams,
+            unidirectional: config.unidirectional,
         });
         let resumed = session.as_ref().filter(|_| early_data);
         let resumed = resumed.and_then(|s| realm.take_session(s));
@@ -108,6 +110,7 @@ impl<'a> Request<'a> {
         };
         let mut pending = Pending::new(init.rng, realm.clone(), session, init.secrets, qlog);
         pending.now = init.now;
+        pending.takes_datagrams = init.datagrams;
         if let Some(file) = reported {
             let title = title.unwrap_or_default();
             match Reported::begin(file, &title, &request) {

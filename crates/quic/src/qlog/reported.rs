@@ -39,14 +39,22 @@ impl Reported {
 
     /// Something has happened to a packet.
     pub(crate) fn packet(&mut self, now: Instant, packet: &Packet) -> io::Result<()> {
+        let (kind, number) = (packet.kind.name(), packet.number);
         let name = match packet.event {
             PacketEvent::Sent => "transport:packet_sent",
             PacketEvent::Received => "transport:packet_received",
-            PacketEvent::Acknowledged => "recovery:packet_acknowledged",
             PacketEvent::Lost => "recovery:packet_lost",
+            PacketEvent::Acknowledged => {
+                let space = packet.kind.space();
+                return self.event(now, "transport:packets_acked", |out| {
+                    let _ = write!(
+                        out,
+                        "\"packet_number_space\":\"{space}\",\"packet_numbers\":[{number}]"
+                    );
+                });
+            }
         };
         self.event(now, name, |out| {
-            let (kind, number) = (packet.kind.name(), packet.number);
             let _ = write!(
                 out,
                 "\"header\":{{\"packet_type\":\"{kind}\",\"packet_number\":{number}}}"

@@ -32,18 +32,22 @@ pub(crate) struct ServerMemory {
     pub(crate) used: Arc<UsedTokens>,
 }
 
+/// Client, server, and whether datagrams are allowed: a ticket remembers the limits of the server, which must not become
+/// less (RFC 9221 §3).
+type Between = (IpAddr, IpAddr, bool);
+
 /// The tickets, tokens and sessions of all endpoints, by hosts: the ports of a server share them.
 #[derive(Default)]
 pub(crate) struct Tickets {
-    clients: BTreeMap<(IpAddr, IpAddr), Arc<Memory>>,
+    clients: BTreeMap<Between, Arc<Memory>>,
     servers: BTreeMap<IpAddr, ServerMemory>,
 }
 
 impl Tickets {
-    /// The tickets of the client at `local` for the server at `remote`; with `resume` they are used, without it
+    /// The tickets of a client for a server; with `resume` they are used, without it
     /// only new ones are added.
-    pub(crate) fn client(&mut self, local: IpAddr, remote: IpAddr, resume: bool) -> ClientMemory {
-        let memory = self.clients.entry((local, remote)).or_insert_with(|| {
+    pub(crate) fn client(&mut self, between: Between, resume: bool) -> ClientMemory {
+        let memory = self.clients.entry(between).or_insert_with(|| {
             Arc::new(Memory {
                 sessions: ClientSessionMemoryCache::new(1),
                 tokens: Mutex::default(),

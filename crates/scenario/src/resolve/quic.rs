@@ -88,7 +88,10 @@ pub(crate) fn tickets(flows: &[Flow], places: &[usize], cx: &mut Context<'_>) {
     // When the first connection between two hosts with this crypto and these stacks begins, which provides tickets.
     let key = |f: &Flow, q: &Config| {
         let stacks = (q.stack.client.clone(), q.stack.server.clone());
-        (f.from, f.to, q.crypto == Crypto::Tls, stacks)
+        // A ticket remembers limits of the server, which depend on what the flow uses.
+        let datagrams = f.workload.carrier() == Carrier::Datagrams;
+        let uses = (datagrams, q.unidirectional && !q.stack.is_noq());
+        (f.from, f.to, q.crypto == Crypto::Tls, stacks, uses)
     };
     let mut first = BTreeMap::new();
     if flows.iter().any(|f| quic(f).is_some_and(|q| is_early(&q))) {
@@ -111,7 +114,8 @@ pub(crate) fn tickets(flows: &[Flow], places: &[usize], cx: &mut Context<'_>) {
         reported = Some(place);
         let message = "0-RTT without an earlier connection: the client has no ticket".to_owned();
         let help = format!(
-            "add a QUIC flow between the same hosts, with the same stack and crypto, that starts before {}",
+            "add a QUIC flow between the same hosts, with the same stack and crypto, and datagrams and unidirectional \
+             streams as here, that starts before {}",
             f.start.saturating_since(Instant::ZERO)
         );
         let path = format!("flows.{place}.transport.quic.handshake");

@@ -485,3 +485,97 @@ workload.bulk = {{ bytes = "4MB" }}
         "{told}"
     );
 }
+
+#[test]
+fn more_objects_than_streams_are_all_answered() {
+    // A hundred streams may be open at once.
+    let workload = "workload.request = { objects = 250, size = \"2kB\", order = \"multiplexed\" }";
+    let out = flow("", "", workload);
+    let all = row(&out);
+    assert_eq!(all["delivered_bytes"], 500_000, "{all}");
+    assert!(all["completion_s"].as_f64().is_some(), "{all}");
+    let lossy = ", loss = { independent = \"5%\" }";
+    let late = "workload.request = { objects = 250, size = \"50kB\", give_up = \"30ms\" }";
+    let out = flow(lossy, "", late);
+    let some = row(&out);
+    assert_eq!(
+        (&some["verified"], &some["failure"]),
+        (&true.into(), &Json::Null)
+    );
+    let objects: Vec<Json> = out.tables.objects.rows().collect();
+    let whole = objects
+        .iter()
+        .filter(|o| !o["completion_s"].is_null())
+        .count() as u64;
+    assert!(
+        some["delivered_bytes"].as_u64().unwrap() >= 50_000 * whole,
+        "{some}"
+    );
+    assert!(objects.len() > 100, "{}", objects.len());
+}
+
+#[test]
+fn datagrams_that_are_lost_at_the_end_are_counted() {
+    let out = flow(", outages = [[\"2s\", \"5s\"]]", "", "workload.voice = {}");
+    let row = row(&out);
+    // Two of five seconds, and one is too late to tell.
+    let loss = row["loss"].as_f64().unwrap();
+    assert!((0.1..0.7).contains(&loss), "{row}");
+    assert!(row["mos"].as_f64().unwrap() < 4.0, "{row}");
+}
+
+#[test]
+fn datagrams_wait_for_the_handshake_and_have_tickets_of_their_own() {
+    let text = |first: &str, second: &str| {
+        format!(
+            r#"duration = "8s"
+record = {{ verify = true }}
+[topology.simple]
+link = {{ rate = "20Mbit/s", delay = "25ms" }}
+[[flows]]
+from = "client"
+to = "server"
+transport.quic = {{}}
+workload.{first}
+stop = "2s"
+[[flows]]
+from = "client"
+to = "server"
+start = "4s"
+transport.quic = {{ handshake = "0-rtt" }}
+workload.{second}
+"#
+        )
+    };
+    let (ping, bulk) = ("ping = { count = 5 }", "bulk = { bytes = \"100kB\" }");
+    for both in [ping, bulk] {
+        let out = results(&text(both, both));
+        let last = out.tables.flows.rows().last().unwrap();
+        assert_eq!(
+            (&last["failure"], &last["verified"]),
+            (&Json::Null, &true.into())
+        );
+    }
+    for (first, second) in [(ping, bulk), (bulk, ping)] {
+        let told = bad(&text(first, second)).render(false);
+        assert!(
+            told.contains("no ticket") && told.contains("datagrams"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn keys_are_not_updated_before_the_handshake_is_confirmed() {
+    let out = flow(
+        "",
+        "key_update = \"5ms\"",
+        "workload.bulk = { bytes = \"500kB\" }",
+    );
+    let row = row(&out);
+    assert_eq!(
+        (&row["failure"], &row["verified"]),
+        (&Json::Null, &true.into())
+    );
+    assert!(row["completion_s"].as_f64().unwrap() < 1.0, "{row}");
+}

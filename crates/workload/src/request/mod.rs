@@ -418,18 +418,19 @@ impl RequestApp {
         }
     }
 
-    /// Answer bytes of an object have arrived on its stream; on a shared stream `object` is ignored.
+    /// Answer bytes of an object have arrived on its stream; on a shared stream `object` is ignored. Returns how many of
+    /// them are new data of an object, and what follows.
     ///
     /// If the next object is to be requested, the action says when: at once if
     /// [`Action::write`] is not zero (it is then the size of the request), or at [`Action::timer`]. The
     /// engine then calls [`RequestApp::ask_streams`]. [`Action::close`] is never set: all has arrived when
     /// the delivered bytes are [`App::total`](super::App::total).
-    pub fn received_on_stream(&mut self, now: Instant, object: usize, bytes: u64) -> Action {
+    pub fn received_on_stream(&mut self, now: Instant, object: usize, bytes: u64) -> (u64, Action) {
         let bytes = match &mut self.incoming {
             Incoming::Streams(received) => {
                 let size = self.sizes.get(object).map_or(0, |b| b.get());
                 let Some(got) = received.get_mut(object) else {
-                    return Action::default();
+                    return (0, Action::default());
                 };
                 let new = match self.given_up.contains(&object) {
                     true => 0,
@@ -449,7 +450,7 @@ impl RequestApp {
             _ => self.follow(now),
         };
         self.next_due = action.timer.or(self.next_due);
-        action
+        (bytes, action)
     }
 
     /// The objects to request now; records the requests.

@@ -108,11 +108,11 @@ fn streams_one_after_another() {
     );
     assert_eq!(app.request_size(), 100);
     assert_eq!(app.ask_streams(at(0)), 0..1);
-    assert_eq!(app.received_on_stream(at(1), 0, 9), Action::default());
-    let action = app.received_on_stream(at(2), 0, 1);
+    assert_eq!(app.received_on_stream(at(1), 0, 9).1, Action::default());
+    let (_, action) = app.received_on_stream(at(2), 0, 1);
     assert_eq!((action.write, action.timer), (0, Some(at(7))));
     assert_eq!(app.ask_streams(at(7)), 1..2);
-    assert_eq!(app.received_on_stream(at(9), 1, 20), Action::default());
+    assert_eq!(app.received_on_stream(at(9), 1, 20).1, Action::default());
     assert_eq!(app.ask_streams(at(9)), 2..2);
     assert_eq!(
         times(app),
@@ -125,12 +125,12 @@ fn streams_ask_at_once_without_think_time() {
     let mut app = app(sized(&[10, 20], Duration::ZERO, Order::Sequential));
     let app = app.as_request().unwrap();
     app.ask_streams(at(0));
-    assert_eq!(app.received_on_stream(at(1), 0, 10).write, 100);
+    assert_eq!(app.received_on_stream(at(1), 0, 10).1.write, 100);
     assert_eq!(app.ask_streams(at(1)), 1..2);
     // Duplicate bytes and bytes of no object are not counted.
-    assert_eq!(app.received_on_stream(at(1), 0, 10), Action::default());
-    assert_eq!(app.received_on_stream(at(1), 9, 10), Action::default());
-    assert_eq!(app.received_on_stream(at(2), 1, 20), Action::default());
+    assert_eq!(app.received_on_stream(at(1), 0, 10).1, Action::default());
+    assert_eq!(app.received_on_stream(at(1), 9, 10).1, Action::default());
+    assert_eq!(app.received_on_stream(at(2), 1, 20).1, Action::default());
 }
 
 #[test]
@@ -198,9 +198,12 @@ fn what_takes_too_long_is_cancelled_and_the_next_is_requested() {
     assert_eq!(request.expire(at(5)), (vec![], 0..0));
     assert_eq!(request.expire(at(6)), (vec![0], 1..2));
     // What still arrives of it does not count.
-    assert_eq!(request.received_on_stream(at(6), 0, 6), Action::default());
+    assert_eq!(
+        request.received_on_stream(at(6), 0, 6),
+        (0, Action::default())
+    );
     request.asked_on_stream(at(6), 1);
-    assert_eq!(request.received_on_stream(at(8), 1, 20).write, 100);
+    assert_eq!(request.received_on_stream(at(8), 1, 20).1.write, 100);
     assert_eq!((request.due(), request.ask_streams(at(8))), (None, 2..3));
     assert_eq!(
         times(request),
