@@ -164,9 +164,11 @@ class Able(Toy):
         return True
 
     def datagram_in(self, now, datagram):
-        kind, _, stream, *_ = HEADER.unpack_from(datagram.data)
+        kind, number, stream, *_ = HEADER.unpack_from(datagram.data)
         super().datagram_in(now, datagram)
-        if kind == b"G":
+        seen = self.__dict__.setdefault("seen", set())
+        if kind == b"G" and number not in seen:
+            seen.add(number)
             self.host.datagram(datagram.data[HEADER.size :])
         if kind == b"S":
             self.host.stopped(stream)

@@ -11,9 +11,7 @@ use std::sync::{Arc, OnceLock};
 use arbitrary::{Result, Unstructured};
 use bytes::{Bytes as Content, BytesMut};
 use gargalo_cc as cc;
-use gargalo_quic::{
-    Config, Congestion, Crypto, Datagram, Endpoint, Init, Realm, Stack, StreamId, change_frames,
-};
+use gargalo_quic::{Direction, Config, Congestion, Crypto, Datagram, Endpoint, Init, Realm, Stack, StreamId, change_frames,};
 use gargalo_settings::Switch;
 use gargalo_units::{Duration, Ecn, Instant};
 use rand::SeedableRng;
@@ -69,6 +67,7 @@ pub(crate) fn quic(bytes: &[u8]) {
         remote: address(2 - side),
         rng: Pcg64::seed_from_u64(side.into()),
         secrets: false,
+        datagrams: false,
         qlog: None,
     };
     let config = config(bits);
@@ -225,7 +224,7 @@ impl Play<'_> {
                 }
             }
             n => {
-                let stream = match self.ends[side].open(now) {
+                let stream = match self.ends[side].open(now, Direction::Bidirectional) {
                     Some(s) if n < 6 => s,
                     _ => u64::from(self.u.arbitrary::<u8>()? & 7),
                 };
