@@ -45,6 +45,7 @@ extern "C" {
 #define GARGALO_STACK_OPTIONS (1u << 8)   /* takes options of its own */
 #define GARGALO_STACK_LOCAL_ADDRESS (1u << 9) /* fills `path.local` of each datagram: after `migrate` it may go on to use
                                                * the address before, until the new one is validated (RFC 9000 §9.2) */
+#define GARGALO_STACK_ECDSA (1u << 10)    /* cannot use Ed25519: the certificate of its connections is ECDSA with P-256 */
 /* Each of these needs its functions in the table. */
 #define GARGALO_STACK_UNIDIRECTIONAL (1u << 11) /* unidirectional streams (RFC 9000 §2.1) */
 #define GARGALO_STACK_DATAGRAMS (1u << 12)  /* datagrams (RFC 9221) */
@@ -122,7 +123,8 @@ struct gargalo_stack_config {
     const char *congestion;      /* one of `gargalo_stack.congestion` */
     const char *server_name;     /* for SNI and the certificate */
     const char *alpn;            /* the only application protocol */
-    struct gargalo_bytes certificate; /* DER, self-signed, Ed25519: a client trusts exactly this one */
+    struct gargalo_bytes certificate; /* DER, self-signed; Ed25519, or ECDSA with P-256 if either end
+                                       * has GARGALO_STACK_ECDSA: a client trusts exactly this one */
     struct gargalo_bytes private_key; /* DER, PKCS #8; empty for a client */
     struct gargalo_bytes ticket_key;  /* 64 secret bytes: the same for all connections of a server until it restarts */
     struct gargalo_bytes session;     /* client: what it gave to `session` in an earlier connection, or empty */

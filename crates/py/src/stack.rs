@@ -148,6 +148,10 @@ impl Implementation for PyStack {
         &self.name
     }
 
+    fn needs_ecdsa(&self) -> bool {
+        self.features.ecdsa
+    }
+
     fn check(&self, config: &Config, uses: Uses, is_client: bool) -> Result<(), Error> {
         self.features
             .check(&self.name, &self.congestion, config, uses, is_client)

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use gargalo_units::Instant;
 use rand::{Rng, SeedableRng};
@@ -12,7 +12,7 @@ use rand_pcg::Pcg64;
 use ring::hmac;
 
 use crate::Error;
-use crate::tls::{ClientMemory, ServerMemory, Templates, Tickets, TokenKey, lock};
+use crate::tls::{ClientMemory, KeyKind, ServerMemory, Templates, Tickets, TokenKey, lock};
 
 /// The state shared by all QUIC endpoints of a simulation. Cheap to clone; clones share the state.
 ///
@@ -20,6 +20,8 @@ use crate::tls::{ClientMemory, ServerMemory, Templates, Tickets, TokenKey, lock}
 #[derive(Clone)]
 pub struct Realm {
     inner: Arc<Inner>,
+    /// Certificates are ECDSA with P-256.
+    is_ecdsa: bool,
 }
 
 struct Inner {
@@ -27,6 +29,10 @@ struct Inner {
     /// matter.
     base: std::time::Instant,
     templates: Templates,
+    /// Of the certificate.
+    key: [u8; 32],
+    /// Made when a connection needs them.
+    ecdsa: OnceLock<Templates>,
     tickets: Mutex<Tickets>,
     foreign: Mutex<Foreign>,
     reset_key: Arc<hmac::Key>,
@@ -47,7 +53,9 @@ impl Realm {
         Ok(Self {
             inner: Arc::new(Inner {
                 base: std::time::Instant::now(),
-                templates: Templates::new(key)?,
+                templates: Templates::new(key, KeyKind::Ed25519)?,
+                key,
+                ecdsa: OnceLock::new(),
                 tickets: Mutex::default(),
                 foreign: Mutex::new(Foreign {
                     keys: Pcg64::from_rng(&mut rng),
@@ -57,6 +65,25 @@ impl Realm {
                 reset_key: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &reset)),
                 token_key: Arc::new(TokenKey::new(&token)),
             }),
+            is_ecdsa: false,
+        })
+    }
+
+    /// The same realm with certificates of ECDSA with P-256, for a connection of which an end cannot use Ed25519
+    /// ([`Implementation::needs_ecdsa`](crate::Implementation::needs_ecdsa)).
+    ///
+    /// # Errors
+    /// When the certificate cannot be made.
+    pub fn with_ecdsa(&self) -> Result<Self, Error> {
+        let inner = Arc::clone(&self.inner);
+        if inner.ecdsa.get().is_none() {
+            let made = Templates::new(inner.key, KeyKind::P256)?;
+            // What another thread has made meanwhile is used.
+            let _ = inner.ecdsa.set(made);
+        }
+        Ok(Self {
+            inner,
+            is_ecdsa: true,
         })
     }
 
@@ -67,14 +94,14 @@ impl Realm {
         lock(&self.inner.foreign).ticket_keys.remove(&server);
     }
 
-    /// The self-signed certificate of every server, in DER (X.509, Ed25519).
+    /// The self-signed certificate of every server, in DER (X.509).
     pub fn certificate(&self) -> &[u8] {
-        &self.inner.templates.certificate
+        &self.templates().certificate
     }
 
     /// Its private key, in DER (PKCS #8).
     pub fn private_key(&self) -> &[u8] {
-        self.inner.templates.private_key.secret_der()
+        self.templates().private_key.secret_der()
     }
 
     /// The key with which the server at this address protects its tickets; the same until sessions are discarded.
@@ -98,7 +125,8 @@ impl Realm {
     }
 
     pub(crate) fn templates(&self) -> &Templates {
-        &self.inner.templates
+        let ecdsa = self.inner.ecdsa.get().filter(|_| self.is_ecdsa);
+        ecdsa.unwrap_or(&self.inner.templates)
     }
 
     pub(crate) fn client_memory(

@@ -98,6 +98,12 @@ pub trait Implementation: Debug + Send + Sync {
     /// Its name in scenarios.
     fn name(&self) -> &str;
 
+    /// Whether it cannot use Ed25519, so that certificates of its connections must be ECDSA with P-256
+    /// ([`Realm::with_ecdsa`]).
+    fn needs_ecdsa(&self) -> bool {
+        false
+    }
+
     /// Checks that it can do what the options request and the flow uses, at the client's or the server's end.
     ///
     /// # Errors
@@ -154,6 +160,8 @@ pub struct Features {
     pub qlog: bool,
     /// Reports its packets, of which the host writes qlog if the stack does not.
     pub packets: bool,
+    /// Cannot use Ed25519: the certificate of its connections is ECDSA with P-256.
+    pub ecdsa: bool,
 }
 
 /// The stack's name, of those in `own`, for a congestion control that a scenario names: the same name, or if the stack
@@ -165,7 +173,7 @@ pub fn own_name<'a>(own: &'a [String], asked: &str) -> Option<&'a str> {
 
 impl Features {
     /// Each by the word that names it in lists.
-    pub fn by_word(&mut self) -> [(&'static str, &mut bool); 17] {
+    pub fn by_word(&mut self) -> [(&'static str, &mut bool); 18] {
         [
             ("0-rtt", &mut self.zero_rtt),
             ("retry", &mut self.retry),
@@ -184,6 +192,7 @@ impl Features {
             ("multipath", &mut self.multipath),
             ("qlog", &mut self.qlog),
             ("packets", &mut self.packets),
+            ("ecdsa", &mut self.ecdsa),
         ]
     }
 

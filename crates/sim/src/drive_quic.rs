@@ -116,6 +116,10 @@ impl World {
                 self.quic.insert(realm).clone()
             }
         };
+        let realm = match quic.stacks.iter().any(|stack| stack.needs_ecdsa()) {
+            true => realm.with_ecdsa().map_err(failed)?,
+            false => realm,
+        };
         let client = SocketAddr::V4(local(spec.from, client_port(id), spec.path.into()));
         let server = SocketAddr::V4(local(spec.to, SERVER_PORT, spec.path.into()));
         let mut init = quic::Init {

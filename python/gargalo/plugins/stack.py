@@ -61,7 +61,8 @@ class QuicConfig:
     alpn: str
     """The only application protocol."""
     certificate: bytes
-    """DER, self-signed, Ed25519: a client trusts exactly this one."""
+    """DER, self-signed; Ed25519, or ECDSA with P-256 if either end has the feature "ecdsa": a client trusts exactly this
+    one."""
     private_key: bytes
     """DER, PKCS #8; empty for a client."""
     ticket_key: bytes
@@ -182,9 +183,10 @@ class QuicStack:
             "unidirectional" (streams, RFC 9000 §2.1), "datagrams" (RFC 9221), "cancel" (RESET_STREAM and STOP_SENDING,
             RFC 9000 §3.5), "urgency" (of streams, RFC 9218 §4.1), "key-update" (RFC 9001 §6), "multipath" (several paths at once,
             draft-ietf-quic-multipath; it needs "local-address"), "packets" (it reports them by
-            `QuicHost.packet`; the host counts them where `stats` does not, and writes qlog of them without "qlog") and
+            `QuicHost.packet`; the host counts them where `stats` does not, and writes qlog of them without "qlog"),
             "local-address" (`QuicDatagram.local` counts: after `migrate` it may go on to use the address before;
-            otherwise a datagram leaves from the present one). A request for anything else is an error before the run.
+            otherwise a datagram leaves from the present one) and "ecdsa" (it cannot use Ed25519: the certificate of its
+            connections is ECDSA with P-256). A request for anything else is an error before the run.
 
     """
 

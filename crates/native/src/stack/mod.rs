@@ -279,6 +279,7 @@ impl NativeStack {
                 qlog: has(feature::QLOG),
                 packets: has(feature::PACKETS),
                 multipath: has(feature::MULTIPATH) && has(feature::LOCAL_ADDRESS),
+                ecdsa: has(feature::ECDSA),
             },
         }))
     }
@@ -381,6 +382,10 @@ impl NativeImplementation {
 impl Implementation for NativeImplementation {
     fn name(&self) -> &str {
         self.of.name()
+    }
+
+    fn needs_ecdsa(&self) -> bool {
+        self.of.features.ecdsa
     }
 
     fn check(&self, config: &Config, uses: Uses, is_client: bool) -> Result<(), Error> {

@@ -45,6 +45,8 @@ pub mod feature {
     pub const PACKETS: u32 = 1 << 16;
     /// Several paths at once (draft-ietf-quic-multipath).
     pub const MULTIPATH: u32 = 1 << 17;
+    /// Cannot use Ed25519: the certificate is ECDSA with P-256.
+    pub const ECDSA: u32 = 1 << 10;
 }
 
 /// Kinds of events.

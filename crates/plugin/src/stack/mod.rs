@@ -162,7 +162,8 @@ pub struct Config<'a> {
     pub server_name: &'a str,
     /// The only application protocol.
     pub alpn: &'a str,
-    /// DER, self-signed, Ed25519: a client trusts exactly this one.
+    /// DER, self-signed; Ed25519, or ECDSA with P-256 if either end has [`abi::feature::ECDSA`]: a client trusts exactly
+    /// this one.
     pub certificate: &'a [u8],
     /// DER, PKCS #8; empty for a client.
     pub private_key: &'a [u8],

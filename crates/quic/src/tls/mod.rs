@@ -3,13 +3,16 @@
 mod certificate;
 mod clock;
 mod keys;
+mod p256_key;
 pub(crate) mod random;
 mod secrets;
 mod tickets;
 
+pub(crate) use certificate::KeyKind;
 pub use certificate::SERVER_NAME;
 pub(crate) use clock::Clock;
 pub(crate) use keys::TokenKey;
+pub(crate) use p256_key::P256Key;
 pub(crate) use secrets::Secrets;
 pub(crate) use tickets::{ClientMemory, ServerMemory, Tickets, lock};
 
@@ -51,9 +54,9 @@ pub(crate) struct Templates {
 }
 
 impl Templates {
-    pub(crate) fn new(key: [u8; 32]) -> Result<Self, Error> {
+    pub(crate) fn new(key: [u8; 32], kind: KeyKind) -> Result<Self, Error> {
         let tls = |e: rustls::Error| Error::Tls(e.to_string());
-        let (certificate, key) = certificate::make(key)?;
+        let (certificate, key) = certificate::make(key, kind)?;
         let mut roots = RootCertStore::empty();
         roots.add(certificate.clone()).map_err(tls)?;
         let private_key = Arc::new(key.clone_key());
@@ -66,12 +69,17 @@ impl Templates {
             .with_no_client_auth();
         client.alpn_protocols = vec![ALPN.into()];
         client.enable_early_data = true;
-        let mut server = ServerConfig::builder_with_details(provider, clock)
+        let server = ServerConfig::builder_with_details(provider, clock)
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(tls)?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.clone()], key)
-            .map_err(tls)?;
+            .with_no_client_auth();
+        let mut server = match P256Key::from_pkcs8(key.secret_der()) {
+            Some(key) => server.with_cert_resolver(key.resolver(certificate.clone())),
+            None => {
+                let chain = vec![certificate.clone()];
+                server.with_single_cert(chain, key).map_err(tls)?
+            }
+        };
         server.alpn_protocols = vec![ALPN.into()];
         server.max_early_data_size = u32::MAX;
         Ok(Self {

@@ -114,7 +114,11 @@ impl QuicRun {
             init.qlog = Some((Box::new(BufWriter::new(file)), title));
         }
         let is_client = side == 0;
-        let made = quic.stacks[side].end(&self.realm, &quic.config, init, is_client);
+        let realm = match quic.stacks.iter().any(|stack| stack.needs_ecdsa()) {
+            true => self.realm.with_ecdsa(),
+            false => Ok(self.realm.clone()),
+        };
+        let made = realm.and_then(|r| quic.stacks[side].end(&r, &quic.config, init, is_client));
         let mut endpoint = made.map_err(|e| e.to_string())?;
         endpoint.record_notices();
         Ok(endpoint)
