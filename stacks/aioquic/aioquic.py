@@ -57,7 +57,9 @@ def _key(kind: Any, length: int) -> SimpleNamespace:
 for _reader in (connection, packet, retry, tls):
     _reader.os = virtual.module(os, urandom=virtual.urandom)
 tls.utcnow = virtual.utcnow
-tls.ec = virtual.module(ec, generate_private_key=_curve_key)
+# Signatures that follow from the key and the message (RFC 6979).
+_ecdsa = functools.partial(ec.ECDSA, deterministic_signing=True)
+tls.ec = virtual.module(ec, generate_private_key=_curve_key, ECDSA=_ecdsa)
 tls.x25519 = virtual.module(x25519, X25519PrivateKey=_key(x25519.X25519PrivateKey, 32))
 tls.x448 = virtual.module(x448, X448PrivateKey=_key(x448.X448PrivateKey, 56))
 logger.time = SimpleNamespace(time=virtual.time)

@@ -9,24 +9,30 @@
 /* picoquic loads this provider before that of OpenSSL; its sources are left out. */
 void picoquic_ptls_minicrypto_load(int unload) {}
 
-static const uint16_t algorithms[] = {PTLS_SIGNATURE_ED25519, UINT16_MAX};
+static const uint16_t ed25519[] = {PTLS_SIGNATURE_ED25519, UINT16_MAX};
+static const uint16_t p256[] = {PTLS_SIGNATURE_ECDSA_SECP256R1_SHA256, UINT16_MAX};
 
 /* No data and no signature: the handshake ended before. */
 static int verify_signature(void *data, uint16_t algorithm, ptls_iovec_t message, ptls_iovec_t signature) {
     EVP_MD_CTX *digest = message.len ? EVP_MD_CTX_new() : NULL;
-    int valid = digest && algorithm == PTLS_SIGNATURE_ED25519 && EVP_DigestVerifyInit(digest, NULL, NULL, NULL, data) == 1 &&
+    int is_p256 = data && EVP_PKEY_id(data) == EVP_PKEY_EC;
+    int valid = digest && algorithm == (is_p256 ? p256 : ed25519)[0] &&
+                EVP_DigestVerifyInit(digest, NULL, is_p256 ? EVP_sha256() : NULL, NULL, data) == 1 &&
                 EVP_DigestVerify(digest, signature.base, signature.len, message.base, message.len) == 1;
     EVP_MD_CTX_free(digest);
     EVP_PKEY_free(data);
     return valid || !message.len ? 0 : PTLS_ALERT_DECRYPT_ERROR;
 }
+static X509 *read_certificate(const ptls_iovec_t *der) {
+    const uint8_t *at = der->base;
+    return d2i_X509(NULL, &at, (long)der->len);
+}
 static int on_certificate(ptls_verify_certificate_t *self, ptls_t *tls, const char *name,
                           int (**verify)(void *, uint16_t, ptls_iovec_t, ptls_iovec_t), void **data, ptls_iovec_t *got,
                           size_t count) {
     const ptls_iovec_t *trusted = &((struct tls *)self)->trusted;
-    const uint8_t *at = trusted->base;
     if (!count || got->len != trusted->len || memcmp(got->base, trusted->base, got->len)) return PTLS_ALERT_BAD_CERTIFICATE;
-    X509 *certificate = d2i_X509(NULL, &at, (long)trusted->len);
+    X509 *certificate = read_certificate(trusted);
     *data = certificate ? X509_get_pubkey(certificate) : NULL;
     *verify = verify_signature;
     X509_free(certificate);
@@ -75,8 +81,11 @@ static const char *start_server(ptls_context_t *context, const struct gargalo_st
 }
 const char *tls_start(struct tls *tls, ptls_context_t *context, const struct gargalo_stack_config *config,
                       const struct gargalo_stack_host *host) {
-    tls->verify = (ptls_verify_certificate_t){on_certificate, algorithms};
     tls->trusted = copy(config->certificate);
+    X509 *certificate = read_certificate(&tls->trusted);
+    int is_p256 = certificate && EVP_PKEY_id(X509_get0_pubkey(certificate)) == EVP_PKEY_EC;
+    X509_free(certificate);
+    tls->verify = (ptls_verify_certificate_t){on_certificate, is_p256 ? p256 : ed25519};
     tls->secrets = (struct secrets){{on_secret}, host};
     if (config->secrets) context->log_event = &tls->secrets.event;
     if (!config->early_data) context->max_early_data_size = 0;

@@ -4,6 +4,9 @@
 #[cfg(feature = "boringssl")]
 mod boringssl;
 pub mod debug;
+#[cfg(feature = "rustls")]
+#[path = "../../../crates/quic/src/tls/p256_key.rs"]
+mod p256_key;
 pub mod qlog;
 #[cfg(feature = "rustls")]
 pub mod rustls;

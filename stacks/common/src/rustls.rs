@@ -14,6 +14,8 @@ use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, Error, KeyLog, NamedGroup, PeerMisbehaved, RootCertStore, ServerConfig};
 use x25519_dalek::{PublicKey, StaticSecret};
 
+use crate::p256_key::P256Key;
+
 /// The host's random numbers, time and key log.
 #[derive(Debug)]
 pub struct Host;
@@ -188,11 +190,16 @@ impl StoresServerSessions for Stored {
 /// When certificate or keys are not valid.
 pub fn server(asked: &Config<'_>) -> Result<ServerConfig, Error> {
     let certificate = CertificateDer::from(asked.certificate.to_vec());
-    let key = PrivatePkcs8KeyDer::from(asked.private_key.to_vec());
-    let mut config = ServerConfig::builder_with_details(seeded_provider(), Arc::new(Host))
+    let builder = ServerConfig::builder_with_details(seeded_provider(), Arc::new(Host))
         .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key.into())?;
+        .with_no_client_auth();
+    let mut config = match P256Key::from_pkcs8(asked.private_key) {
+        Some(key) => builder.with_cert_resolver(key.resolver(certificate)),
+        None => {
+            let key = PrivatePkcs8KeyDer::from(asked.private_key.to_vec());
+            builder.with_single_cert(vec![certificate], key.into())?
+        }
+    };
     config.session_storage = Arc::new(Stored(asked.ticket_key.to_vec()));
     config.alpn_protocols = vec![asked.alpn.into()];
     config.max_early_data_size = if asked.early_data { u32::MAX } else { 0 };

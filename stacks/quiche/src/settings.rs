@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use boring::pkey::PKey;
+use boring::pkey::{Id, PKey};
 use boring::ssl::{SslContextBuilder, SslMethod, SslSignatureAlgorithm};
 use boring::x509::X509;
 use gargalo_plugin::stack::Config;
@@ -20,7 +20,11 @@ pub fn config(asked: &Config<'_>) -> Result<quiche::Config, Box<dyn Error>> {
         tls.set_private_key(&*PKey::private_key_from_pkcs8(asked.private_key)?)?;
     } else {
         tls.cert_store_mut().add_cert(&certificate)?;
-        tls.set_verify_algorithm_prefs(&[SslSignatureAlgorithm::ED25519])?;
+        let algorithm = match certificate.public_key()?.id() {
+            Id::EC => SslSignatureAlgorithm::ECDSA_SECP256R1_SHA256,
+            _ => SslSignatureAlgorithm::ED25519,
+        };
+        tls.set_verify_algorithm_prefs(&[algorithm])?;
     }
     let mut c = quiche::Config::with_boring_ssl_ctx_builder(quiche::PROTOCOL_VERSION, tls)?;
     c.verify_peer(!asked.is_server);
