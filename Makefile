@@ -198,13 +198,14 @@ fuzz-corpus: ## keeps what `make fuzz` found that covers more
 # QUIC implementations of others, outside the default build and Cargo's workspace; a library is found by its file's name.
 # STACKS="quinn ngtcp2" builds those. RUSTFLAGS of the caller would replace those of a folder's .cargo/config.toml.
 # QUINN=DIR (QUICHE=, NGTCP2=) builds that of a checkout as `stack = "quinn@BUILD"`, beside the other; BUILD= names it.
-# PICOQUIC=DIR builds picoquic, of which there is no package; PICOTLS= if that is not beside it.
-FROM := $(if $(QUINN),quinn) $(if $(QUICHE),quiche) $(if $(NGTCP2),ngtcp2) $(if $(PICOQUIC),picoquic)
+# PICOQUIC=DIR builds picoquic, of which there is no package; PICOTLS= if that is not beside it. NEQO=DIR builds neqo,
+# with NSS (and NSPR beside it) and nss-rs of the folders beside it, or of NSS= and NSS_RS=.
+FROM := $(if $(QUINN),quinn) $(if $(QUICHE),quiche) $(if $(NGTCP2),ngtcp2) $(if $(PICOQUIC),picoquic) $(if $(NEQO),neqo)
 STACKS ?= $(or $(strip $(FROM)),quinn quiche ngtcp2 aioquic)
 FROM_DIR = "$(BIN)/python" tools/stack_from.py $(1) "$(2)" $(if $(BUILD),--build "$(BUILD)") --into "$(STACKS_FOUND)" --target "$(STACKS_BUILT)"
 STACKS_BUILT := $(abspath $(TARGET))/stacks
 STACKS_FOUND := $(abspath $(VENV))/share/gargalo/stacks
-stacks: setup stack-tools $(addprefix stack-,$(STACKS)) ## QUIC stacks of others, for `stack = "NAME"`: quinn, quiche, ngtcp2, aioquic (STACKS="quinn ngtcp2"), picoquic of PICOQUIC=DIR
+stacks: setup stack-tools $(addprefix stack-,$(STACKS)) ## QUIC stacks of others, for `stack = "NAME"`: quinn, quiche, ngtcp2, aioquic (STACKS="quinn ngtcp2"), picoquic of PICOQUIC=DIR, neqo of NEQO=DIR
 
 define CARGO_STACK
 @echo "stacks: building $(1)"; \
@@ -213,7 +214,7 @@ cargo build --release --locked --quiet --target-dir "$(STACKS_BUILT)/$(1)"; \
 mkdir -p "$(STACKS_FOUND)"; cp "$(STACKS_BUILT)/$(1)/release/$(2)" "$(STACKS_FOUND)/$(1).so"
 endef
 
-.PHONY: stack-quinn stack-quiche stack-ngtcp2 stack-aioquic stack-picoquic
+.PHONY: stack-quinn stack-quiche stack-ngtcp2 stack-aioquic stack-picoquic stack-neqo
 stack-quinn: setup
 	$(if $(QUINN),$(call FROM_DIR,quinn,$(QUINN)),$(call CARGO_STACK,quinn,libquinn.so))
 
@@ -229,6 +230,15 @@ stack-picoquic: setup stack-tools
 	@[ -n "$(PICOQUIC)" ] || { echo "stacks: picoquic is built from its sources: PICOQUIC=DIR names their folder" >&2; exit 1; }
 	@echo "stacks: building picoquic"; $(call FROM_DIR,picoquic,$(PICOQUIC)) $(if $(PICOTLS),--also "$(PICOTLS)")
 
+# gyp and ninja build NSS. They are in an environment of their own, as they need packages that this one has too.
+NEQO_TOOLS := $(STACKS_BUILT)/neqo.tools
+stack-neqo: setup stack-tools
+	@[ -n "$(NEQO)" ] || { echo "stacks: neqo is built from its sources: NEQO=DIR names their folder" >&2; exit 1; }
+	@[ -x "$(NEQO_TOOLS)/bin/python" ] || "$(BIN)/python" -m venv "$(NEQO_TOOLS)"
+	@"$(NEQO_TOOLS)/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r stacks/neqo/requirements.lock
+	@echo "stacks: building neqo, and NSS (the first time takes some minutes)"; \
+	export PATH="$(NEQO_TOOLS)/bin:$$PATH"; $(call FROM_DIR,neqo,$(NEQO)) $(if $(NSS),--also "$(NSS)") $(if $(NSS_RS),--nss-rs "$(NSS_RS)")
+
 AIOQUIC_STACK = $(MAKE) --no-print-directory -C stacks/aioquic install PYTHON="$(abspath $(BIN)/python)"
 stack-aioquic: setup
 	@echo "stacks: installing aioquic"; $(AIOQUIC_STACK)
@@ -237,7 +247,9 @@ stack-aioquic: setup
 stack-tools:
 	@wanted=""; \
 	case " $(STACKS) " in *" quiche "*) \
-		for p in cmake g++; do command -v $$p >/dev/null || wanted="$$wanted $$p"; done; \
+		command -v cmake >/dev/null || wanted="$$wanted cmake";; esac; \
+	case " $(STACKS) " in *" quiche "*|*" neqo "*) \
+		command -v g++ >/dev/null || wanted="$$wanted g++"; \
 		[ -n "$${LIBCLANG_PATH:-}" ] || compgen -G "/usr/lib*/llvm*/lib/libclang.so*" >/dev/null || compgen -G "/usr/lib*/*/libclang[.-][s0-9]*" >/dev/null \
 			|| wanted="$$wanted libclang-dev";; esac; \
 	case " $(STACKS) " in *" ngtcp2 "*) \
@@ -278,7 +290,7 @@ lint: style clippy ## formatting, ruff, mypy, clippy
 # Seconds, and nothing is compiled.
 style: $(VENV)/.dev
 	cargo fmt --all --check
-	for s in common quinn quiche; do cargo fmt --manifest-path stacks/$$s/Cargo.toml --check; done
+	for s in common quinn quiche neqo; do cargo fmt --manifest-path stacks/$$s/Cargo.toml --check; done
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
@@ -306,7 +318,7 @@ scorecards: setup ## evaluates every congestion control by the criteria of RFC 9
 
 fmt: dev ## format the code
 	cargo fmt --all
-	for s in common quinn quiche; do cargo fmt --manifest-path stacks/$$s/Cargo.toml; done
+	for s in common quinn quiche neqo; do cargo fmt --manifest-path stacks/$$s/Cargo.toml; done
 	"$(BIN)/ruff" check --fix --quiet .
 	"$(BIN)/ruff" format .
 
@@ -319,6 +331,7 @@ lock: ## renew the locks of Python packages (needs uv)
 		$$(sed -nE '/== '(win32|nt)'/!s/^([a-z0-9-]+)==.*/--no-emit-package \1/p' requirements.lock requirements-build.lock)
 	sed -i '/^$$/,$$d' requirements-dev.lock # A list of what was left out.
 	echo ziglang | $(COMPILE) - --upgrade -o requirements-release.lock
+	printf 'gyp-next\nninja\n' | $(COMPILE) - --upgrade -o stacks/neqo/requirements.lock
 	echo cosmic-ray | $(COMPILE) - --upgrade -o requirements-mutants.lock
 
 clean: ## remove what was built; results in runs/ stay

@@ -7,6 +7,8 @@ makes `quinn@fix.so`, which is `stack = "quinn@fix"` in scenarios. `make stacks 
 quinn, quiche: the folder has the crate, or a folder that has it; the glue in `stacks/NAME` is built against it.
 picoquic: the folder is its checkout; that of picotls is beside it, or `--also` names it. Without a build's name it is
 `stack = "picoquic"`: there is no other version of it.
+neqo: the folder is its checkout, and its name as picoquic's. Those of NSS (with NSPR's beside it) and nss-rs are beside
+it, or `--also` and `--nss-rs` name them.
 ngtcp2: the folder is where that is installed (`--prefix`), with GnuTLS and static libraries made with -fPIC. The glue
 is for the versions that are named there (ngtcp2: 0.12); what a later one has changed is an error of the compiler.
 """
@@ -22,10 +24,13 @@ import sys
 from pathlib import Path
 
 from gargalo._toml import loads
+from stack_neqo import build_neqo
 
 ROOT = Path(__file__).resolve().parents[1]
 CRATES = {"quinn": ("quinn-proto", "libquinn.so"), "quiche": ("quiche", "libquiche_stack.so")}
 """Of a stack in Rust: the crate that it is around, and the library that is built."""
+UNPACKAGED = ("picoquic", "neqo")
+"""Those of which there is no package: built of sources alone."""
 NAME = re.compile(r"[\w.-]+")
 
 
@@ -136,15 +141,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("name", choices=(*CRATES, "ngtcp2", "picoquic"))
+    parser.add_argument("name", choices=(*CRATES, "ngtcp2", *UNPACKAGED))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--build", help="name of the build; default: that of the folder")
-    parser.add_argument("--also", type=Path, help="picoquic: the folder of picotls")
+    parser.add_argument("--also", type=Path, help="the folder of picotls, or of NSS")
+    parser.add_argument("--nss-rs", type=Path, help="neqo: the folder of nss-rs")
     parser.add_argument("--into", type=Path, required=True)
     parser.add_argument("--target", type=Path, required=True)
     asked = parser.parse_args()
     build = asked.build or asked.folder.resolve().name
-    is_plain = asked.name == "picoquic" and not asked.build
+    is_plain = asked.name in UNPACKAGED and not asked.build
     full = asked.name if is_plain else f"{asked.name}@{build}"
     if not (is_plain or NAME.fullmatch(build)):
         sys.exit(f"--build {build}: letters, digits, dots, hyphens and underscores")
@@ -153,6 +159,10 @@ def main() -> None:
     try:
         if asked.name == "picoquic":
             library = build_picoquic(asked.folder, asked.also, asked.target / full)
+        elif asked.name == "neqo":
+            commit = version_of(asked.folder)
+            made = asked.target / f"{full}.glue"
+            library = build_neqo(asked.folder, asked.also, asked.nss_rs, commit, made)
         else:
             builder = build_rust if asked.name in CRATES else build_c
             library = builder(asked.name, asked.folder, build, asked.target)

@@ -1,0 +1,383 @@
+//! neqo, with NSS, as a stack of Gargalo.
+//!
+//! neqo has the time as an argument; what NSS reads of the clock, the library tells itself. Random bytes, certificate, ticket
+//! keys and key log are those of the host (`random.rs`, `nss.rs`).
+
+mod nss;
+mod random;
+mod server;
+mod settings;
+mod stats;
+
+use std::collections::BTreeMap;
+use std::io::LineWriter;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gargalo_plugin::stack::abi::feature::{
+    ECDSA, ECN, LOCAL_ADDRESS, MIGRATION, MTU_DISCOVERY, NO_PACING, OPTIONS, QLOG, RETRY, ZERO_RTT,
+};
+use gargalo_plugin::stack::{About, Config, EarlyData, Event, Path, Stack, Stats, host};
+use neqo_common::event::Provider;
+use neqo_common::qlog::{Qlog, new_trace};
+use neqo_common::{Datagram, Ecn, Role, Tos};
+use neqo_transport::{
+    CloseReason, Connection, ConnectionEvent, Error, Output, Pmtud, State, StreamId, StreamType, ZeroRttState,
+};
+use nss_rs::AuthenticationStatus;
+use qlog::events::EventImportance;
+use qlog::streamer::QlogStreamer;
+
+use nss::Identity;
+use server::{Server, Shared};
+use stats::Noticed;
+
+gargalo_plugin::virtual_clock!();
+
+/// Between the time zero of NSS, which is that of [`Stack::prepare`], and the start of a run: neqo asks for times before it.
+const BEFORE: Duration = Duration::from_secs(3600);
+
+/// What neqo keeps for each thread is counted without regard to others that use it: objects take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+struct Neqo {
+    connection: Option<Shared>,
+    server: Option<Server>,
+    identity: Option<Box<Identity>>,
+    start: Instant,
+    certificate: Vec<u8>,
+    asked: Asked,
+    early: EarlyData,
+    timer: Option<Duration>,
+    /// A new local address that the connection cannot move to yet.
+    moves_to: Option<SocketAddr>,
+    /// Streams with data that is not acknowledged, and whether they have ended.
+    sending: BTreeMap<u64, bool>,
+    noticed: Noticed,
+    /// Room for stream data that has arrived.
+    piece: Box<[u8]>,
+}
+
+// SAFETY: all that is counted in it is its own, but for what neqo keeps for a thread, which is used in turns only. NSS's
+// objects may be used in any thread.
+unsafe impl Send for Neqo {}
+
+/// What is asked for during the connection.
+#[derive(Clone, Copy)]
+struct Asked {
+    ecn: bool,
+    qlog: bool,
+    notices: bool,
+    send_window: u64,
+    /// Longer datagrams are searched for in vain.
+    longest: usize,
+}
+
+impl Neqo {
+    /// Runs a call: no other object's at the same time.
+    fn turn<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        random::settle();
+        let mut identity = self.identity.take();
+        let result = Identity::during(&mut identity, || work(self));
+        self.identity = identity;
+        result
+    }
+
+    /// Runs `work` with the connection, if there is one.
+    fn with<R>(&self, work: impl FnOnce(&mut Connection) -> R) -> Option<R> {
+        Some(work(&mut self.connection.as_ref()?.borrow_mut()))
+    }
+
+    fn on_event(&mut self, c: &mut Connection, event: ConnectionEvent, at: Instant) {
+        match event {
+            ConnectionEvent::AuthenticationNeeded => {
+                let chain = c.peer_certificate();
+                let is_known = chain.is_some_and(|chain| chain.iter().next() == Some(&self.certificate[..]));
+                let told = if is_known { AuthenticationStatus::Ok } else { AuthenticationStatus::CertUntrusted };
+                c.authenticated(told, at);
+            }
+            ConnectionEvent::RecvStreamReadable { stream_id } => {
+                while let Ok((length, fin)) = c.stream_recv(stream_id, &mut self.piece) {
+                    if length > 0 || fin {
+                        host::received(stream_id.as_u64(), &self.piece[..length], fin);
+                    }
+                    if length == 0 || fin {
+                        break;
+                    }
+                }
+            }
+            ConnectionEvent::RecvStreamReset { .. } => host::event(Event::Failed("the peer has reset a stream")),
+            ConnectionEvent::SendStreamComplete { stream_id } => drop(self.sending.remove(&stream_id.as_u64())),
+            ConnectionEvent::ZeroRttRejected => {
+                self.early = EarlyData::Rejected;
+                self.sending.clear();
+            }
+            ConnectionEvent::StateChange(State::Connected) => {
+                if c.role() == Role::Server && c.send_ticket(at, &[]).is_err() {
+                    host::notice("ticket", "cannot be sent");
+                }
+                if matches!(c.zero_rtt_state(), ZeroRttState::AcceptedClient | ZeroRttState::AcceptedServer) {
+                    self.early = EarlyData::Accepted;
+                }
+                host::event(Event::Connected(self.early));
+            }
+            ConnectionEvent::StateChange(state) => state.error().into_iter().for_each(end),
+            _ => {}
+        }
+    }
+
+    /// Passes on what a call has changed.
+    fn report(&mut self, at: Instant) {
+        let Some(connection) = self.connection.clone() else { return };
+        let c = &mut *connection.borrow_mut();
+        while let Some(event) = c.next_event() {
+            self.on_event(c, event, at);
+        }
+        if c.role() == Role::Client && c.state().connected() {
+            // Not when neqo tells it: that may be after the end of a short connection.
+            c.take_resumption_token(at).iter().for_each(|session| host::session(session.as_ref()));
+        }
+        if let Some(local) = self.moves_to
+            && matches!(c.state(), State::Confirmed)
+        {
+            self.moves_to = None;
+            if let Err(e) = c.migrate(Some(local), None, true, at) {
+                host::notice("migration", &format!("failed: {e}"));
+            }
+        }
+        if self.asked.notices {
+            self.noticed.update(c);
+        }
+    }
+}
+
+impl Drop for Neqo {
+    fn drop(&mut self) {
+        self.turn(|neqo| (neqo.connection, neqo.server) = (None, None));
+    }
+}
+
+fn end(reason: &CloseReason) {
+    match reason {
+        CloseReason::Application(0)
+        | CloseReason::Transport(Error::None | Error::Peer(0) | Error::PeerApplication(0)) => {
+            host::event(Event::Closed)
+        }
+        CloseReason::Transport(Error::IdleTimeout) => host::event(Event::Failed("timed out")),
+        CloseReason::Transport(e) => host::event(Event::Failed(&e.to_string())),
+        CloseReason::Application(code) => host::event(Event::Failed(&format!("application error {code:#x}"))),
+    }
+}
+
+fn write_qlog(c: &mut Connection, at: Instant) {
+    let (version, level) = (qlog::QLOG_VERSION.to_owned(), EventImportance::Extra);
+    let file = Box::new(LineWriter::new(host::QlogFile));
+    let log = QlogStreamer::new(version, None, None, None, at, new_trace(c.role()), level, file);
+    if let Ok(log) = Qlog::enabled(log, "gargalo".into()) {
+        c.set_qlog(log);
+    }
+}
+
+fn create(asked: &Config<'_>, now: Duration) -> Result<Neqo, String> {
+    nss_rs::init().map_err(|e| format!("NSS cannot be used: {e}"))?;
+    let parameters = settings::parameters(asked)?;
+    let start = Instant::now() - now + BEFORE;
+    let at = start + now;
+    let mut neqo = Neqo {
+        connection: None,
+        server: None,
+        identity: asked.is_server.then(|| Identity::new(asked).map(Box::new)).transpose()?,
+        start,
+        certificate: asked.certificate.to_vec(),
+        asked: Asked {
+            ecn: asked.ecn,
+            qlog: asked.qlog,
+            notices: asked.notices,
+            send_window: asked.send_window,
+            longest: Pmtud::default_plpmtu(asked.remote.ip()).max(asked.max_datagram_size.into()),
+        },
+        early: EarlyData::None,
+        timer: None,
+        moves_to: None,
+        sending: BTreeMap::new(),
+        noticed: Noticed::default(),
+        piece: vec![0; 1 << 16].into(),
+    };
+    neqo.turn(|neqo| {
+        if asked.is_server {
+            neqo.server = Some(Server::new(asked, parameters, at)?);
+            return Ok(());
+        }
+        let (name, ids) = (asked.server_name, server::ids());
+        let made = Connection::new_client(name, &[asked.alpn], ids, asked.local, asked.remote, parameters, at);
+        let mut c = made.map_err(|e| e.to_string())?;
+        if asked.qlog {
+            write_qlog(&mut c, at);
+        }
+        if asked.early_data && !asked.session.is_empty() {
+            c.enable_resumption(at, asked.session).map_err(|e| format!("the session is not valid: {e}"))?;
+            if c.zero_rtt_state() == ZeroRttState::Sending {
+                host::event(Event::Early);
+            }
+        }
+        neqo.connection = Some(std::rc::Rc::new(std::cell::RefCell::new(c)));
+        Ok(())
+    })
+    .map(|()| neqo)
+}
+
+impl Stack for Neqo {
+    const ABOUT: About = About {
+        name: "neqo",
+        version: "0.30.1",
+        features: ZERO_RTT
+            | RETRY
+            | MIGRATION
+            | ECN
+            | QLOG
+            | NO_PACING
+            | MTU_DISCOVERY
+            | OPTIONS
+            | LOCAL_ADDRESS
+            | ECDSA,
+        congestion: &["cubic", "newreno"],
+        specifications: &["", ""],
+        tells_unacknowledged: true,
+    };
+
+    fn prepare() {
+        // An error is told by `create`.
+        let _ = nss_rs::init();
+    }
+
+    fn create(asked: &Config<'_>, now: Duration) -> Result<Self, String> {
+        create(asked, now)
+    }
+
+    fn datagram_in(&mut self, now: Duration, path: &Path, data: &mut [u8]) {
+        self.turn(|neqo| {
+            let at = neqo.start + now;
+            let mark = if neqo.asked.ecn { path.ecn } else { 0 };
+            let datagram = Datagram::from_slice(path.remote, path.local, Tos::from(Ecn::from(mark)), data);
+            let asked = neqo.asked;
+            if let Some(c) = &neqo.connection {
+                c.borrow_mut().process_input(datagram, at);
+            } else if let Some(server) = &mut neqo.server {
+                let begin = |c: &mut Connection| {
+                    if asked.qlog {
+                        write_qlog(c, at);
+                    }
+                };
+                match server.first(datagram, at, begin, |out| host::send(&of(&out, asked.ecn), &out)) {
+                    Ok(made) => neqo.connection = made,
+                    Err(why) => host::event(Event::Failed(&why)),
+                }
+            }
+            neqo.report(at);
+        });
+    }
+
+    fn datagram_out(&mut self, now: Duration, out: &mut [u8]) -> Option<(usize, Path)> {
+        self.turn(|neqo| {
+            let at = neqo.start + now;
+            loop {
+                match neqo.with(|c| c.process_output(at))? {
+                    Output::Datagram(datagram) if datagram.len() <= neqo.asked.longest.min(out.len()) => {
+                        neqo.report(at);
+                        out[..datagram.len()].copy_from_slice(&datagram);
+                        break Some((datagram.len(), of(&datagram, neqo.asked.ecn)));
+                    }
+                    Output::Datagram(_) => {}
+                    Output::Callback(wait) => {
+                        neqo.timer = Some(now + wait);
+                        neqo.report(at);
+                        break None;
+                    }
+                    Output::None => {
+                        neqo.timer = None;
+                        neqo.report(at);
+                        break None;
+                    }
+                }
+            }
+        })
+    }
+
+    fn next_timer(&mut self) -> Option<Duration> {
+        self.timer
+    }
+
+    fn timeout(&mut self, _now: Duration) {
+        // neqo looks at its timers when it is asked for datagrams.
+    }
+
+    fn open_stream(&mut self, _now: Duration) -> Option<u64> {
+        self.turn(|neqo| neqo.with(|c| c.stream_create(StreamType::BiDi).ok()))?.map(StreamId::as_u64)
+    }
+
+    fn write(&mut self, _now: Duration, stream: u64, data: &[u8], fin: bool) -> usize {
+        self.turn(|neqo| {
+            let room = neqo.asked.send_window.saturating_sub(neqo.unsent());
+            let most = usize::try_from(room).unwrap_or(usize::MAX).min(data.len());
+            let taken = neqo.with(|c| match fin {
+                true => c.stream_close_send(stream.into()).map(|()| 0),
+                false if most == 0 => Ok(0),
+                false => c.stream_send(stream.into(), &data[..most]),
+            });
+            let Some(Ok(taken)) = taken else { return 0 };
+            if taken > 0 || fin {
+                neqo.sending.insert(stream, fin);
+            }
+            taken
+        })
+    }
+
+    fn unacknowledged(&mut self) -> Option<u64> {
+        self.turn(|neqo| Some(neqo.unsent() + neqo.sending.values().filter(|ended| **ended).count() as u64))
+    }
+
+    fn migrate(&mut self, now: Duration, local: SocketAddr) {
+        self.turn(|neqo| {
+            neqo.moves_to = Some(local);
+            neqo.report(neqo.start + now);
+        });
+    }
+
+    fn close(&mut self, now: Duration) {
+        self.turn(|neqo| {
+            let at = neqo.start + now;
+            if neqo.with(|c| c.close(at, 0, "")).is_none() {
+                neqo.server = None;
+            }
+            neqo.report(at);
+            host::event(Event::Closed);
+        });
+    }
+
+    fn is_over(&mut self) -> bool {
+        let closed = self.with(|c| matches!(c.state(), State::Closed(_)));
+        closed.unwrap_or(self.server.is_none())
+    }
+
+    fn stats(&mut self) -> Stats {
+        self.turn(|neqo| neqo.with(|c| stats::stats(c)).unwrap_or_default())
+    }
+}
+
+impl Neqo {
+    /// Stream data that is written and not acknowledged.
+    fn unsent(&self) -> u64 {
+        let of =
+            |c: &Connection, stream: &u64| c.send_stream_stats((*stream).into()).map_or(0, |s| s.written - s.acked);
+        self.with(|c| self.sending.keys().map(|stream| of(c, stream)).sum()).unwrap_or(0)
+    }
+}
+
+fn of(datagram: &Datagram, ecn: bool) -> Path {
+    let ecn = if ecn { Ecn::from(datagram.tos()).into() } else { 0 };
+    Path { local: datagram.source(), remote: datagram.destination(), ecn }
+}
+
+gargalo_plugin::export_stack!(Neqo);
