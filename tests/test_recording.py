@@ -279,7 +279,7 @@ def test_quic_is_decrypted_and_counted_as_its_sender_counts(tmp_path, settings):
     assert told["captured_at"] == "both"
 
 
-@pytest.mark.parametrize("stack", ["aioquic", "ngtcp2", "picoquic", "quiche", "quinn"])
+@pytest.mark.parametrize("stack", ["aioquic", "neqo", "ngtcp2", "picoquic", "quiche", "quinn"])
 def test_quic_of_other_stacks_is_read_as_they_count_it(tmp_path, stack):
     from gargalo.plugins import discovery
 

@@ -22,6 +22,7 @@ CONTROLS = {
     "quinn": ["cubic", "newreno", "bbr"],
     "quiche": ["cubic", "reno", "bbr2"],
     "ngtcp2": ["cubic", "reno", "bbr", "bbr2"],
+    "neqo": ["cubic", "newreno"],
     "picoquic": ["newreno", "cubic", "bbr", "bbr1", "prague", "c4", "fast", "dcubic"],
 }
 BBR = [(s, c) for s, names in CONTROLS.items() for c in names if c.startswith("bbr")]

@@ -10,6 +10,9 @@ fn main() {
         "PK11_FindCertFromNickname",
         "PK11_FindKeyByAnyCert",
         "ssl_GetSelfEncryptKeys",
+        "ssl3_CacheWrappedSecret",
+        "ssl3_FillInCachedSID",
+        "ssl3_GetWrappingKey",
         "PR_GetEnvSecure",
         "fopen",
     ] {

@@ -3,15 +3,17 @@
 //! neqo has the time as an argument; what NSS reads of the clock, the library tells itself. Random bytes, certificate, ticket
 //! keys and key log are those of the host (`random.rs`, `nss.rs`).
 
+mod events;
 mod nss;
 mod random;
 mod server;
 mod settings;
 mod stats;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::LineWriter;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,16 +21,10 @@ use gargalo_plugin::stack::abi::feature::{
     ECDSA, ECN, LOCAL_ADDRESS, MIGRATION, MTU_DISCOVERY, NO_PACING, OPTIONS, QLOG, RETRY, ZERO_RTT,
 };
 use gargalo_plugin::stack::{About, Config, EarlyData, Event, Path, Stack, Stats, host};
-use neqo_common::event::Provider;
-use neqo_common::qlog::{Qlog, new_trace};
-use neqo_common::{Datagram, Ecn, Role, Tos};
-use neqo_transport::{
-    CloseReason, Connection, ConnectionEvent, Error, Output, Pmtud, State, StreamId, StreamType, ZeroRttState,
-};
-use nss_rs::AuthenticationStatus;
-use qlog::events::EventImportance;
-use qlog::streamer::QlogStreamer;
+use neqo_common::{Datagram, Ecn, Tos};
+use neqo_transport::{Connection, Output, Pmtud, State, StreamId, StreamType, ZeroRttState};
 
+use events::write_qlog;
 use nss::Identity;
 use server::{Server, Shared};
 use stats::Noticed;
@@ -90,93 +86,17 @@ impl Neqo {
         Some(work(&mut self.connection.as_ref()?.borrow_mut()))
     }
 
-    fn on_event(&mut self, c: &mut Connection, event: ConnectionEvent, at: Instant) {
-        match event {
-            ConnectionEvent::AuthenticationNeeded => {
-                let chain = c.peer_certificate();
-                let is_known = chain.is_some_and(|chain| chain.iter().next() == Some(&self.certificate[..]));
-                let told = if is_known { AuthenticationStatus::Ok } else { AuthenticationStatus::CertUntrusted };
-                c.authenticated(told, at);
-            }
-            ConnectionEvent::RecvStreamReadable { stream_id } => {
-                while let Ok((length, fin)) = c.stream_recv(stream_id, &mut self.piece) {
-                    if length > 0 || fin {
-                        host::received(stream_id.as_u64(), &self.piece[..length], fin);
-                    }
-                    if length == 0 || fin {
-                        break;
-                    }
-                }
-            }
-            ConnectionEvent::RecvStreamReset { .. } => host::event(Event::Failed("the peer has reset a stream")),
-            ConnectionEvent::SendStreamComplete { stream_id } => drop(self.sending.remove(&stream_id.as_u64())),
-            ConnectionEvent::ZeroRttRejected => {
-                self.early = EarlyData::Rejected;
-                self.sending.clear();
-            }
-            ConnectionEvent::StateChange(State::Connected) => {
-                if c.role() == Role::Server && c.send_ticket(at, &[]).is_err() {
-                    host::notice("ticket", "cannot be sent");
-                }
-                if matches!(c.zero_rtt_state(), ZeroRttState::AcceptedClient | ZeroRttState::AcceptedServer) {
-                    self.early = EarlyData::Accepted;
-                }
-                host::event(Event::Connected(self.early));
-            }
-            ConnectionEvent::StateChange(state) => state.error().into_iter().for_each(end),
-            _ => {}
-        }
-    }
-
-    /// Passes on what a call has changed.
-    fn report(&mut self, at: Instant) {
-        let Some(connection) = self.connection.clone() else { return };
-        let c = &mut *connection.borrow_mut();
-        while let Some(event) = c.next_event() {
-            self.on_event(c, event, at);
-        }
-        if c.role() == Role::Client && c.state().connected() {
-            // Not when neqo tells it: that may be after the end of a short connection.
-            c.take_resumption_token(at).iter().for_each(|session| host::session(session.as_ref()));
-        }
-        if let Some(local) = self.moves_to
-            && matches!(c.state(), State::Confirmed)
-        {
-            self.moves_to = None;
-            if let Err(e) = c.migrate(Some(local), None, true, at) {
-                host::notice("migration", &format!("failed: {e}"));
-            }
-        }
-        if self.asked.notices {
-            self.noticed.update(c);
-        }
+    /// Stream data that is written and not acknowledged.
+    fn unsent(&self) -> u64 {
+        let of =
+            |c: &Connection, stream: &u64| c.send_stream_stats((*stream).into()).map_or(0, |s| s.written - s.acked);
+        self.with(|c| self.sending.keys().map(|stream| of(c, stream)).sum()).unwrap_or(0)
     }
 }
 
 impl Drop for Neqo {
     fn drop(&mut self) {
         self.turn(|neqo| (neqo.connection, neqo.server) = (None, None));
-    }
-}
-
-fn end(reason: &CloseReason) {
-    match reason {
-        CloseReason::Application(0)
-        | CloseReason::Transport(Error::None | Error::Peer(0) | Error::PeerApplication(0)) => {
-            host::event(Event::Closed)
-        }
-        CloseReason::Transport(Error::IdleTimeout) => host::event(Event::Failed("timed out")),
-        CloseReason::Transport(e) => host::event(Event::Failed(&e.to_string())),
-        CloseReason::Application(code) => host::event(Event::Failed(&format!("application error {code:#x}"))),
-    }
-}
-
-fn write_qlog(c: &mut Connection, at: Instant) {
-    let (version, level) = (qlog::QLOG_VERSION.to_owned(), EventImportance::Extra);
-    let file = Box::new(LineWriter::new(host::QlogFile));
-    let log = QlogStreamer::new(version, None, None, None, at, new_trace(c.role()), level, file);
-    if let Ok(log) = Qlog::enabled(log, "gargalo".into()) {
-        c.set_qlog(log);
     }
 }
 
@@ -202,7 +122,7 @@ fn create(asked: &Config<'_>, now: Duration) -> Result<Neqo, String> {
         timer: None,
         moves_to: None,
         sending: BTreeMap::new(),
-        noticed: Noticed::default(),
+        noticed: Noticed::new(asked.remote.ip()),
         piece: vec![0; 1 << 16].into(),
     };
     neqo.turn(|neqo| {
@@ -222,7 +142,7 @@ fn create(asked: &Config<'_>, now: Duration) -> Result<Neqo, String> {
                 host::event(Event::Early);
             }
         }
-        neqo.connection = Some(std::rc::Rc::new(std::cell::RefCell::new(c)));
+        neqo.connection = Some(Rc::new(RefCell::new(c)));
         Ok(())
     })
     .map(|()| neqo)
@@ -257,6 +177,10 @@ impl Stack for Neqo {
     }
 
     fn datagram_in(&mut self, now: Duration, path: &Path, data: &mut [u8]) {
+        if data.is_empty() {
+            // neqo's type of a datagram is never empty.
+            return;
+        }
         self.turn(|neqo| {
             let at = neqo.start + now;
             let mark = if neqo.asked.ecn { path.ecn } else { 0 };
@@ -363,15 +287,6 @@ impl Stack for Neqo {
 
     fn stats(&mut self) -> Stats {
         self.turn(|neqo| neqo.with(|c| stats::stats(c)).unwrap_or_default())
-    }
-}
-
-impl Neqo {
-    /// Stream data that is written and not acknowledged.
-    fn unsent(&self) -> u64 {
-        let of =
-            |c: &Connection, stream: &u64| c.send_stream_stats((*stream).into()).map_or(0, |s| s.written - s.acked);
-        self.with(|c| self.sending.keys().map(|stream| of(c, stream)).sum()).unwrap_or(0)
     }
 }
 

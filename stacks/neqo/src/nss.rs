@@ -9,6 +9,8 @@ use std::ptr::{null, null_mut};
 
 use gargalo_plugin::stack::{Config, host};
 
+use crate::random;
+
 const SUCCESS: c_int = 0;
 const FAILURE: c_int = -1;
 
@@ -48,6 +50,12 @@ unsafe extern "C" {
         wincx: Any,
     ) -> c_int;
     fn fopencookie(cookie: Any, mode: *const c_char, functions: Cookie) -> Any;
+    #[link_name = "__real_ssl3_CacheWrappedSecret"]
+    fn real_wrap_secret(socket: Any, session: Any, secret: Any) -> c_int;
+    #[link_name = "__real_ssl3_FillInCachedSID"]
+    fn real_fill_session(socket: Any, session: Any, secret: Any) -> c_int;
+    #[link_name = "__real_ssl3_GetWrappingKey"]
+    fn real_wrapping_key(socket: Any, slot: Any, mechanism: c_ulong, wincx: Any) -> Any;
     #[link_name = "__real_fopen"]
     fn real_fopen(path: *const c_char, mode: *const c_char) -> Any;
 }
@@ -160,6 +168,29 @@ unsafe extern "C" fn ticket_keys(_socket: Any, name: *mut [u8; 16], cipher: *mut
         }
         if identity.cipher.0.is_null() || identity.mac.0.is_null() { FAILURE } else { SUCCESS }
     })
+}
+
+// In these three NSS makes, once for the process, the keys in which secrets of sessions are wrapped.
+
+/// `ssl3_CacheWrappedSecret`.
+#[unsafe(export_name = "__wrap_ssl3_CacheWrappedSecret")]
+unsafe extern "C" fn wrap_secret(socket: Any, session: Any, secret: Any) -> c_int {
+    // SAFETY: the arguments are NSS's.
+    random::constant(|| unsafe { real_wrap_secret(socket, session, secret) })
+}
+
+/// `ssl3_FillInCachedSID`.
+#[unsafe(export_name = "__wrap_ssl3_FillInCachedSID")]
+unsafe extern "C" fn fill_session(socket: Any, session: Any, secret: Any) -> c_int {
+    // SAFETY: as above.
+    random::constant(|| unsafe { real_fill_session(socket, session, secret) })
+}
+
+/// `ssl3_GetWrappingKey`.
+#[unsafe(export_name = "__wrap_ssl3_GetWrappingKey")]
+unsafe extern "C" fn wrapping_key(socket: Any, slot: Any, mechanism: c_ulong, wincx: Any) -> Any {
+    // SAFETY: as above.
+    random::constant(|| unsafe { real_wrapping_key(socket, slot, mechanism, wincx) })
 }
 
 /// The name of the file to which NSS writes secrets.

@@ -20,8 +20,18 @@ thread_local! {
     static EMPTY: Cell<bool> = const { Cell::new(true) };
     /// The store is being emptied: the next fill consists of places, so that it can be seen where reading goes on.
     static PLACES: Cell<bool> = const { Cell::new(false) };
+    /// Draws are constant; the number of the next.
+    static CONSTANT: Cell<Option<u64>> = const { Cell::new(None) };
     /// Length of a fill with places.
     static FILLED: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Runs work that makes keys of the process, which must not be those of whichever connection came first.
+pub fn constant<R>(work: impl FnOnce() -> R) -> R {
+    let before = CONSTANT.replace(Some(0));
+    let result = work();
+    CONSTANT.set(before);
+    result
 }
 
 /// Reads what is left in the store of this thread.
@@ -66,7 +76,10 @@ fn fill(out: &mut [u8]) {
         return;
     }
     let mut seed = [0; 8];
-    if host::now().is_none() {
+    if let Some(number) = CONSTANT.get() {
+        CONSTANT.set(Some(number + 1));
+        expand(number << 32, out);
+    } else if host::now().is_none() {
         expand(OUTSIDE.fetch_add(1, Ordering::Relaxed) << 32, out);
     } else if out.len() <= MOST {
         let _ = host::random(out);

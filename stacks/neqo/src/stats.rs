@@ -1,8 +1,10 @@
 //! What neqo tells of its sender, and what its threshold and phase are, which only its text for debugging has.
 
+use std::net::IpAddr;
+
 use gargalo_plugin::stack::{Stats, host};
 use gargalo_stack_common::debug;
-use neqo_transport::{Connection, Stats as Told};
+use neqo_transport::{Connection, Pmtud, Stats as Told};
 
 fn declared_lost(told: &Told) -> u64 {
     // Those that were acknowledged after all no longer count as lost there.
@@ -14,14 +16,19 @@ fn timeouts(told: &Told) -> u64 {
 }
 
 /// Reports losses, timeouts and a new size of datagrams since the last time.
-#[derive(Default)]
 pub struct Noticed {
     lost: u64,
     timeouts: [usize; Told::MAX_PTO_COUNTS],
+    /// Of packets, and their headers of IP and UDP.
     size: usize,
+    headers: usize,
 }
 
 impl Noticed {
+    pub fn new(remote: IpAddr) -> Self {
+        Self { lost: 0, timeouts: [0; Told::MAX_PTO_COUNTS], size: 0, headers: Pmtud::header_size(remote) }
+    }
+
     pub fn update(&mut self, connection: &Connection) {
         let told = connection.stats();
         let (lost, size) = (declared_lost(&told), told.pmtud_pmtu);
@@ -32,9 +39,9 @@ impl Noticed {
             host::notice("timeout", &format!("consecutive={}", i + 1));
         }
         if size != self.size && self.size > 0 {
-            host::notice("mtu", &format!("packet_bytes={size}"));
+            host::notice("mtu", &format!("datagram_bytes={}", size - self.headers));
         }
-        *self = Self { lost, timeouts: told.pto_counts, size };
+        (self.lost, self.timeouts, self.size) = (lost, told.pto_counts, size);
     }
 }
 
