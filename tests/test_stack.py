@@ -72,6 +72,38 @@ def test_requests_are_answered_over_streams() -> None:
     assert flow["delivered_bytes"] == 60_000
 
 
+class NeedsEcdsa(Toy):
+    """Cannot use Ed25519."""
+
+    features: ClassVar = frozenset({"ecdsa"})
+    given: ClassVar[list[tuple[bytes, bytes]]] = []
+
+    def __init__(self, config, host, now):
+        self.given.append((config.certificate, config.private_key))
+        super().__init__(config, host, now)
+
+
+def test_both_ends_have_a_certificate_of_p256_if_one_cannot_use_ed25519() -> None:
+    class Usual(NeedsEcdsa):
+        features: ClassVar = frozenset()
+
+    oid = {"ed25519": bytes.fromhex("06032b6570"), "p256": bytes.fromhex("06082a8648ce3d030107")}
+    for ends, kind in {
+        (Usual, Usual): "ed25519",
+        (Usual, NeedsEcdsa): "p256",
+        (NeedsEcdsa, Usual): "p256",
+    }.items():
+        NeedsEcdsa.given.clear()
+        stacks = dict(zip(("one", "other"), ends, strict=True))
+        text = SCENARIO.replace('stack = "toy"', 'stack = { client = "one", server = "other" }')
+        gargalo.run(text, stacks=stacks)
+        for certificate, key in NeedsEcdsa.given:
+            assert certificate == NeedsEcdsa.given[0][0]
+            assert oid[kind] in certificate
+            assert oid[kind] in key or not key
+        assert len({bool(key) for _, key in NeedsEcdsa.given}) == 2
+
+
 class TellsAddresses(Toy):
     """Goes on with the address before for a second after it has migrated."""
 

@@ -64,19 +64,19 @@ def build_nss(nss: Path, into: Path) -> Path:
     return copy
 
 
-def link_all(source: Path, into: Path, manifest: str) -> None:
-    """Make a folder with links to what is in another, and a manifest of its own."""
+def link_all(source: Path, into: Path, manifest: str, but: str = "") -> None:
+    """Make a folder with links to what is in another but this, and a manifest of its own."""
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     for entry in source.iterdir():
-        if entry.name not in ("Cargo.toml", "Cargo.lock", "target"):
+        if entry.name not in ("Cargo.toml", "Cargo.lock", "target", but):
             (into / entry.name).symlink_to(entry)
     (into / "Cargo.toml").write_text(manifest, "utf-8")
 
 
 def write_glue(neqo: Path, nss_rs: Path, commit: str, made: Path) -> None:
     """Write a copy of the glue, beside links to neqo and nss-rs."""
-    shutil.copytree(GLUE, made, dirs_exist_ok=True, ignore=shutil.ignore_patterns("target"))
+    shutil.copytree(GLUE, made, dirs_exist_ok=True, ignore=shutil.ignore_patterns("target", "mtu"))
     manifest = (GLUE / "Cargo.toml").read_text("utf-8")
     manifest = manifest.replace('"../common', f'"{GLUE.parent}/common')
     manifest = manifest.replace('"../../', f'"{GLUE.parent.parent}/')
@@ -87,7 +87,8 @@ def write_glue(neqo: Path, nss_rs: Path, commit: str, made: Path) -> None:
         sys.exit(f"{neqo / 'Cargo.toml'}: no dependency nss in a line")
     kept = re.sub(r'\b(git|branch|rev|tag|path) = "[^"]*",?', "", dependency[1]).strip(" ,")
     ours = f'nss = {{ {kept}, path = "../nss-rs" }}'
-    link_all(neqo, made / "neqo", workspace.replace(dependency[0], ours))
+    link_all(neqo, made / "neqo", workspace.replace(dependency[0], ours), "mtu")
+    shutil.copytree(GLUE / "mtu", made / "neqo" / "mtu")
     link_all(nss_rs, made / "nss-rs", (nss_rs / "Cargo.toml").read_text("utf-8"))
     version = loads(workspace)["workspace"]["package"]["version"]
     library = made / "src" / "lib.rs"

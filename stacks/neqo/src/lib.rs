@@ -66,8 +66,8 @@ struct Asked {
     qlog: bool,
     notices: bool,
     send_window: u64,
-    /// Longer datagrams are searched for in vain.
-    longest: usize,
+    /// The largest packet.
+    largest: usize,
 }
 
 impl Neqo {
@@ -75,6 +75,7 @@ impl Neqo {
     fn turn<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         random::settle();
+        mtu::set_largest(self.asked.largest);
         let mut identity = self.identity.take();
         let result = Identity::during(&mut identity, || work(self));
         self.identity = identity;
@@ -116,7 +117,7 @@ fn create(asked: &Config<'_>, now: Duration) -> Result<Neqo, String> {
             qlog: asked.qlog,
             notices: asked.notices,
             send_window: asked.send_window,
-            longest: Pmtud::default_plpmtu(asked.remote.ip()).max(asked.max_datagram_size.into()),
+            largest: Pmtud::header_size(asked.remote.ip()) + usize::from(asked.max_datagram_size),
         },
         early: EarlyData::None,
         timer: None,
@@ -206,26 +207,15 @@ impl Stack for Neqo {
     fn datagram_out(&mut self, now: Duration, out: &mut [u8]) -> Option<(usize, Path)> {
         self.turn(|neqo| {
             let at = neqo.start + now;
-            loop {
-                match neqo.with(|c| c.process_output(at))? {
-                    Output::Datagram(datagram) if datagram.len() <= neqo.asked.longest.min(out.len()) => {
-                        neqo.report(at);
-                        out[..datagram.len()].copy_from_slice(&datagram);
-                        break Some((datagram.len(), of(&datagram, neqo.asked.ecn)));
-                    }
-                    Output::Datagram(_) => {}
-                    Output::Callback(wait) => {
-                        neqo.timer = Some(now + wait);
-                        neqo.report(at);
-                        break None;
-                    }
-                    Output::None => {
-                        neqo.timer = None;
-                        neqo.report(at);
-                        break None;
-                    }
-                }
-            }
+            let sent = neqo.with(|c| c.process_output(at))?;
+            neqo.report(at);
+            neqo.timer = match &sent {
+                Output::Callback(wait) => Some(now + *wait),
+                _ => None,
+            };
+            let datagram = sent.dgram()?;
+            out.get_mut(..datagram.len())?.copy_from_slice(&datagram);
+            Some((datagram.len(), of(&datagram, neqo.asked.ecn)))
         })
     }
 

@@ -40,9 +40,7 @@ pub fn parameters(asked: &Config<'_>) -> Result<ConnectionParameters, String> {
         .idle_timeout(asked.idle_timeout)
         .initial_rtt(asked.initial_rtt)
         .pacing(asked.pacing)
-        .pmtud(asked.max_datagram_size > asked.datagram_size)
-        // It asks the system for the interface.
-        .pmtud_iface_mtu(false);
+        .pmtud(asked.max_datagram_size > asked.datagram_size);
     let options: Map<String, Value> = serde_json::from_str(asked.options).map_err(|e| e.to_string())?;
     options.iter().try_fold(parameters, |all, (name, value)| option(all, name, value))
 }

@@ -45,6 +45,29 @@ fn taken(p: &Pair, start: Instant) -> f64 {
     (p.apps[CLIENT].ended[0].0 - start).as_secs_f64() * 1e3
 }
 
+#[test]
+fn certificates_of_p256_serve_as_those_of_ed25519_do() {
+    let config = Config::default();
+    let realm = Realm::new(1).unwrap();
+    let ecdsa = realm.with_ecdsa().unwrap();
+    assert_ne!(realm.certificate(), ecdsa.certificate());
+    assert_eq!(
+        ecdsa.certificate(),
+        realm.with_ecdsa().unwrap().certificate()
+    );
+    let one = |realm: &Realm| request(realm, &config, 1, Instant::ZERO, false, 200, 9_000);
+    let payloads = |p: &Pair| -> Vec<_> { p.sent.iter().map(|s| s.payload.clone()).collect() };
+    let (first, again) = (
+        one(&ecdsa),
+        one(&Realm::new(1).unwrap().with_ecdsa().unwrap()),
+    );
+    assert_eq!(payloads(&first), payloads(&again));
+    assert_ne!(payloads(&first), payloads(&one(&Realm::new(1).unwrap())));
+    // Early data with the ticket.
+    let second = request(&ecdsa, &config, 2, LATER, true, 200, 9_000);
+    assert!(taken(&second, LATER) < taken(&first, Instant::ZERO) - 20.0);
+}
+
 const LATER: Instant = Instant::from_nanos(10_000_000_000);
 
 #[test]
