@@ -88,7 +88,7 @@ impl Neqo {
     }
 
     /// Stream data that is written and not acknowledged.
-    fn unsent(&self) -> u64 {
+    fn outstanding(&self) -> u64 {
         let of =
             |c: &Connection, stream: &u64| c.send_stream_stats((*stream).into()).map_or(0, |s| s.written - s.acked);
         self.with(|c| self.sending.keys().map(|stream| of(c, stream)).sum()).unwrap_or(0)
@@ -233,7 +233,7 @@ impl Stack for Neqo {
 
     fn write(&mut self, _now: Duration, stream: u64, data: &[u8], fin: bool) -> usize {
         self.turn(|neqo| {
-            let room = neqo.asked.send_window.saturating_sub(neqo.unsent());
+            let room = neqo.asked.send_window.saturating_sub(neqo.outstanding());
             let most = usize::try_from(room).unwrap_or(usize::MAX).min(data.len());
             let taken = neqo.with(|c| match fin {
                 true => c.stream_close_send(stream.into()).map(|()| 0),
@@ -249,7 +249,7 @@ impl Stack for Neqo {
     }
 
     fn unacknowledged(&mut self) -> Option<u64> {
-        self.turn(|neqo| Some(neqo.unsent() + neqo.sending.values().filter(|ended| **ended).count() as u64))
+        self.turn(|neqo| Some(neqo.outstanding() + neqo.sending.values().filter(|ended| **ended).count() as u64))
     }
 
     fn migrate(&mut self, now: Duration, local: SocketAddr) {
