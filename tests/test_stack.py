@@ -378,7 +378,7 @@ def test_what_a_stack_must_not_report_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_datagrams_in_a_group_have_delays_and_sizes() -> None:
     text = SCENARIO.replace('workload.bulk = { bytes = "500kB" }', "workload.voice = {}")
     done = gargalo.run(text, stacks={"toy": Able}, set={"flows.0.record": "summary"})
-    (group,) = done.summary["background"]
+    (group,) = done.summary["background"]["groups"]
     assert group["offered_bytes"] > 0
     assert group["offered_bps"] > 0
     assert group["delay_p50_s"] > 0.01

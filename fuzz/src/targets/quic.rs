@@ -11,7 +11,10 @@ use std::sync::{Arc, OnceLock};
 use arbitrary::{Result, Unstructured};
 use bytes::{Bytes as Content, BytesMut};
 use gargalo_cc as cc;
-use gargalo_quic::{Direction, Config, Congestion, Crypto, Datagram, Endpoint, Init, Realm, Stack, StreamId, change_frames,};
+use gargalo_quic::{
+    Config, Congestion, Crypto, Datagram, Direction, Endpoint, Init, Realm, Stack, StreamId,
+    change_frames,
+};
 use gargalo_settings::Switch;
 use gargalo_units::{Duration, Ecn, Instant};
 use rand::SeedableRng;
