@@ -33,7 +33,9 @@ impl Neqo {
                     }
                 }
             }
-            ConnectionEvent::RecvStreamReset { .. } => host::event(Event::Failed("the peer has reset a stream")),
+            ConnectionEvent::RecvStreamReset { stream_id, .. } => host::reset(stream_id.as_u64()),
+            ConnectionEvent::SendStreamStopSending { stream_id, .. } => host::stopped(stream_id.as_u64()),
+            ConnectionEvent::Datagram(data) => host::datagram(&data),
             ConnectionEvent::SendStreamComplete { stream_id } => drop(self.sending.remove(&stream_id.as_u64())),
             ConnectionEvent::ZeroRttRejected => {
                 self.early = EarlyData::Rejected;

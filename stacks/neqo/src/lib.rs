@@ -18,10 +18,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gargalo_plugin::stack::abi::feature::{
-    ECDSA, ECN, LOCAL_ADDRESS, MIGRATION, MTU_DISCOVERY, NO_PACING, OPTIONS, QLOG, RETRY, ZERO_RTT,
+    CANCEL, DATAGRAMS, ECDSA, ECN, KEY_UPDATE, LOCAL_ADDRESS, MIGRATION, MTU_DISCOVERY, NO_PACING, OPTIONS, QLOG,
+    RETRY, UNIDIRECTIONAL, URGENCY, ZERO_RTT,
 };
-use gargalo_plugin::stack::{About, Config, EarlyData, Event, Path, Stack, Stats, host};
+use gargalo_plugin::stack::{About, CANCELLED, Config, EarlyData, Event, Offered, Path, Stack, Stats, host};
 use neqo_common::{Datagram, Ecn, Tos};
+use neqo_transport::send_stream::{RetransmissionPriority, TransmissionPriority};
 use neqo_transport::{Connection, Output, Pmtud, State, StreamId, StreamType, ZeroRttState};
 
 use events::write_qlog;
@@ -162,7 +164,12 @@ impl Stack for Neqo {
             | MTU_DISCOVERY
             | OPTIONS
             | LOCAL_ADDRESS
-            | ECDSA,
+            | ECDSA
+            | UNIDIRECTIONAL
+            | DATAGRAMS
+            | CANCEL
+            | URGENCY
+            | KEY_UPDATE,
         congestion: &["cubic", "newreno"],
         specifications: &["", ""],
         tells_unacknowledged: true,
@@ -229,6 +236,50 @@ impl Stack for Neqo {
 
     fn open_stream(&mut self, _now: Duration) -> Option<u64> {
         self.turn(|neqo| neqo.with(|c| c.stream_create(StreamType::BiDi).ok()))?.map(StreamId::as_u64)
+    }
+
+    fn open_unidirectional_stream(&mut self, _now: Duration) -> Option<u64> {
+        self.turn(|neqo| neqo.with(|c| c.stream_create(StreamType::UniDi).ok()))?.map(StreamId::as_u64)
+    }
+
+    fn send_datagram(&mut self, _now: Duration, data: &[u8]) -> Offered {
+        let sent = self.turn(|neqo| {
+            neqo.with(|c| match c.max_datagram_size() {
+                Ok(most) if data.len() as u64 <= most => c.send_datagram(data.to_vec(), None).is_ok(),
+                _ => false,
+            })
+        });
+        match sent {
+            Some(true) => Offered::Taken,
+            Some(false) => Offered::Refused,
+            None => Offered::Later,
+        }
+    }
+
+    // Each of these fails if the stream has ended.
+    fn reset_stream(&mut self, _now: Duration, stream: u64) {
+        self.turn(|neqo| {
+            let _ = neqo.with(|c| c.stream_reset_send(stream.into(), CANCELLED.into()));
+            neqo.sending.remove(&stream);
+        });
+    }
+
+    fn stop_sending(&mut self, _now: Duration, stream: u64) {
+        let _ = self.turn(|neqo| neqo.with(|c| c.stream_stop_sending(stream.into(), CANCELLED.into())));
+    }
+
+    fn set_urgency(&mut self, _now: Duration, stream: u64, urgency: u8) {
+        let priority = match urgency {
+            0 | 1 => TransmissionPriority::High,
+            2..=4 => TransmissionPriority::Normal,
+            _ => TransmissionPriority::Low,
+        };
+        let again = RetransmissionPriority::default();
+        let _ = self.turn(|neqo| neqo.with(|c| c.stream_priority(stream.into(), priority, again)));
+    }
+
+    fn update_keys(&mut self, _now: Duration) -> bool {
+        self.turn(|neqo| neqo.with(|c| c.initiate_key_update().is_ok())).unwrap_or(false)
     }
 
     fn write(&mut self, _now: Duration, stream: u64, data: &[u8], fin: bool) -> usize {
