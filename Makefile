@@ -290,7 +290,7 @@ lint: style clippy ## formatting, ruff, mypy, clippy
 # Seconds, and nothing is compiled.
 style: $(VENV)/.dev
 	cargo fmt --all --check
-	for s in common quinn quiche neqo; do cargo fmt --manifest-path stacks/$$s/Cargo.toml --check; done
+	for s in stacks/common stacks/quinn stacks/quiche stacks/neqo experiments/virtual-time; do cargo fmt --manifest-path $$s/Cargo.toml --check; done
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
@@ -318,7 +318,7 @@ scorecards: setup ## evaluates every congestion control by the criteria of RFC 9
 
 fmt: dev ## format the code
 	cargo fmt --all
-	for s in common quinn quiche neqo; do cargo fmt --manifest-path stacks/$$s/Cargo.toml; done
+	for s in stacks/common stacks/quinn stacks/quiche stacks/neqo experiments/virtual-time; do cargo fmt --manifest-path $$s/Cargo.toml; done
 	"$(BIN)/ruff" check --fix --quiet .
 	"$(BIN)/ruff" format .
 
