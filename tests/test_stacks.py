@@ -20,7 +20,7 @@ from gargalo.interop.model import Matrix
 from toy_stack import SOURCE
 
 CASES = ("handshake", "1-rtt", "0-rtt", "retry", "migration", "transfer")
-CASES += ("unidirectional", "datagrams", "cancel", "urgency", "key-update")
+CASES += ("unidirectional", "datagrams", "cancel", "urgency", "key-update", "multipath")
 
 
 def written(folder: Path, name: str, *changes: tuple[str, str]) -> None:

@@ -1,5 +1,5 @@
-//! Replaces what NSS draws random bytes with, keeps its keys in, and asks the system for; the functions are in `src/nss.rs`
-//! and `src/random.rs`.
+//! Replaces what NSS draws random bytes with, keeps its keys in, and asks the system for; the functions are in
+//! `src/nss.rs` and `src/random.rs`.
 
 fn main() {
     // The library's own functions come before those of the C library.

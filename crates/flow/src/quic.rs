@@ -253,7 +253,8 @@ impl QuicEnd {
                 Offered::Refused if !self.over => {
                     let bytes = first.len();
                     talk.fail(format!(
-                        "a datagram of {bytes} bytes does not fit into a packet; give smaller ones, or a larger datagram_size"
+                        "a datagram of {bytes} bytes does not fit into a packet; give smaller ones, or a larger \
+                         datagram_size"
                     ));
                     self.endpoint.close(now);
                     self.over = true;

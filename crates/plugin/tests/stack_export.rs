@@ -13,8 +13,8 @@ use gargalo_plugin::stack::{
     About, Config, Event, Offered, Packet, PacketEvent, PacketKind, Path, Stack, Stats, abi, host,
 };
 
-/// Sends each datagram back to where it came from, and panics on a datagram of one byte. What is done with streams it tells
-/// the host.
+/// Sends each datagram back to where it came from, and panics on a datagram of one byte. What is done with streams it
+/// tells the host.
 struct Echo {
     queue: Vec<(Path, Vec<u8>)>,
     now: Duration,

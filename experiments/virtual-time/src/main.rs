@@ -1,8 +1,9 @@
 //! Runs programs that speak UDP in virtual time, as they are: `virtual-time [OPTIONS] -- SERVER... -- CLIENT...`.
 //!
-//! Each program is traced (ptrace), and a seccomp filter stops it at the calls of the system that have to do with time, chance
-//! or the network. Only one runs at any instant. When all wait, time passes to the next thing that happens: a datagram that
-//! arrives, or the end of a wait. The same programs with the same options therefore do the same, whatever else the machine does.
+//! Each program is traced (ptrace), and a seccomp filter stops it at the calls of the system that have to do with
+//! time, chance or the network. Only one runs at any instant. When all wait, time passes to the next thing that
+//! happens: a datagram that arrives, or the end of a wait. The same programs with the same options therefore do the
+//! same, whatever else the machine does.
 
 mod clock;
 mod link;
@@ -16,7 +17,8 @@ use std::process::ExitCode;
 use link::Link;
 use world::World;
 
-const USAGE: &str = "usage: virtual-time [--delay MS] [--rate MBIT] [--queue PACKETS] [--until SECONDS] [--seed N] [--log] \
+const USAGE: &str = "usage: virtual-time [--delay MS] [--rate MBIT] [--queue PACKETS] [--until SECONDS] \
+                     [--seed N] [--log] \
                      -- SERVER ARGS... -- CLIENT ARGS...";
 
 fn main() -> ExitCode {

@@ -184,7 +184,8 @@ impl World {
                         _ => "another program",
                     };
                     return Err(format!(
-                        "program {number} starts {what}: only one can run at any instant, and who is first would be chance"
+                        "program {number} starts {what}: only one can run at any instant, and who is first \
+                         would be chance"
                     ));
                 }
                 s => State::Ready(libc::WSTOPSIG(s)),

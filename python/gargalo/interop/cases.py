@@ -31,8 +31,10 @@ move."""
 GIVE_UP_S = 0.5
 """When an answer is cancelled, since its request."""
 STOPPED_BYTES = 2_000_000
-"""What a server sends at most that stops then: the link carries 1.25 MB until then, and in a round trip with a full queue
-0.28 MB."""
+"""What a server sends at most that stops then.
+
+The link carries 1.25 MB until then, and 0.28 MB in a round trip with a full queue.
+"""
 ALONE_S = 10e6 * 8 / 20e6
 """10 MB at 20 Mbit/s."""
 UPDATES = 2
@@ -428,8 +430,8 @@ CASES = (
         "key-update",
         "Key updates",
         "RFC 9001 §6",
-        "5 MB arrive though the client updates its keys each half second or as soon after it as it may, twice at least, "
-        "and the server follows",
+        "5 MB arrive though the client updates its keys each half second or as soon after it as it may, twice at "
+        "least, and the server follows",
         lambda quic: [
             flow({**quic, "key_update": "500ms"}, {"bulk": {"bytes": "5MB"}}),
         ],

@@ -61,8 +61,7 @@ class QuicConfig:
     alpn: str
     """The only application protocol."""
     certificate: bytes
-    """DER, self-signed; Ed25519, or ECDSA with P-256 if either end has the feature "ecdsa": a client trusts exactly this
-    one."""
+    """DER, self-signed: a client trusts exactly this one. Ed25519, or ECDSA with P-256 if an end has "ecdsa"."""
     private_key: bytes
     """DER, PKCS #8; empty for a client."""
     ticket_key: bytes
@@ -180,13 +179,14 @@ class QuicStack:
             RFC 9000 §9), "ecn" (RFC 9000 §13.4), "qlog", "no-pacing" (pacing can be switched off), "mtu-discovery"
             (RFC 8899), "initial-window" (it starts with another window than ten packets, RFC 9002 §7.2), "options"
             (it has some of its own, in `QuicConfig.options`; `__init__` refuses those that it does not know),
-            "unidirectional" (streams, RFC 9000 §2.1), "datagrams" (RFC 9221), "cancel" (RESET_STREAM and STOP_SENDING,
-            RFC 9000 §3.5), "urgency" (of streams, RFC 9218 §4.1), "key-update" (RFC 9001 §6), "multipath" (several paths at once,
-            draft-ietf-quic-multipath; it needs "local-address"), "packets" (it reports them by
-            `QuicHost.packet`; the host counts them where `stats` does not, and writes qlog of them without "qlog"),
-            "local-address" (`QuicDatagram.local` counts: after `migrate` it may go on to use the address before;
-            otherwise a datagram leaves from the present one) and "ecdsa" (it cannot use Ed25519: the certificate of its
-            connections is ECDSA with P-256). A request for anything else is an error before the run.
+            "unidirectional" (streams, RFC 9000 §2.1), "datagrams" (RFC 9221), "cancel" (RESET_STREAM and
+            STOP_SENDING, RFC 9000 §3.5), "urgency" (of streams, RFC 9218 §4.1), "key-update" (RFC 9001 §6),
+            "multipath" (several paths at once, draft-ietf-quic-multipath; it needs "local-address"), "packets" (it
+            reports them by `QuicHost.packet`; the host counts them where `stats` does not, and writes qlog of them
+            without "qlog"), "local-address" (`QuicDatagram.local` counts: after `migrate` it may go on to use the
+            address before; otherwise a datagram leaves from the present one) and "ecdsa" (it cannot use Ed25519:
+            the certificate of its connections is ECDSA with P-256). A request for anything else is an error before
+            the run.
 
     """
 

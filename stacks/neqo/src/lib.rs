@@ -1,7 +1,7 @@
 //! neqo, with NSS, as a stack of Gargalo.
 //!
-//! neqo has the time as an argument; what NSS reads of the clock, the library tells itself. Random bytes, certificate, ticket
-//! keys and key log are those of the host (`random.rs`, `nss.rs`).
+//! neqo has the time as an argument; what NSS reads of the clock, the library tells itself. Random bytes, certificate,
+//! ticket keys and key log are those of the host (`random.rs`, `nss.rs`).
 
 mod events;
 mod nss;
@@ -33,7 +33,8 @@ use stats::Noticed;
 
 gargalo_plugin::virtual_clock!();
 
-/// Between the time zero of NSS, which is that of [`Stack::prepare`], and the start of a run: neqo asks for times before it.
+/// Between the time zero of NSS, which is that of [`Stack::prepare`], and the start of a run: neqo asks for times
+/// before it.
 const BEFORE: Duration = Duration::from_secs(3600);
 
 /// What neqo keeps for each thread is counted without regard to others that use it: objects take turns.
@@ -57,8 +58,8 @@ struct Neqo {
     piece: Box<[u8]>,
 }
 
-// SAFETY: all that is counted in it is its own, but for what neqo keeps for a thread, which is used in turns only. NSS's
-// objects may be used in any thread.
+// SAFETY: all that is counted in it is its own, but for what neqo keeps for a thread, which is used in turns only.
+// NSS's objects may be used in any thread.
 unsafe impl Send for Neqo {}
 
 /// What is asked for during the connection.

@@ -1,8 +1,8 @@
 //! Random bytes of the host for NSS and nss-rs.
 //!
-//! NSS has one generator for the process; `build.rs` puts [`generate`] in its place. nss-rs draws some thousand bytes in
-//! advance, for the thread: they would be of whichever connection came first. So each fill of that store is of the call
-//! that makes it, and [`settle`] leaves the store empty before the next.
+//! NSS has one generator for the process; `build.rs` puts [`generate`] in its place. nss-rs draws some thousand bytes
+//! in advance, for the thread: they would be of whichever connection came first. So each fill of that store is of the
+//! call that makes it, and [`settle`] leaves the store empty before the next.
 
 use std::cell::Cell;
 use std::ffi::c_int;

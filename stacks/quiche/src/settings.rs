@@ -7,8 +7,8 @@ use boring::ssl::{SslContextBuilder, SslMethod, SslSignatureAlgorithm};
 use boring::x509::X509;
 use gargalo_plugin::stack::Config;
 
-/// Lengths of the queues of datagrams. What arrives is taken at once; what cannot be sent at once waits at the host, which
-/// knows what is too old.
+/// Lengths of the queues of datagrams. What arrives is taken at once; what cannot be sent at once waits at the host,
+/// which knows what is too old.
 const RECEIVED_DATAGRAMS: usize = 1000;
 const SENT_DATAGRAMS: usize = 16;
 

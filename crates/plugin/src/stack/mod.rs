@@ -162,8 +162,8 @@ pub struct Config<'a> {
     pub server_name: &'a str,
     /// The only application protocol.
     pub alpn: &'a str,
-    /// DER, self-signed; Ed25519, or ECDSA with P-256 if either end has [`abi::feature::ECDSA`]: a client trusts exactly
-    /// this one.
+    /// DER, self-signed; Ed25519, or ECDSA with P-256 if either end has [`abi::feature::ECDSA`]: a client trusts
+    /// exactly this one.
     pub certificate: &'a [u8],
     /// DER, PKCS #8; empty for a client.
     pub private_key: &'a [u8],
@@ -207,8 +207,8 @@ pub struct Config<'a> {
     pub notices: bool,
     /// What the scenario has for this stack: an object of JSON, `{}` for nothing.
     pub options: &'a str,
-    /// Unidirectional streams that the peer may have open at once; 0: the flow has none, and the peer may be told another
-    /// limit.
+    /// Unidirectional streams that the peer may have open at once; 0: the flow has none, and the peer may be told
+    /// another limit.
     pub max_unidirectional_streams: u64,
     /// The largest DATAGRAM frame to accept, bytes (RFC 9221 §3); 0: no datagrams.
     pub max_datagram_frame: u32,

@@ -32,8 +32,8 @@ pub(crate) struct ServerMemory {
     pub(crate) used: Arc<UsedTokens>,
 }
 
-/// Client, server, and whether datagrams are allowed: a ticket remembers the limits of the server, which must not become
-/// less (RFC 9221 §3).
+/// Client, server, and whether datagrams are allowed: a ticket remembers the limits of the server, which must not
+/// become less (RFC 9221 §3).
 type Between = (IpAddr, IpAddr, bool);
 
 /// The tickets, tokens and sessions of all endpoints, by hosts: the ports of a server share them.

@@ -449,7 +449,8 @@ workload.bulk = {{ bytes = "4MB" }}
 "#
         )
     };
-    let two = "[topology.multipath]\npaths = [{ rate = \"20Mbit/s\", delay = \"10ms\", queue.droptail = \"50 packets\" }, \
+    let two = "[topology.multipath]\npaths = [\
+               { rate = \"20Mbit/s\", delay = \"10ms\", queue.droptail = \"50 packets\" }, \
                { rate = \"5Mbit/s\", delay = \"40ms\", queue.droptail = \"50 packets\" }]";
     let out = results(&text(two));
     let row = row(&out);

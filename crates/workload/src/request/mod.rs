@@ -38,8 +38,8 @@ settings! {
         /// An answer that is not complete this long after its request is cancelled (RFC 9000 §3.5), and the client goes
         /// on without it. Over QUIC, where each object has its own stream. Default: never.
         give_up: Option<Duration> = None, in Some(Duration::from_nanos(1))..;
-        /// Urgency of each object, in order: from 0, whose answer goes first, to 7 (RFC 9218 §4.1); of the rest, 3. Over
-        /// QUIC, with `order = "multiplexed"`.
+        /// Urgency of each object, in order: from 0, whose answer goes first, to 7 (RFC 9218 §4.1); of the rest, 3.
+        /// Over QUIC, with `order = "multiplexed"`.
         urgency: Option<Arc<[u8]>> = None;
         /// Parallel connections, each its own flow; objects are assigned to them in turn.
         connections: u32 = 1, in 1..=1000;
@@ -418,13 +418,12 @@ impl RequestApp {
         }
     }
 
-    /// Answer bytes of an object have arrived on its stream; on a shared stream `object` is ignored. Returns how many of
-    /// them are new data of an object, and what follows.
+    /// Answer bytes of an object have arrived on its stream; on a shared stream `object` is ignored. Returns how many
+    /// of them are new data of an object, and what follows.
     ///
-    /// If the next object is to be requested, the action says when: at once if
-    /// [`Action::write`] is not zero (it is then the size of the request), or at [`Action::timer`]. The
-    /// engine then calls [`RequestApp::ask_streams`]. [`Action::close`] is never set: all has arrived when
-    /// the delivered bytes are [`App::total`](super::App::total).
+    /// If the next object is to be requested, the action says when: at once if [`Action::write`] is not zero (it is
+    /// then the size of the request), or at [`Action::timer`]. The engine then calls [`RequestApp::ask_streams`].
+    /// [`Action::close`] is never set: all has arrived when the delivered bytes are [`App::total`](super::App::total).
     pub fn received_on_stream(&mut self, now: Instant, object: usize, bytes: u64) -> (u64, Action) {
         let bytes = match &mut self.incoming {
             Incoming::Streams(received) => {
