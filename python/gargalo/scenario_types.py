@@ -574,7 +574,7 @@ class MigrationMap:
     after: str
     """Time after the start of the flow."""
     change: str | None = None
-    """What changes: the address, or only the port as after a NAT rebinding."""
+    """What changes: the address, only the port as after a NAT rebinding, or the path."""
 
 
 @dataclass(frozen=True, kw_only=True)
