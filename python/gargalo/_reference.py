@@ -70,7 +70,7 @@ SECTIONS = {
     ),
     "QUIC stacks": (
         "gargalo",
-        "quic_stack QuicStack QuicConfig QuicHost QuicDatagram QuicStats",
+        "quic_stack QuicStack QuicConfig QuicHost QuicDatagram QuicStats QuicPath",
     ),
     "Virtual clocks for libraries": (
         "gargalo.virtual",
