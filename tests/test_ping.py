@@ -111,7 +111,7 @@ def test_runs_without_pings_have_none(tmp_path):
     assert not metrics.picture(run, "ping").lines
 
 
-@pytest.mark.parametrize("transport", ["tcp", "quic", "mptcp"])
+@pytest.mark.parametrize("transport", ["tcp", "mptcp"])
 def test_it_is_refused_over_a_reliable_transport(transport: str):
     with pytest.raises(gargalo.ScenarioError) as error:
         gargalo.run(ping(transport))

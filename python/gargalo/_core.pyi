@@ -358,6 +358,36 @@ class QuicHost:
             ValueError: It is negative or not finite.
 
         """
+    def path_rtt_sample(self, path: int, rtt: float) -> None:
+        """Give a round-trip sample of a path in seconds, in place of `rtt_sample`.
+
+        Raises:
+            ValueError: It is negative or not finite.
+
+        """
+    def datagram(self, data: bytes) -> None:
+        """A datagram has arrived (RFC 9221)."""
+    def stopped(self, stream: int) -> None:
+        """The peer asks for the end of a stream (STOP_SENDING): the host calls `reset_stream`."""
+    def reset(self, stream: int) -> None:
+        """The peer has reset a stream: an error, unless the host has called `stop_sending` for it."""
+    def packet(
+        self,
+        event: str,
+        kind: str,
+        number: int,
+        size: int | None = None,
+        ack_eliciting: bool = True,
+    ) -> None:
+        """Tell what has happened to a packet, with the feature "packets".
+
+        `event` is "sent", "received", "acknowledged" or "lost", the last two of packets that were sent; `kind` is
+        "initial", "0-rtt", "handshake" or "1-rtt". `size` is its length in bytes, if that is known.
+
+        Raises:
+            ValueError: There is no such word.
+
+        """
     def send(self, datagram: QuicDatagram) -> None:
         """Give a datagram that is sent now, before those of `datagram_out`.
 

@@ -10,6 +10,7 @@ mod packet;
 mod pending;
 mod request;
 mod sender;
+mod trace;
 
 pub use adapter::Foreign;
 pub use callbacks::{About, Callbacks};

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use gargalo_units::{Duration, Instant};
 use rand_pcg::Pcg64;
 
+use super::trace::Reported;
 use super::{Outgoing, Packet, PacketEvent};
-use crate::qlog::Reported;
 use crate::{Chunk, Event, Notice, Realm, Session, StreamId};
 
 /// Different labels that a connection may use for kinds of notices and phases, and the greatest length of one in bytes.

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use gargalo_units::Instant;
 
+use super::trace::Reported;
 use super::{About, Pending};
-use crate::qlog::Reported;
 use crate::{Config, Handshake, Init, MAX_STREAMS, Realm, Session, own_name};
 
 /// What a scenario requests of one end of a stack, besides what [`Config`] has.
@@ -113,7 +113,8 @@ impl<'a> Request<'a> {
         pending.takes_datagrams = init.datagrams;
         if let Some(file) = reported {
             let title = title.unwrap_or_default();
-            match Reported::begin(file, &title, &request) {
+            let ends = [request.local, request.remote];
+            match Reported::begin(file, (&title, is_client), ends, request.now) {
                 Ok(trace) => pending.trace = Some(trace),
                 Err(e) => pending.add_notice("qlog", || format!("not written: {e}")),
             }

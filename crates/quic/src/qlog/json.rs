@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// A string with its quotes.
-pub(super) fn string(out: &mut String, text: &str) {
+pub(crate) fn string(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
         match c {

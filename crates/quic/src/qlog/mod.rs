@@ -3,7 +3,6 @@
 
 mod frame;
 mod json;
-mod reported;
 
 use std::fmt::Write as _;
 use std::io;
@@ -15,8 +14,9 @@ use gargalo_units::{Duration, Instant, Rate};
 use crate::Config;
 use crate::config::{INITIAL_RTT, MAX_STREAMS};
 use crate::tls::{Clock, lock};
-use json::{hex, millis, string};
-pub(crate) use reported::Reported;
+use json::{hex, millis};
+
+pub(crate) use json::string;
 
 /// The direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// What differs from before, as fields of JSON, each behind a comma.
-    fn changed(&self, before: Self) -> String {
+    pub(crate) fn changed(&self, before: Self) -> String {
         let mut fields = String::new();
         let bytes = |name: &str, now: Option<u64>, before: Option<u64>, out: &mut String| {
             if let Some(value) = now.filter(|_| now != before) {
@@ -76,7 +76,12 @@ impl Metrics {
 }
 
 /// Writes an event as a record of a JSON text sequence.
-fn write_event(out: &mut String, now: Instant, name: &str, data: impl FnOnce(&mut String)) {
+pub(crate) fn write_event(
+    out: &mut String,
+    now: Instant,
+    name: &str,
+    data: impl FnOnce(&mut String),
+) {
     out.clear();
     out.push_str("\u{1e}{\"time\":");
     millis(out, now.as_nanos());
@@ -86,7 +91,7 @@ fn write_event(out: &mut String, now: Instant, name: &str, data: impl FnOnce(&mu
 }
 
 /// Writes what a trace begins with; `id` is the connection's, if it is known.
-fn write_head(out: &mut String, title: &str, is_client: bool, id: Option<&[u8]>) {
+pub(crate) fn write_head(out: &mut String, title: &str, is_client: bool, id: Option<&[u8]>) {
     out.clear();
     out.push_str("\u{1e}{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":");
     string(out, title);
@@ -108,7 +113,7 @@ fn write_head(out: &mut String, title: &str, is_client: bool, id: Option<&[u8]>)
 }
 
 /// Writes the fields of a connection that begins.
-fn write_addresses(out: &mut String, local: SocketAddr, remote: SocketAddr) {
+pub(crate) fn write_addresses(out: &mut String, local: SocketAddr, remote: SocketAddr) {
     let version = if local.is_ipv4() { "ipv4" } else { "ipv6" };
     let _ = write!(
         out,

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::net::SocketAddr;
 
 use gargalo_units::{Duration, Instant};
 
-use super::json::string;
-use super::{Metrics, write_addresses, write_event, write_head};
-use crate::foreign::{Packet, PacketEvent, Request, Sender};
+use super::packet::{Packet, PacketEvent};
+use super::sender::Sender;
+use crate::qlog::{Metrics, string, write_addresses, write_event, write_head};
 
 /// The trace of one end.
 pub(crate) struct Reported {
@@ -17,21 +18,21 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// Begins the trace of an end that is created for this request.
+    /// Begins the trace of an end that is created now, with its own address and its peer's.
     pub(crate) fn begin(
         writer: Box<dyn io::Write + Send + Sync>,
-        title: &str,
-        request: &Request<'_>,
+        (title, is_client): (&str, bool),
+        [local, remote]: [SocketAddr; 2],
+        now: Instant,
     ) -> io::Result<Self> {
         let mut trace = Self {
             writer,
             metrics: Metrics::default(),
             record: String::new(),
         };
-        write_head(&mut trace.record, title, request.is_client, None);
+        write_head(&mut trace.record, title, is_client, None);
         trace.put()?;
-        let (local, remote) = (request.local, request.remote);
-        trace.event(request.now, "connectivity:connection_started", |out| {
+        trace.event(now, "connectivity:connection_started", |out| {
             write_addresses(out, local, remote);
         })?;
         Ok(trace)
