@@ -40,6 +40,25 @@ def scenario(text: str, stack: str) -> str:
     return text.replace("STACK", f'"{stack}"').replace('"reno"', '"cubic"')
 
 
+@EACH
+def test_many_answers_that_are_cancelled_leave_room_for_others(stack: str) -> None:
+    # A hundred streams may be open at once; each of these is given up.
+    workload = 'workload.request = { objects = 250, size = "3kB", give_up = "20ms" }'
+    row, _ = flow(
+        scenario(LOSSY, stack).replace('workload.bulk = { bytes = "500kB" }', workload), 0
+    )
+    assert (row["failure"], row["verified"]) == (None, True)
+    assert row["completion_s"] is not None
+
+
+@EACH
+def test_keys_are_updated_as_soon_as_they_may_be(stack: str) -> None:
+    if "key-update" not in interop.known()[stack].features:
+        pytest.skip(f"{stack} begins no key update")
+    row, _ = flow(scenario(LOSSY, stack), 0, **{"flows.0.transport.quic.key_update": "5ms"})
+    assert (row["failure"], row["delivered_bytes"]) == (None, 500_000)
+
+
 @pytest.mark.parametrize(
     ("stack", "congestion"), [(s, c) for s, names in CONTROLS.items() for c in names]
 )

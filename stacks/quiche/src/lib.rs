@@ -109,6 +109,12 @@ impl Quiche {
                 }
             }
         }
+        // quiche forgets a stream that the peer has stopped when it is asked for its room.
+        while let Some(stream) = c.stream_writable_next() {
+            if let Err(quiche::Error::StreamStopped(_)) = c.stream_capacity(stream) {
+                host::stopped(stream);
+            }
+        }
         while let Ok(length) = c.dgram_recv(&mut self.piece) {
             host::datagram(&self.piece[..length]);
         }
