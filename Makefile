@@ -19,7 +19,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup dev develop demo dist try-wheel quick test test-plan test-rust test-python test-tools test-stacks mutants fuzz fuzz-corpus bench crosscheck stacks stack-tools lint style clippy docs reference pictures comparison scorecards fmt lock clean
+.PHONY: help setup dev develop demo dist try-wheel quick test test-plan test-rust test-python test-tools test-stacks mutants fuzz fuzz-corpus bench crosscheck stacks stack-tools lint style clippy docs reference pictures comparison scorecards stack-scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -315,6 +315,9 @@ comparison: setup ## measures every congestion control on six networks for the d
 
 scorecards: setup ## evaluates every congestion control by the criteria of RFC 9743 for the documentation
 	"$(BIN)/python" -m gargalo.evaluation.published docs
+
+stack-scorecards: setup ## evaluates the congestion controls of all installed QUIC stacks in the same way
+	"$(BIN)/python" -m gargalo.evaluation.published docs --stacks
 
 fmt: dev ## format the code
 	cargo fmt --all

@@ -1,8 +1,9 @@
-"""The scorecards of all built-in algorithms as pages of the documentation.
+"""The scorecards of all built-in algorithms, and of those of QUIC stacks, as pages of the documentation.
 
 `python -m gargalo.evaluation.published docs` writes `docs/scorecards/index.md`, a table that compares them, what the
 table shows as data beside it, and a page for each; runs are kept in a store, so that only what has changed is done
-again. With `--stored` nothing is run: the table is written again from the data.
+again. With `--stacks` it does so in `docs/scorecards/quic` for the algorithms of all installed stacks but the one
+inside, whose algorithms are the built-in ones. With `--stored` nothing is run: the table is written again from the data.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gargalo import _core
+from gargalo import _core, interop
 from gargalo.evaluation import records
 from gargalo.evaluation.criteria import CRITERIA
 from gargalo.evaluation.model import VERDICTS, YARDSTICK
 from gargalo.evaluation.running import STORE, evaluate
+from gargalo.evaluation.stacks import INSIDE
 from gargalo.metrics.intervals import ENOUGH
 from gargalo.quantities import measured
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from gargalo.evaluation.model import Verdict
     from gargalo.evaluation.running import Scorecard
+    from gargalo.interop import Stack
 
 SIGNS = {v: m.sign for v, m in VERDICTS.items()}
 MARK = "<!-- Made by `python -m gargalo.evaluation.published`; do not edit. -->\n\n"
@@ -34,6 +38,27 @@ DATA = "verdicts.json"
 """What the table shows, beside it."""
 WIDE = "---\nhide: [navigation, toc]\n---\n\n"
 """The table has the whole width of a page."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Scorecards that a table compares."""
+
+    path: str
+    """Of its folder, below the documentation's."""
+    made_by: str
+    """The command."""
+    whose: str
+    """Whose scorecards these are: what the table's first sentence begins with."""
+
+
+BUILT_IN = Collection("scorecards", "make scorecards", "All built-in congestion controls")
+OF_STACKS = Collection(
+    "scorecards/quic",
+    "make stack-scorecards",
+    "The [congestion controls of QUIC stacks](../../quic-stacks.md#scorecards-of-their-congestion-controls), over QUIC "
+    "beside our Reno, CUBIC and BBR over QUIC,",
+)
 
 
 def names() -> list[str]:
@@ -69,16 +94,17 @@ def verdicts(cards: Sequence[Scorecard]) -> dict[str, Any]:
     }
 
 
-def index(found: Mapping[str, Any]) -> str:
+def index(found: Mapping[str, Any], collection: Collection = BUILT_IN) -> str:
     """Return the page that compares: a row for each criterion, a column for each algorithm."""
     algorithms = found["algorithms"]
+    up = "/".join([".."] * len(Path(collection.path).parts))
     shown = {v for c in found["criteria"] for v in c["verdicts"].values()}
     lines = [
         WIDE + MARK + "# Scorecards",
         "",
-        f"All built-in congestion controls by the criteria of RFC 9743, profile `{found['profile']}` "
-        f"({found['repeat']} runs of each cell), made by `make scorecards` {found['made']}. Signs compare with "
-        f"{YARDSTICK} on the same points and are advisory: [what they mean](../evaluate.md#verdicts).",
+        f"{collection.whose} by the criteria of RFC 9743, profile `{found['profile']}` "
+        f"({found['repeat']} runs of each cell), made by `{collection.made_by}` {found['made']}. Signs compare with "
+        f"{YARDSTICK} on the same points and are advisory: [what they mean]({up}/evaluate.md#verdicts).",
         "",
         ", ".join(f"{cell(v)} {v}" for v in VERDICTS if v in shown),
         "",
@@ -105,8 +131,14 @@ def cell(verdict: Verdict | None) -> str:
     return f'<abbr class="{verdict}" title="{verdict}">{SIGNS[verdict]}</abbr>'
 
 
-def page(card: Scorecard) -> str:
-    """Return the page of an algorithm: every figure beside those of the references."""
+def page(card: Scorecard, named: str | None = None) -> str:
+    """Return the page of an algorithm: every figure beside those of the references.
+
+    Args:
+        card: Its scorecard.
+        named: What `gargalo evaluate` calls it, if that is not its name on the scorecard.
+
+    """
     references = [r for r in card.references if r != card.algorithm]
     how = "means with 95% intervals (Student's t, within what a figure can be)"
     if card.profile.repeat < ENOUGH:
@@ -115,7 +147,7 @@ def page(card: Scorecard) -> str:
         MARK + f"# Scorecard of {card.algorithm}",
         "",
         f"Profile `{card.profile.name}`, {card.profile.repeat} runs of each cell; {how}. "
-        f"`gargalo evaluate {card.algorithm}` makes it with pictures and the scenarios of all cells. "
+        f"`gargalo evaluate {named or card.algorithm}` makes it with pictures and the scenarios of all cells. "
         "[All scorecards](index.md).",
     ]
     for result in card.results:
@@ -160,6 +192,18 @@ def written(value: Mapping[str, Any], unit: str) -> str:
     return f"{text} [{measured(value['low'], unit)}, {measured(value['high'], unit)}]"
 
 
+def whole(stack: Stack) -> Stack:
+    """Return a stack that can be loaded.
+
+    Raises:
+        SystemExit: It cannot.
+
+    """
+    if stack.broken:
+        raise SystemExit(stack.broken)
+    return stack
+
+
 def main() -> None:
     """Evaluate and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -167,26 +211,36 @@ def main() -> None:
     parser.add_argument("--profile", default="quick")
     parser.add_argument("--repeat", type=int)
     parser.add_argument("--store", type=Path, default=STORE)
+    parser.add_argument("--stacks", action="store_true", help="those of all installed QUIC stacks")
     parser.add_argument(
         "--stored", action="store_true", help="write the table from the data beside it"
     )
     given = parser.parse_args()
-    folder = given.docs / "scorecards"
+    collection = OF_STACKS if given.stacks else BUILT_IN
+    folder = given.docs / collection.path
     folder.mkdir(parents=True, exist_ok=True)
     if not given.stored:
-        found = evaluate(names(), profile=given.profile, repeat=given.repeat, store=given.store)
-        data = json.dumps(verdicts(found.scorecards), indent=1, ensure_ascii=False)
+        how = {"profile": given.profile, "repeat": given.repeat, "store": given.store}
+        if given.stacks:
+            stacks = [whole(s) for s in interop.known().values() if s.name != INSIDE]
+            found = [evaluate(s.congestion, stack=s.name, **how) for s in stacks]
+            named = [f"--stack {s.name} {name}" for s in stacks for name in s.congestion]
+        else:
+            found = [evaluate(names(), **how)]
+            named = names()
+        cards = [card for e in found for card in e.scorecards]
+        data = json.dumps(verdicts(cards), indent=1, ensure_ascii=False)
         (folder / DATA).write_text(data + "\n", encoding="utf-8")
-        for card in found.scorecards:
-            (folder / f"{card.algorithm}.md").write_text(page(card), encoding="utf-8")
+        for name, card in zip(named, cards, strict=True):
+            (folder / f"{card.algorithm}.md").write_text(page(card, name), encoding="utf-8")
         facts = {
-            "runs": found.sweep.plan.height,
-            "packets": found.sweep.packets,
-            "wall_s": found.sweep.wall_s,
+            "runs": sum(e.sweep.plan.height for e in found),
+            "packets": sum(e.sweep.packets for e in found),
+            "wall_s": sum(e.sweep.wall_s for e in found),
         }
         print(json.dumps(facts))
     stored = json.loads((folder / DATA).read_text(encoding="utf-8"))
-    (folder / "index.md").write_text(index(stored), encoding="utf-8")
+    (folder / "index.md").write_text(index(stored, collection), encoding="utf-8")
 
 
 if __name__ == "__main__":
