@@ -8,7 +8,7 @@ use crate::packet::Packet;
 use crate::stats::{DropReason, LinkStats};
 
 /// A packet inside the link.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Item<P> {
     pub(crate) packet: Packet<P>,
     /// Slot of the copies that share this payload, plus one; 0 if there are none.
@@ -19,6 +19,10 @@ impl<P> Item<P> {
     #[inline]
     pub(crate) fn new(packet: Packet<P>) -> Self {
         Self { packet, slot: 0 }
+    }
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.slot != 0
     }
     /// Size in bytes.
     #[inline]
@@ -80,9 +84,15 @@ impl<P: Copy> Ledger<P> {
 
     #[inline]
     pub(crate) fn offer(&mut self, packet: Packet<P>) -> Item<P> {
-        self.stats.offered_packets += 1;
-        self.stats.offered_bytes += u64::from(packet.bytes);
+        self.count(packet.bytes);
         Item::new(packet)
+    }
+
+    /// Counts a packet that enters.
+    #[inline]
+    pub(crate) fn count(&mut self, bytes: u32) {
+        self.stats.offered_packets += 1;
+        self.stats.offered_bytes += u64::from(bytes);
     }
 
     /// Duplicates a packet; both copies share the payload.
@@ -124,7 +134,7 @@ impl<P: Copy> Ledger<P> {
 
     #[inline]
     fn leave(&mut self, item: &Item<P>) -> bool {
-        item.slot == 0 || self.copies.leave(item.slot)
+        !item.is_shared() || self.copies.leave(item.slot)
     }
 
     #[inline]

@@ -59,13 +59,19 @@ pub struct Link<P> {
 }
 
 /// A packet that has left the queue, and when it arrives at the end of the link.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Flight<P> {
     arrival: Instant,
     item: Item<P>,
 }
 
 impl<P> Flight<P> {
+    /// A packet that arrives at the first link.
+    #[inline]
+    pub fn new(arrival: Instant, packet: Packet<P>) -> Self {
+        let item = Item::new(packet);
+        Self { arrival, item }
+    }
     /// When it arrives; [`Instant::MAX`] if never.
     #[inline]
     pub fn arrival(&self) -> Instant {
@@ -75,6 +81,16 @@ impl<P> Flight<P> {
     #[inline]
     pub fn packet(&self) -> &Packet<P> {
         &self.item.packet
+    }
+    /// Its payload.
+    #[inline]
+    pub fn payload_mut(&mut self) -> &mut P {
+        &mut self.item.packet.payload
+    }
+    /// Whether a copy of it has the same payload.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.item.is_shared()
     }
 }
 
@@ -175,6 +191,31 @@ impl<P: Copy> Link<P> {
         match (&self.screen, &self.queue) {
             (None, Queue::Fast(_)) => self.transmit(now, item),
             _ => self.screen(now, item),
+        }
+    }
+
+    /// The packet of a flight, of which there is no copy, enters the link when it arrives, as by [`Self::pass`];
+    /// returns whether it leaves the queue at once. The flight is then the one through this link.
+    #[inline(always)]
+    pub fn relay(&mut self, flight: &mut Flight<P>) -> bool {
+        let (now, bytes) = (flight.arrival, flight.item.packet.bytes);
+        if self.is_plain() && bytes <= self.mtu {
+            // In place: the same without a copy of the packet.
+            self.check_clock(now);
+            self.ledger.count(bytes);
+            let arrival = self.depart(now, bytes);
+            match arrival {
+                Some(arrival) => flight.arrival = arrival,
+                None => self.ledger.drop(flight.item, DropReason::QueueFull),
+            }
+            return arrival.is_some();
+        }
+        match self.pass(now, flight.item.packet) {
+            Some(passed) => {
+                *flight = passed;
+                true
+            }
+            None => false,
         }
     }
 
@@ -376,16 +417,26 @@ impl<P: Copy> Link<P> {
     /// A packet enters a tail-drop queue; `None` if it is full.
     #[inline(always)]
     fn transmit(&mut self, now: Instant, item: Item<P>) -> Option<Flight<P>> {
+        match self.depart(now, item.packet.bytes) {
+            Some(arrival) => Some(Flight { arrival, item }),
+            None => {
+                self.ledger.drop(item, DropReason::QueueFull);
+                None
+            }
+        }
+    }
+
+    /// When a packet that enters a tail-drop queue now arrives at the end of the link; `None` if the queue is full.
+    #[inline(always)]
+    fn depart(&mut self, now: Instant, bytes: u32) -> Option<Instant> {
         let Queue::Fast(tail) = &mut self.queue else {
             return None;
         };
-        let bytes = item.packet.bytes;
         tail.advance(now);
         let start = self.server.start(now);
         if start > now {
             let wait = start - now;
             if !tail.push(start, wait, bytes) {
-                self.ledger.drop(item, DropReason::QueueFull);
                 return None;
             }
             if start < Instant::MAX {
@@ -395,8 +446,7 @@ impl<P: Copy> Link<P> {
             self.ledger.stats.queue_delay.record_zero();
         }
         let departure = self.server.transmit(bytes);
-        let arrival = self.propagation.arrival(departure);
-        Some(Flight { arrival, item })
+        Some(self.propagation.arrival(departure))
     }
 
     fn enqueue(&mut self, now: Instant, item: Item<P>) {

@@ -1,7 +1,7 @@
 use gargalo_units::Ecn;
 
 /// A packet on a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet<P> {
     /// Size on this link in bytes: IP header and everything after it.
     pub bytes: u32,

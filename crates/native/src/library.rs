@@ -237,7 +237,7 @@ fn is_library(bytes: &[u8]) -> bool {
 fn open(file: &str, bytes: &[u8]) -> Result<libloading::Library, String> {
     use std::fs::File;
     use std::io::Write;
-    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::os::fd::{FromRawFd, IntoRawFd};
 
     let stem = std::path::Path::new(file).file_name();
     let name = std::ffi::CString::new(stem.map_or("plugin", |s| s.to_str().unwrap_or("plugin")))
@@ -252,9 +252,8 @@ fn open(file: &str, bytes: &[u8]) -> Result<libloading::Library, String> {
     memory
         .write_all(bytes)
         .map_err(|e| gargalo_units::reason(&e))?;
-    let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
-    // The loader knows libraries by this path: the descriptor must never be another file.
-    std::mem::forget(memory);
+    // The loader knows libraries by this path: the descriptor stays open, as it must never be another file.
+    let path = format!("/proc/self/fd/{}", memory.into_raw_fd());
     load(path.as_ref())
 }
 

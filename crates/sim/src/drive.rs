@@ -14,7 +14,8 @@ use rand_pcg::Pcg64;
 use crate::BuildError;
 use crate::address::{SERVER_PORT, client_port};
 use crate::flow::{End, Flow, LazyTimer, Parent, Side};
-use crate::packet::{Body, Content as PacketContent, Datagram};
+use crate::net::Arrived;
+use crate::packet::{Content as PacketContent, Datagram};
 use crate::paths;
 use crate::recorder::Recorder;
 use crate::streams::Talking;
@@ -33,12 +34,12 @@ impl World {
         direction: u32,
         progress: &mut Watch<'_>,
     ) -> Result<(), BuildError> {
-        if let Some((body, ecn)) = self.net.poll_through(self.now, direction) {
-            self.deliver(body, ecn);
+        if let Some((arrived, ecn)) = self.net.poll_through(self.now, direction) {
+            self.deliver(arrived, ecn);
             return Ok(());
         }
-        while let Some((body, ecn)) = self.net.poll(self.now, direction) {
-            self.deliver(body, ecn);
+        while let Some((arrived, ecn)) = self.net.poll(self.now, direction) {
+            self.deliver(arrived, ecn);
             // One event may carry any number of packets.
             self.look(progress)?;
             if self.is_stopped() {
@@ -62,7 +63,37 @@ impl World {
     }
 
     #[inline(always)]
-    fn deliver(&mut self, body: Body, ecn: Ecn) {
+    fn deliver(&mut self, arrived: Arrived, ecn: Ecn) {
+        let Some(body) = self.net.content(arrived) else {
+            return;
+        };
+        let (slot, side) = (body.flow, usize::from(body.side));
+        if let Some(flow) = self.flows.get_mut(slot)
+            && flow.generation == body.generation
+            && let PacketContent::Tcp(segment) = &mut body.content
+        {
+            flow.talk.ce_marks += u64::from(ecn == Ecn::Ce);
+            let to = &mut flow.sides[side];
+            if let Some(End::Tcp(endpoint)) = &mut to.end {
+                if let Some(receiver) = &mut to.misbehaving {
+                    receiver.on_segment(segment);
+                }
+                // Where it is: a segment takes a cache line or two.
+                endpoint.handle_in_place(self.now, segment, ecn);
+                self.net.discard(arrived);
+                self.after(slot, side);
+                return;
+            }
+        }
+        self.deliver_other(arrived, ecn);
+    }
+
+    /// Delivers a packet that is not for a TCP endpoint.
+    #[inline(never)]
+    fn deliver_other(&mut self, arrived: Arrived, ecn: Ecn) {
+        let Some(body) = self.net.take(arrived) else {
+            return;
+        };
         let Some(flow) = self.flows.get_mut(body.flow) else {
             return;
         };
@@ -72,17 +103,7 @@ impl World {
         let side = usize::from(body.side);
         match body.content {
             PacketContent::Tcp(segment) => {
-                flow.talk.ce_marks += u64::from(ecn == Ecn::Ce);
-                let to = &mut flow.sides[side];
-                let Some(End::Tcp(endpoint)) = &mut to.end else {
-                    let to = (body.flow, side);
-                    return self.deliver_mptcp(to, body.interfaces, segment, ecn);
-                };
-                if let Some(receiver) = &mut to.misbehaving {
-                    receiver.on_segment(&segment);
-                }
-                endpoint.handle(self.now, segment, ecn);
-                self.after(body.flow, side);
+                self.deliver_mptcp((body.flow, side), body.interfaces, segment, ecn);
             }
             PacketContent::Quic(datagram) => {
                 self.deliver_quic(body.flow, side, datagram, ecn);

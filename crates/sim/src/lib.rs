@@ -13,6 +13,7 @@ mod drive_quic;
 pub mod event;
 mod flow;
 mod generator;
+mod line;
 mod mptcp;
 mod net;
 mod packet;

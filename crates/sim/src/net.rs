@@ -5,14 +5,13 @@
 //! next looked at: before another packet enters, when its counters are read, and at the latest when the packet could
 //! leave it. What comes of it is the same, to the byte, as if each packet had an event at the end of each link.
 
-use std::collections::VecDeque;
-
 use gargalo_flow::{DirectionId, Stripper};
 use gargalo_link::{Delivery, Ecn, Flight, Link, Packet};
 use gargalo_units::{Duration, Instant};
 
 use crate::capture::Capture;
 use crate::event::{EventQueue, Target};
+use crate::line::{Coming, Line, Nodes};
 use crate::packet::{Body, Content};
 use crate::pool::Pool;
 use gargalo_link::Strip;
@@ -21,11 +20,15 @@ use gargalo_link::Strip;
 const HOST: u32 = u32::MAX;
 
 /// The reference that a link carries for a packet: the slot of its content and its hop on the route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handle {
     id: u32,
     hop: u32,
 }
+
+/// A packet that has arrived at its host, to be [taken](Net::take) or [discarded](Net::discard).
+#[derive(Clone, Copy, Debug)]
+pub struct Arrived(u32);
 
 /// Most packets that one put ahead may pass by: more than that costs more than its event.
 const MOST_PASSED: usize = 16;
@@ -50,21 +53,6 @@ impl Moment {
     }
 }
 
-/// A packet that will arrive at a link, and the direction that it comes from.
-#[derive(Debug)]
-struct Coming {
-    flight: Flight<Handle>,
-    from: DirectionId,
-}
-
-impl Coming {
-    /// When it arrives in the order of events.
-    #[inline]
-    fn order(&self) -> (Instant, DirectionId) {
-        (self.flight.arrival(), self.from)
-    }
-}
-
 #[derive(Debug)]
 struct LinkSlot {
     link: Link<Handle>,
@@ -72,13 +60,15 @@ struct LinkSlot {
     /// Time of the earliest event in the queue for this link.
     armed: Instant,
     /// Packets that have not arrived yet, in the order of their arrival.
-    ahead: VecDeque<Coming>,
+    ahead: Line,
     /// Packets may be put ahead into it: each takes time here, so that nothing happens when it arrives.
     takes_ahead: bool,
     /// Packets that have left the queue and arrive where order is decided: at a host, or at another link.
-    landing: VecDeque<Flight<Handle>>,
+    landing: Line,
     /// Packets that leave it do not overtake each other; else the link keeps them until they arrive.
     keeps_order: bool,
+    /// A packet that enters leaves its queue at once, or is dropped, and nothing else happens to it.
+    relays: bool,
     /// What is put ahead into it can be let in when it arrives at its end, and not before.
     passes_through: bool,
 }
@@ -86,16 +76,16 @@ struct LinkSlot {
 impl LinkSlot {
     /// When something happens at its end, at the earliest.
     #[inline]
-    fn next_event(&mut self) -> Instant {
+    fn next_event(&mut self, nodes: &Nodes) -> Instant {
         let next = match self.keeps_order {
             true => self.link.next_service(),
             false => self.link.next_event(),
         };
         // Those ahead arrive after those that have left the queue.
-        if let Some(first) = self.landing.front() {
-            return next.min(first.arrival());
+        if let Some(first) = nodes.first(self.landing) {
+            return next.min(first.flight.arrival());
         }
-        match self.ahead.front() {
+        match nodes.first(self.ahead) {
             Some(c) => {
                 let bytes = c.flight.packet().bytes;
                 next.min(self.link.earliest_arrival(c.flight.arrival(), bytes))
@@ -112,6 +102,8 @@ pub struct Net {
     pub queue: EventQueue,
     links: Vec<LinkSlot>,
     packets: Pool,
+    /// Those of the packets that have left the queue of a link.
+    nodes: Nodes,
     /// All routes one after another, each ended by [`HOST`].
     hops: Vec<DirectionId>,
     /// Where packets are captured, if requested.
@@ -132,13 +124,15 @@ impl Net {
     pub fn add_link(&mut self, link: Link<Handle>, strip: Strip) {
         let keeps_order = link.keeps_order();
         let takes_ahead = keeps_order && link.least_delay() > Duration::ZERO;
+        let relays = keeps_order && link.is_plain() && strip == Strip::None;
         self.links.push(LinkSlot {
-            passes_through: takes_ahead && link.is_plain() && strip == Strip::None,
+            relays,
+            passes_through: takes_ahead && relays,
             strip: (strip != Strip::None).then(|| Stripper::new(strip)),
             armed: Instant::MAX,
-            ahead: VecDeque::new(),
+            ahead: Line::default(),
             takes_ahead,
-            landing: VecDeque::new(),
+            landing: Line::default(),
             keeps_order,
             link,
         });
@@ -194,28 +188,53 @@ impl Net {
         self.transmitted
     }
 
-    /// Sends a packet of a host along a route; returns its size including the IP header.
-    #[inline]
+    /// Sends a packet of a host along its route; returns its size including the IP header.
+    #[inline(always)]
     pub fn transmit(&mut self, now: Instant, ecn: Ecn, hash: u32, body: Body) -> u64 {
-        self.transmitted += 1;
-        let bytes = body.content.ip_len();
-        let route = body.route;
-        let id = self.packets.insert(body);
-        let payload = Handle { id, hop: route };
-        self.forward(
-            now,
-            Packet {
-                bytes,
-                flow: hash,
-                ecn,
-                payload,
-            },
-        );
+        let (bytes, hop) = (body.content.ip_len(), body.route);
+        let payload = Handle {
+            id: self.packets.insert(body),
+            hop,
+        };
+        let packet = Packet {
+            bytes,
+            flow: hash,
+            ecn,
+            payload,
+        };
+        self.send(now, packet);
         u64::from(bytes)
     }
 
+    /// A packet of a host arrives at its first link now.
+    fn send(&mut self, now: Instant, packet: Packet<Handle>) {
+        self.transmitted += 1;
+        let Handle { id, hop } = packet.payload;
+        let direction = self.hops[hop as usize];
+        if self.capture.is_some() {
+            self.record(now, direction, &packet, false);
+        }
+        self.catch_up(self.moment, direction);
+        let slot = &mut self.links[direction as usize];
+        if slot.relays {
+            let coming = Coming {
+                flight: Flight::new(now, packet),
+                from: direction,
+            };
+            let coming = self.nodes.keep(id, coming);
+            if slot.link.relay(&mut coming.flight) {
+                self.line_up(direction, id);
+            } else {
+                self.send_on(direction);
+            }
+        } else {
+            self.enter(now, direction, packet);
+        }
+        self.arm_after_entry(direction);
+    }
+
     /// A packet arrives at a link now.
-    #[inline]
+    #[inline(never)]
     fn forward(&mut self, now: Instant, packet: Packet<Handle>) {
         let direction = self.hops[packet.payload.hop as usize];
         if self.capture.is_some() {
@@ -223,6 +242,12 @@ impl Net {
         }
         self.catch_up(self.moment, direction);
         self.enter(now, direction, packet);
+        self.arm_after_entry(direction);
+    }
+
+    /// Sees to the next event of a link that a packet has entered.
+    #[inline(always)]
+    fn arm_after_entry(&mut self, direction: DirectionId) {
         let slot = &self.links[direction as usize];
         let is_put_ahead = slot.keeps_order && slot.link.is_scheduled() && slot.landing.is_empty();
         if !is_put_ahead || !slot.ahead.is_empty() {
@@ -240,13 +265,15 @@ impl Net {
     }
 
     fn make_up(&mut self, moment: Moment, direction: DirectionId) {
-        while let Some(first) = self.links[direction as usize].ahead.front() {
+        while let Some(first) = self.nodes.first(self.links[direction as usize].ahead) {
             let (time, from) = first.order();
             let never = time == Instant::MAX;
             if never || Moment::new(time, self.first + from) > moment {
                 break;
             }
-            self.enter_first(direction);
+            if let Some(place) = self.enter_first(direction) {
+                self.line_up(direction, place);
+            }
         }
         loop {
             let slot = &mut self.links[direction as usize];
@@ -260,16 +287,45 @@ impl Net {
         }
     }
 
-    /// Lets the first packet enter that was put ahead into a link.
+    /// Lets the first packet enter that was put ahead into a link; returns its place if it leaves the queue at once, to
+    /// be [lined up](Self::line_up).
     #[inline(always)]
-    fn enter_first(&mut self, direction: DirectionId) {
-        let Some(c) = self.links[direction as usize].ahead.pop_front() else {
-            return;
-        };
-        let delivery = self.links[c.from as usize].link.land(&c.flight);
-        if let Some(packet) = self.at_next(delivery) {
-            self.enter(c.flight.arrival(), direction, packet);
+    fn enter_first(&mut self, direction: DirectionId) -> Option<u32> {
+        let slot = &mut self.links[direction as usize];
+        let (place, coming) = self.nodes.take_first(&mut slot.ahead)?;
+        if !slot.relays || coming.flight.is_shared() {
+            let coming = *coming;
+            self.enter_apart(direction, place, coming);
+            return None;
         }
+        let from = std::mem::replace(&mut coming.from, direction);
+        self.links[from as usize].link.land(&coming.flight);
+        coming.flight.payload_mut().hop += 1;
+        let slot = &mut self.links[direction as usize];
+        if slot.link.relay(&mut coming.flight) {
+            return Some(place);
+        }
+        self.send_on(direction);
+        None
+    }
+
+    /// The same if the link may keep the packet, or a copy shares its content.
+    #[inline(never)]
+    fn enter_apart(&mut self, direction: DirectionId, place: u32, coming: Coming) {
+        let entry = coming.flight.arrival();
+        let delivery = self.land(place, coming);
+        if let Some(packet) = self.at_next(delivery) {
+            self.enter(entry, direction, packet);
+        }
+    }
+
+    /// A packet that was taken out of a list arrives at the end of its link.
+    #[inline(always)]
+    fn land(&mut self, place: u32, coming: Coming) -> Delivery<Handle> {
+        if coming.flight.is_shared() {
+            self.packets.release(place);
+        }
+        self.links[coming.from as usize].link.land(&coming.flight)
     }
 
     /// The packet at its next hop; a duplicate gets a content of its own.
@@ -327,60 +383,62 @@ impl Net {
     /// A packet has left the queue of a link.
     #[inline(always)]
     fn hand_over(&mut self, direction: DirectionId, flight: Flight<Handle>) {
-        if let Err(flight) = self.put_ahead(direction, flight) {
-            self.links[direction as usize].landing.push_back(flight);
+        // Copies that share a content have places of their own until they arrive.
+        let place = match flight.is_shared() {
+            true => self.packets.reserve(),
+            false => flight.packet().payload.id,
+        };
+        let from = direction;
+        self.nodes.keep(place, Coming { flight, from });
+        self.line_up(direction, place);
+    }
+
+    /// A packet that has left the queue of a link waits for its arrival.
+    #[inline(always)]
+    fn line_up(&mut self, direction: DirectionId, place: u32) {
+        if !self.put_ahead(direction, place) {
+            let landing = &mut self.links[direction as usize].landing;
+            self.nodes.append(landing, place);
         }
     }
 
     /// Puts a packet ahead into the next link, if that is one and nothing happens when it arrives there.
     #[inline(always)]
-    fn put_ahead(
-        &mut self,
-        from: DirectionId,
-        flight: Flight<Handle>,
-    ) -> Result<(), Flight<Handle>> {
-        let next = self.hops[flight.packet().payload.hop as usize + 1];
-        let from_here = &self.links[from as usize];
+    fn put_ahead(&mut self, direction: DirectionId, place: u32) -> bool {
+        let coming = self.nodes.coming(place);
+        let next = self.hops[coming.flight.packet().payload.hop as usize + 1];
+        let from_here = &self.links[direction as usize];
         // Those of one link stay in their order.
         let behind = !from_here.landing.is_empty();
         // What takes no time is ordered by what happens at this instant.
-        let at_once = !from_here.takes_ahead && flight.arrival() <= self.moment.time;
+        let at_once = !from_here.takes_ahead && coming.flight.arrival() <= self.moment.time;
         if next == HOST || behind || at_once || self.every_event {
-            return Err(flight);
+            return false;
         }
         let slot = &mut self.links[next as usize];
         if !slot.takes_ahead {
-            return Err(flight);
+            return false;
         }
-        let coming = Coming { flight, from };
-        match slot.ahead.back() {
-            Some(last) if last.order() <= coming.order() => slot.ahead.push_back(coming),
-            Some(_) => return self.put_between(next, coming),
+        match self.nodes.last(slot.ahead) {
+            Some(last) if last.order() > coming.order() => return self.put_between(next, place),
+            Some(_) => self.nodes.append(&mut slot.ahead, place),
             None => {
-                slot.ahead.push_back(coming);
+                self.nodes.append(&mut slot.ahead, place);
                 self.arm_for_first(next);
             }
         }
-        Ok(())
+        true
     }
 
     /// Puts a packet ahead before others that were put there.
     #[inline(never)]
-    fn put_between(&mut self, next: DirectionId, coming: Coming) -> Result<(), Flight<Handle>> {
-        let slot = &mut self.links[next as usize];
-        let order = coming.order();
-        let waiting = slot.ahead.iter().rev();
-        let passed = waiting.take_while(|c| c.order() > order);
-        let passed = passed.take(MOST_PASSED + 1).count();
-        if passed > MOST_PASSED {
-            return Err(coming.flight);
-        }
-        let is_first = passed == slot.ahead.len();
-        slot.ahead.insert(slot.ahead.len() - passed, coming);
-        if is_first {
+    fn put_between(&mut self, next: DirectionId, place: u32) -> bool {
+        let ahead = &mut self.links[next as usize].ahead;
+        let inserted = self.nodes.insert(ahead, place, MOST_PASSED);
+        if inserted == Some(true) {
             self.arm_for_first(next);
         }
-        Ok(())
+        inserted.is_some()
     }
 
     /// The first of those ahead has changed.
@@ -398,7 +456,7 @@ impl Net {
         let slot = &mut self.links[direction as usize];
         // An edge of the measured window is looked at when the event after it has been taken: the services between both
         // are made up for at the time of that event.
-        let next = slot.next_event().max(self.moment.time);
+        let next = slot.next_event(&self.nodes).max(self.moment.time);
         if next < slot.armed {
             slot.armed = next;
             self.queue.push(next, self.first + direction);
@@ -416,32 +474,27 @@ impl Net {
     /// Handles an event of a link, if that is a packet that passes through it to a host: returns the packet, and sees
     /// to the next event. Otherwise [`poll`](Self::poll) has to.
     #[inline(always)]
-    pub fn poll_through(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
+    pub fn poll_through(&mut self, now: Instant, direction: DirectionId) -> Option<(Arrived, Ecn)> {
         let slot = &mut self.links[direction as usize];
         if !slot.passes_through || !slot.landing.is_empty() {
             return None;
         }
-        let first = slot.ahead.front()?;
+        let first = self.nodes.first(slot.ahead)?;
         let (entry, from) = first.order();
         let next = self.hops[first.flight.packet().payload.hop as usize + 2];
         if next != HOST || Moment::new(entry, self.first + from) > self.moment {
             return None;
         }
-        let c = slot.ahead.pop_front()?;
-        let delivery = self.links[c.from as usize].link.land(&c.flight);
-        let packet = self.at_next(delivery)?;
+        let place = self.enter_first(direction)?;
+        let coming = *self.nodes.coming(place);
         let slot = &mut self.links[direction as usize];
-        let Some(flight) = slot.link.pass(entry, packet) else {
-            self.send_on(direction);
-            return None;
-        };
-        if flight.arrival() > now {
-            slot.landing.push_back(flight);
+        if coming.flight.arrival() > now {
+            self.nodes.append(&mut slot.landing, place);
             return None;
         }
-        let delivery = slot.link.land(&flight);
+        let delivery = slot.link.land(&coming.flight);
         self.rearm(now, direction);
-        self.open(delivery)
+        self.arrive(&delivery)
     }
 
     /// Sees to the next event of a link whose event has been handled.
@@ -457,7 +510,7 @@ impl Net {
 
     /// Handles an event of a link: forwards packets that have arrived at routers and returns the next packet that has
     /// arrived at a host. Must be called until it returns `None`.
-    pub fn poll(&mut self, now: Instant, direction: DirectionId) -> Option<(Body, Ecn)> {
+    pub fn poll(&mut self, now: Instant, direction: DirectionId) -> Option<(Arrived, Ecn)> {
         self.catch_up(self.moment, direction);
         loop {
             let Some(delivery) = self.arrived(now, direction) else {
@@ -474,23 +527,40 @@ impl Net {
                 }
                 continue;
             }
-            let arrived = self.open(delivery);
+            let arrived = self.arrive(&delivery);
             if arrived.is_some() {
                 return arrived;
             }
         }
     }
 
-    /// What a packet that has arrived at its host contains.
+    /// What a packet that has arrived contains.
     #[inline(always)]
-    fn open(&mut self, delivery: Delivery<Handle>) -> Option<(Body, Ecn)> {
-        let id = delivery.packet.payload.id;
-        let body = match delivery.last {
-            true => self.packets.remove(id),
+    pub fn content(&mut self, arrived: Arrived) -> Option<&mut Body> {
+        self.packets.get_mut(arrived.0)
+    }
+
+    /// Takes out what a packet that has arrived contains.
+    pub fn take(&mut self, arrived: Arrived) -> Option<Body> {
+        self.packets.remove(arrived.0)
+    }
+
+    /// The same if nobody needs it any more.
+    #[inline(always)]
+    pub fn discard(&mut self, arrived: Arrived) {
+        self.packets.discard(arrived.0);
+    }
+
+    /// A packet has arrived at its host.
+    #[inline(always)]
+    fn arrive(&mut self, delivery: &Delivery<Handle>) -> Option<(Arrived, Ecn)> {
+        let mut id = delivery.packet.payload.id;
+        if !delivery.last {
             // A duplicate shares its content with a packet still inside the link.
-            false => self.packets.get(id).cloned(),
-        };
-        body.map(|body| (body, delivery.packet.ecn))
+            let body = self.packets.get(id).cloned()?;
+            id = self.packets.insert(body);
+        }
+        Some((Arrived(id), delivery.packet.ecn))
     }
 
     /// The next packet that has arrived at the end of a link by `now`.
@@ -500,13 +570,12 @@ impl Net {
         if !slot.keeps_order {
             return slot.link.poll(now);
         }
-        let flight = slot
-            .landing
-            .front()
-            .filter(|f| f.arrival() <= now)
-            .copied()?;
-        slot.landing.pop_front();
-        Some(slot.link.land(&flight))
+        self.nodes
+            .first(slot.landing)
+            .filter(|c| c.flight.arrival() <= now)?;
+        let (place, coming) = self.nodes.take_first(&mut slot.landing)?;
+        let coming = *coming;
+        Some(self.land(place, coming))
     }
 
     fn record(&mut self, now: Instant, direction: u32, packet: &Packet<Handle>, arrived: bool) {
@@ -637,7 +706,9 @@ mod tests {
         // A millisecond of transmission and five on the way, twice.
         assert_eq!(at, Instant::ZERO + Duration::from_millis(12));
         assert_eq!(
-            arrived.map(|(b, _)| Bytes::new(b.content.ip_len().into())),
+            arrived
+                .and_then(|(a, _)| net.take(a))
+                .map(|b| Bytes::new(b.content.ip_len().into())),
             Some(Bytes::new(1000))
         );
         assert_eq!(net.transmitted(), 1);

@@ -26,6 +26,14 @@ impl Pool {
     /// Stores a content and returns its handle.
     #[inline(always)]
     pub fn insert(&mut self, body: Body) -> u32 {
+        let place = self.reserve();
+        self.places[place as usize] = Some(body);
+        place
+    }
+
+    /// Takes a place without a content, to be [released](Self::release).
+    #[inline(always)]
+    pub fn reserve(&mut self) -> u32 {
         if self.next == self.end {
             self.next = self.empty_block();
             self.end = self.next + BLOCK;
@@ -33,7 +41,6 @@ impl Pool {
         let place = self.next;
         self.next += 1;
         self.held[place / BLOCK] += 1;
-        self.places[place] = Some(body);
         place as u32
     }
 
@@ -57,12 +64,29 @@ impl Pool {
     #[inline(always)]
     pub fn remove(&mut self, handle: u32) -> Option<Body> {
         let body = self.places.get_mut(handle as usize)?.take()?;
-        let block = handle as usize / BLOCK;
+        self.release(handle);
+        Some(body)
+    }
+
+    /// Removes a content that nobody needs.
+    #[inline(always)]
+    pub fn discard(&mut self, handle: u32) {
+        if let Some(place) = self.places.get_mut(handle as usize)
+            && place.is_some()
+        {
+            *place = None;
+            self.release(handle);
+        }
+    }
+
+    /// Gives back a place that has no content.
+    #[inline(always)]
+    pub fn release(&mut self, place: u32) {
+        let block = place as usize / BLOCK;
         self.held[block] -= 1;
         if self.held[block] == 0 {
             self.empty(block);
         }
-        Some(body)
     }
 
     fn empty(&mut self, block: usize) {

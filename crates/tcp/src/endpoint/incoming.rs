@@ -2,7 +2,7 @@
 
 use gargalo_units::{Ecn, Instant};
 use gargalo_wire::mptcp::MptcpOption;
-use gargalo_wire::tcp::{Flags, Options, Payload, Segment};
+use gargalo_wire::tcp::{Flags, Payload, Segment};
 
 use super::{Endpoint, Urgent};
 use crate::ecn::Changed;
@@ -23,11 +23,17 @@ enum Ack {
 
 impl Endpoint {
     /// Processes a received segment; `ecn` is the ECN field of its packet.
-    pub fn handle(&mut self, now: Instant, segment: Segment, ecn: Ecn) {
+    #[inline]
+    pub fn handle(&mut self, now: Instant, mut segment: Segment, ecn: Ecn) {
+        self.handle_in_place(now, &mut segment, ecn);
+    }
+
+    /// The same with a segment that stays where it is; what is left of it means nothing.
+    pub fn handle_in_place(&mut self, now: Instant, segment: &mut Segment, ecn: Ecn) {
         self.counts.segments_received += 1;
         self.counts.data_received += u64::from(!segment.payload.is_empty());
         if matches!(self.state, State::Closed | State::Listen | State::SynSent) {
-            self.handle_opening(now, segment, ecn);
+            self.handle_opening(now, std::mem::take(segment), ecn);
         } else {
             self.on_synchronised(now, segment, ecn);
         }
@@ -43,23 +49,23 @@ impl Endpoint {
     }
 
     #[inline]
-    fn on_synchronised(&mut self, now: Instant, segment: Segment, ecn: Ecn) {
+    fn on_synchronised(&mut self, now: Instant, segment: &mut Segment, ecn: Ecn) {
         let flags = segment.flags;
         let offset = self.receiver.next() as i64 + i64::from(segment.seq.distance(self.ack_seq()));
-        if self.timestamps.is_enabled() && !self.is_timely(now, &segment, offset) {
+        if self.timestamps.is_enabled() && !self.is_timely(now, segment, offset) {
             return;
         }
         if !self.receiver.accepts(offset, segment.sequence_len()) {
-            self.on_unacceptable(now, segment, offset, ecn);
+            self.on_unacceptable(now, std::mem::take(segment), offset, ecn);
             return;
         }
         let kind = flags & (Flags::RST | Flags::SYN | Flags::ACK);
         if (kind != Flags::ACK || self.state == State::SynReceived)
-            && !self.admits(now, &segment, offset, ecn)
+            && !self.admits(now, segment, offset, ecn)
         {
             return;
         }
-        if !self.on_ack(now, &segment, offset) {
+        if !self.on_ack(now, segment, offset) {
             return;
         }
         // Only after the acknowledgement was validated: otherwise an attacker who guesses a sequence number alone
@@ -75,10 +81,7 @@ impl Endpoint {
         }
         self.timers.heard = now;
         self.unreachable = false;
-        let Segment {
-            options, payload, ..
-        } = segment;
-        discard(options);
+        let payload = std::mem::take(&mut segment.payload);
         if !payload.is_empty() || flags.contains(Flags::FIN) {
             self.on_text(now, offset, payload, flags, ecn);
         }
@@ -476,14 +479,6 @@ impl Endpoint {
             self.counts.challenges += 1;
             self.receiver.demand_ack();
         }
-    }
-}
-
-/// Drops options. Most own nothing, which is not worth a call.
-#[inline]
-fn discard(options: Options) {
-    if options.extra.is_none() && options.mptcp.is_none() {
-        std::mem::forget(options);
     }
 }
 
