@@ -262,6 +262,31 @@ def test_functions_that_a_stack_lacks_are_refused_before_the_run() -> None:
         able("bulk = {}", Boastful)
 
 
+class TooLong(Toy):
+    """Says hello in a datagram of 1400 bytes, and cuts it when it is told the MTU."""
+
+    told: ClassVar[list[tuple]] = []
+
+    def put(self, kind, stream, offset, fin, data=b""):
+        super().put(kind, stream, offset, fin, data.ljust(1400) if kind == b"H" else data)
+
+    def packet_too_big(self, now, local, remote, mtu):
+        self.told.append((now, local == self.config.local, remote == self.config.remote, mtu))
+        self.flight = {n: (at, data[: mtu - 28]) for n, (at, data) in self.flight.items()}
+
+
+def test_a_stack_is_told_the_mtu_of_a_link_unless_that_sends_no_errors() -> None:
+    TooLong.told.clear()
+    mtu = {"topology.simple.link.mtu": "1300B"}
+    flow = run(TooLong, **mtu).flows.row(0, named=True)
+    assert (flow["delivered_bytes"], flow["failure"]) == (500_000, None)
+    assert TooLong.told == [(0.0, True, True, 1300)]
+    # One that takes no note of it has a black hole, as has one that is not told.
+    hole = run(TooLong, **mtu, **{"topology.simple.link.icmp": False})
+    assert hole.flows["delivered_bytes"].to_list() == [0]
+    assert len(TooLong.told) == 1
+
+
 class Resets(Able):
     """Resets each stream that the peer has not asked for."""
 

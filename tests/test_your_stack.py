@@ -62,6 +62,30 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("toy"), "toy")
 
 
+def test_a_library_is_told_that_a_datagram_was_too_big(tmp_path: Path) -> None:
+    note = """
+static void too_big(void *stack, uint64_t now, const struct gargalo_path *path, uint64_t mtu) {
+    struct toy *t = stack;
+    char text[64];
+    snprintf(text, sizeof text, "%u %u %u", (unsigned)mtu, path->remote.port, path->local.ip[0]);
+    t->host->notice(t->host->context, "mtu", text);
+}
+
+const struct gargalo_stack *gargalo_stack_v1(void) {"""
+    built(
+        tmp_path,
+        "told",
+        ("PAYLOAD = 1000", "PAYLOAD = 1400"),
+        ("\nconst struct gargalo_stack *gargalo_stack_v1(void) {", note),
+        (".migrate = NULL,", ".migrate = NULL, .packet_too_big = too_big,"),
+    )
+    link = 'rate = "20Mbit/s", delay = "20ms", mtu = "1300B"'
+    run = gargalo.run(scenario(flow('bulk = { bytes = "20kB" }', '"told"'), link))
+    told = run.events.rows_by_key("kind", named=True)["mtu"]
+    assert {row["detail"] for row in told} == {"1300 443 10"}
+    assert run.flows["delivered_bytes"].to_list() == [0]
+
+
 BEGUN = """
 [[flows]]
 from = "client"

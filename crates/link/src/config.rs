@@ -44,6 +44,9 @@ settings! {
         duplicate: f64 as Probability = 0.0;
         /// Largest packet, IP header included; larger ones are dropped.
         mtu: u32 as Bytes = 1500, in 68..=65_535;
+        /// Whether the sender of a packet that is larger than the MTU receives an ICMP error with the MTU (RFC 1191),
+        /// which returns without delay. Without it such packets disappear, as behind some firewalls (RFC 2923).
+        icmp: bool = true;
         /// Whether the queue marks ECN-capable packets instead of dropping them; a value in the queue's own table
         /// has precedence. Default: that of the queue. Tail drop cannot mark.
         ecn: Option<bool> = None;

@@ -46,6 +46,7 @@ pub struct Delivery<P> {
 #[derive(Debug)]
 pub struct Link<P> {
     mtu: u32,
+    reports_mtu: bool,
     /// What can happen to a packet before it enters the queue, if anything can.
     screen: Option<Box<Screen>>,
     queue: Queue<P>,
@@ -160,6 +161,7 @@ impl<P: Copy> Link<P> {
         );
         Ok(Self {
             mtu: config.mtu,
+            reports_mtu: config.icmp,
             screen: Screen::new(&config, losses, duplicates),
             queue: queue(&config, split(&mut rng)),
             server: Server::new(&config.rate),
@@ -251,6 +253,11 @@ impl<P: Copy> Link<P> {
     #[inline]
     pub fn poll_dropped(&mut self) -> Option<(Packet<P>, DropReason)> {
         self.ledger.poll_dropped()
+    }
+
+    /// The MTU that senders of [larger packets](DropReason::TooBig) are told; `None`: they are told nothing.
+    pub fn reported_mtu(&self) -> Option<u32> {
+        self.reports_mtu.then_some(self.mtu)
     }
 
     /// When to call [`Self::poll`] next; [`Instant::MAX`] if nothing is inside.

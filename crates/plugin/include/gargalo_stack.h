@@ -300,6 +300,9 @@ struct gargalo_stack {
     /* Fills in the paths that can or could carry data, in the order of opening, those that were abandoned included, and returns how
      * many there are; `room` is at least `max_paths`, and 16. The `size` of each `sender` is set by the host. */
     size_t (*paths)(void *stack, struct gargalo_stack_path *out, size_t room);
+    /* The network reports that a datagram sent on `path` was larger than the MTU of a link (RFC 1191, RFC 8201), as a socket does by
+     * EMSGSIZE; `mtu` with the IP header. Anybody can forge such a report (RFC 9000 §14.2.1). NULL: it is ignored. */
+    void (*packet_too_big)(void *stack, uint64_t now, const struct gargalo_path *path, uint64_t mtu);
 };
 
 /* The function that the library exports. */

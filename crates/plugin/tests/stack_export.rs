@@ -6,6 +6,7 @@
 )]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::net::SocketAddr;
 use std::ptr;
 use std::time::Duration;
 
@@ -112,6 +113,10 @@ impl Stack for Echo {
             size: 1200,
             ack_eliciting: true,
         });
+    }
+
+    fn packet_too_big(&mut self, _now: Duration, local: SocketAddr, remote: SocketAddr, mtu: u64) {
+        host::notice(&format!("{local} to {remote}"), &mtu.to_string());
     }
 
     fn close(&mut self, _now: Duration) {}
@@ -376,6 +381,21 @@ fn streams_and_datagrams_reach_the_object() {
         (table.reset_stream.unwrap())(object, 9, 4);
         (table.stop_sending.unwrap())(object, 9, 8);
         (table.set_urgency.unwrap())(object, 9, 12, 6);
+        let address = |last| abi::Address {
+            ip: [[10, 0, 0, last].as_slice(), &[0; 12]]
+                .concat()
+                .try_into()
+                .unwrap(),
+            port: 443,
+            ip_length: 4,
+            ..abi::Address::default()
+        };
+        let path = abi::Path {
+            local: address(1),
+            remote: address(2),
+            ..abi::Path::default()
+        };
+        (table.packet_too_big.unwrap())(object, 9, &path, 1300);
         (table.destroy.unwrap())(object);
     }
     let told = [
@@ -384,6 +404,7 @@ fn streams_and_datagrams_reach_the_object() {
         (101, "8"),
         (103, "urgency 12 6"),
         (104, "4 3 12 1200 1"),
+        (103, "10.0.0.1:443 to 10.0.0.2:443 1300"),
     ];
     assert_eq!(seen.0, told.map(|(kind, text)| (kind, text.to_owned())));
 }

@@ -58,7 +58,7 @@ fn layout_and_constants_are_those_of_the_header() {
         abi features size name version congestion create destroy datagram_in datagram_out
         next_timer timeout open_stream write unacknowledged migrate close is_over stats
         specifications prepare open_unidirectional_stream send_datagram reset_stream stop_sending
-        set_urgency update_keys open_path paths);
+        set_urgency update_keys open_path paths packet_too_big);
     for (name, value) in [
         ("GARGALO_STACK_ABI", abi::ABI.into()),
         ("GARGALO_NONE", abi::NONE),

@@ -560,6 +560,13 @@ impl Callbacks for End {
         })
     }
 
+    fn packet_too_big(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, mtu: u32) {
+        self.ask(|object| {
+            let given = (now.as_secs_f64(), address(local), address(remote), mtu);
+            object.call_method1("packet_too_big", given).map(drop)
+        });
+    }
+
     fn unacknowledged(&mut self) -> Option<u64> {
         self.ask(|object| {
             let left = object.call_method0(intern!(object.py(), "unacknowledged"))?;

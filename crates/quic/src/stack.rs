@@ -64,6 +64,17 @@ pub trait Stack: Debug + Send {
     fn is_over(&self) -> bool;
     /// The client's address has changed: sends from `local` from now on (RFC 9000 §9).
     fn migrate(&mut self, now: Instant, local: SocketAddr);
+    /// The network reports that a datagram that was sent was larger than the MTU of a link; `mtu` is in bytes with the IP
+    /// header (RFC 1191, RFC 8201). Anybody can forge such a report: an implementation that ignores it is right (RFC
+    /// 9000 §14.2.1).
+    fn on_packet_too_big(
+        &mut self,
+        _now: Instant,
+        _local: SocketAddr,
+        _remote: SocketAddr,
+        _mtu: u32,
+    ) {
+    }
     /// Counters since the start of the connection.
     fn stats(&mut self) -> Stats;
     /// Bytes of stream data that have arrived, each counted once, and that [`Stack::poll_read`] has not returned;

@@ -62,6 +62,26 @@ impl World {
         }
     }
 
+    /// Tells senders of packets that a link had no room for what its MTU is (RFC 1191).
+    #[cold]
+    pub(crate) fn report_too_big(&mut self) {
+        // What is sent in answer and is too large again is reported after the next event.
+        for (body, mtu) in std::mem::take(&mut self.net.too_big) {
+            let (slot, side) = (body.flow, 1 - usize::from(body.side));
+            let Some(flow) = self.flows.get_mut(slot) else {
+                continue;
+            };
+            if flow.generation != body.generation {
+                continue; // the flow has ended
+            }
+            let end = flow.sides[side].end.as_mut();
+            let heeded = end.is_some_and(|end| end.on_too_big(self.now, &body, mtu));
+            if heeded {
+                self.after(slot, side);
+            }
+        }
+    }
+
     #[inline(always)]
     fn deliver(&mut self, arrived: Arrived, ecn: Ecn) {
         let Some(body) = self.net.content(arrived) else {

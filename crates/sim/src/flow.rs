@@ -8,8 +8,9 @@ use gargalo_units::{Ecn, Instant, SenderCounters};
 
 use crate::mptcp::MptcpSide;
 use crate::net::Net;
-use crate::packet::{Body, Content};
+use crate::packet::{Body, Content, IPV4_HEADER};
 use crate::quic::QuicSide;
+use gargalo_wire::tcp::Segment;
 use gargalo_workload::wire::WireBytes;
 
 /// Times of a timer's entries in the event queue, latest first; maintained lazily.
@@ -109,6 +110,39 @@ impl End {
         }
     }
 
+    /// The network reports that a packet of it was larger than the MTU of a link; returns whether that concerns it.
+    pub(crate) fn on_too_big(&mut self, now: Instant, packet: &Body, mtu: u32) -> bool {
+        match (self, &packet.content) {
+            (Self::Tcp(endpoint), Content::Tcp(segment)) => {
+                let concerned = lowers_mss(endpoint, segment, mtu);
+                if concerned {
+                    endpoint.set_mss(now, mss_of(mtu));
+                }
+                concerned
+            }
+            (Self::Mptcp(side), Content::Tcp(segment)) => {
+                let (from, to) = packet.interfaces;
+                let addresses = gargalo_mptcp::Addresses {
+                    local: side.address(from, segment.src_port),
+                    remote: side.peer_address(to, segment.dst_port),
+                };
+                let subflow = side.connection.endpoint(addresses);
+                let concerned = subflow.is_some_and(|e| lowers_mss(e, segment, mtu));
+                if concerned {
+                    side.connection.set_mss(now, addresses, mss_of(mtu));
+                }
+                concerned
+            }
+            (Self::Quic(side), Content::Quic(datagram)) => {
+                let (local, remote) = (datagram.from.into(), datagram.to.into());
+                let endpoint = &mut side.end.endpoint;
+                endpoint.on_packet_too_big(now, local, remote, mtu);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// What its stack has counted as a sender.
     pub(crate) fn counters(&mut self) -> SenderCounters {
         match self {
@@ -117,6 +151,18 @@ impl End {
             Self::Quic(q) => q.end.endpoint.stats().sender,
         }
     }
+}
+
+/// Whether an error about a segment that was too large tells its sender something new (RFC 5927 §4.1).
+fn lowers_mss(endpoint: &tcp::Endpoint, segment: &Segment, mtu: u32) -> bool {
+    let known = endpoint.path_mss();
+    endpoint.is_outstanding(segment.seq) && known.is_none_or(|known| mss_of(mtu) < known)
+}
+
+/// The largest segment for an MTU, options not counted (RFC 6691).
+fn mss_of(mtu: u32) -> u16 {
+    let mss = mtu.saturating_sub(IPV4_HEADER + gargalo_wire::tcp::HEADER_LEN as u32);
+    u16::try_from(mss).unwrap_or(u16::MAX)
 }
 
 /// One end of a flow.

@@ -6,7 +6,7 @@
 //! leave it. What comes of it is the same, to the byte, as if each packet had an event at the end of each link.
 
 use gargalo_flow::{DirectionId, Stripper};
-use gargalo_link::{Delivery, Ecn, Flight, Link, Packet};
+use gargalo_link::{Delivery, DropReason, Ecn, Flight, Link, Packet};
 use gargalo_units::{Duration, Instant};
 
 use crate::capture::Capture;
@@ -71,6 +71,8 @@ struct LinkSlot {
     relays: bool,
     /// What is put ahead into it can be let in when it arrives at its end, and not before.
     passes_through: bool,
+    /// The largest packet that has no effect but in the link: senders of larger ones may be told.
+    largest: u32,
 }
 
 impl LinkSlot {
@@ -111,6 +113,8 @@ pub struct Net {
     transmitted: u64,
     /// Flow and generation of dropped datagrams, until the engine records them.
     pub lost_datagrams: Vec<(u32, u32)>,
+    /// Packets that were too large for a link, and its MTU, until the engine tells their senders.
+    pub too_big: Vec<(Body, u32)>,
     /// Event target of the first direction.
     pub first: Target,
     /// Every packet has an event at the end of every link.
@@ -128,6 +132,7 @@ impl Net {
         self.links.push(LinkSlot {
             relays,
             passes_through: takes_ahead && relays,
+            largest: link.reported_mtu().unwrap_or(u32::MAX),
             strip: (strip != Strip::None).then(|| Stripper::new(strip)),
             armed: Instant::MAX,
             ahead: Line::default(),
@@ -367,9 +372,15 @@ impl Net {
     #[inline(never)]
     fn send_on(&mut self, direction: DirectionId) {
         let slot = &mut self.links[direction as usize];
-        while let Some((dropped, _)) = slot.link.poll_dropped() {
-            if let Some(flow) = release(&mut self.packets, dropped) {
-                self.lost_datagrams.push(flow);
+        while let Some((dropped, why)) = slot.link.poll_dropped() {
+            let Some(body) = self.packets.remove(dropped.payload.id) else {
+                continue;
+            };
+            self.lost_datagrams.extend(lost_datagram(&body));
+            if why == DropReason::TooBig
+                && let Some(mtu) = slot.link.reported_mtu()
+            {
+                self.too_big.push((body, mtu));
             }
         }
         if !slot.keeps_order {
@@ -416,7 +427,7 @@ impl Net {
             return false;
         }
         let slot = &mut self.links[next as usize];
-        if !slot.takes_ahead {
+        if !slot.takes_ahead || coming.flight.packet().bytes > slot.largest {
             return false;
         }
         match self.nodes.last(slot.ahead) {
@@ -587,10 +598,9 @@ impl Net {
     }
 }
 
-/// Frees the content of a dropped packet; returns the flow of a datagram (TCP and QUIC detect their losses themselves,
-/// and so does a sender that misses reports).
-fn release(packets: &mut Pool, dropped: Packet<Handle>) -> Option<(u32, u32)> {
-    let body = packets.remove(dropped.payload.id)?;
+/// The flow and generation of a dropped datagram (TCP and QUIC detect their losses themselves, and so does a sender that
+/// misses reports).
+fn lost_datagram(body: &Body) -> Option<(u32, u32)> {
     match body.content {
         Content::Udp(_) if body.side == 1 => Some((body.flow, body.generation)),
         Content::Udp(_) | Content::Tcp(_) | Content::Quic(_) => None,
@@ -657,16 +667,7 @@ mod tests {
             (1, Content::Tcp(Default::default()), None),
         ];
         for (side, content, told) in cases {
-            let mut pool = Pool::default();
-            let id = pool.insert(body(side, content));
-            let dropped = Packet {
-                bytes: 10,
-                flow: 0,
-                ecn: Ecn::NotEct,
-                payload: Handle { id, hop: 0 },
-            };
-            assert_eq!(release(&mut pool, dropped), told);
-            assert!(pool.get(id).is_none());
+            assert_eq!(lost_datagram(&body(side, content)), told);
         }
     }
 

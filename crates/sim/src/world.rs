@@ -345,6 +345,9 @@ impl World {
                     self.start_flow(spec, id, &stream, None)?;
                 }
             }
+            if !self.net.too_big.is_empty() {
+                self.report_too_big();
+            }
             if !self.finished.is_empty() {
                 self.go_on_with_pages()?;
             }

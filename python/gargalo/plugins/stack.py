@@ -276,6 +276,13 @@ class QuicStack:
         """Return the paths that can or could carry data, in the order of opening, abandoned ones included."""
         raise NotImplementedError
 
+    def packet_too_big(self, now: float, local: Address, remote: Address, mtu: int) -> None:
+        """Take note that a datagram was larger than the MTU of a link (RFC 1191, RFC 8201); by default that is ignored.
+
+        `local` and `remote` are the datagram's addresses, `mtu` is in bytes with the IP header. Anybody can forge such a
+        report (RFC 9000 §14.2.1).
+        """
+
     def unacknowledged(self) -> int | None:
         """Return stream data and ends of streams that are written and not acknowledged.
 

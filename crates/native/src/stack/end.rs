@@ -305,6 +305,20 @@ impl Callbacks for End {
         known.filter_map(|path| self.path(path)).collect()
     }
 
+    fn packet_too_big(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, mtu: u32) {
+        if let Some(report) = self.functions.packet_too_big {
+            let path = abi::Path {
+                local: local.into(),
+                remote: remote.into(),
+                ..abi::Path::default()
+            };
+            // SAFETY: the object is alive.
+            self.call(function::PACKET_TOO_BIG, |_, stack| unsafe {
+                report(stack, now.as_nanos(), &raw const path, mtu.into());
+            });
+        }
+    }
+
     fn unacknowledged(&mut self) -> Option<u64> {
         let unacknowledged = self.functions.unacknowledged?;
         // SAFETY: the object is alive.

@@ -42,7 +42,8 @@ mod function {
     pub(super) const UPDATE_KEYS: usize = 18;
     pub(super) const OPEN_PATH: usize = 19;
     pub(super) const PATHS: usize = 20;
-    pub(super) const NAMES: [&str; 21] = [
+    pub(super) const PACKET_TOO_BIG: usize = 21;
+    pub(super) const NAMES: [&str; 22] = [
         "create",
         "destroy",
         "datagram_in",
@@ -64,6 +65,7 @@ mod function {
         "update_keys",
         "open_path",
         "paths",
+        "packet_too_big",
     ];
 }
 
@@ -118,6 +120,7 @@ struct Functions {
     update_keys: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64) -> std::ffi::c_int>,
     open_path: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, *const abi::Path)>,
     paths: Option<unsafe extern "C" fn(*mut std::ffi::c_void, *mut abi::StackPath, usize) -> usize>,
+    packet_too_big: Option<unsafe extern "C" fn(*mut std::ffi::c_void, u64, *const abi::Path, u64)>,
 }
 
 impl Functions {
@@ -144,6 +147,7 @@ impl Functions {
             update_keys: t.update_keys,
             open_path: t.open_path,
             paths: t.paths,
+            packet_too_big: t.packet_too_big,
         })
     }
 }

@@ -323,6 +323,7 @@ pub struct Table {
     pub update_keys: Option<unsafe extern "C" fn(*mut c_void, u64) -> c_int>,
     pub open_path: Option<unsafe extern "C" fn(*mut c_void, u64, *const Path)>,
     pub paths: Option<unsafe extern "C" fn(*mut c_void, *mut StackPath, usize) -> usize>,
+    pub packet_too_big: Option<unsafe extern "C" fn(*mut c_void, u64, *const Path, u64)>,
 }
 
 /// The size of the first tables of this version, which end before `specifications`.

@@ -69,6 +69,7 @@ pub fn table<S: Stack>() -> abi::Table {
         update_keys: has(feature::KEY_UPDATE).then_some(update_keys::<S>),
         open_path: has(feature::MULTIPATH).then_some(open_path::<S>),
         paths: has(feature::MULTIPATH).then_some(paths::<S>),
+        packet_too_big: Some(packet_too_big::<S>),
     }
 }
 
@@ -376,6 +377,23 @@ unsafe extern "C" fn paths<S: Stack>(
             });
         }
         told.len()
+    }
+}
+
+unsafe extern "C" fn packet_too_big<S: Stack>(
+    object: *mut c_void,
+    now: u64,
+    path: *const abi::Path,
+    mtu: u64,
+) {
+    // SAFETY: as above; the path is valid during this call.
+    unsafe {
+        let path = &*path;
+        call::<S, _>(object, Some(now), (), |stack, now| {
+            if let (Some(local), Some(remote)) = (path.local.socket(), path.remote.socket()) {
+                stack.packet_too_big(now, local, remote, mtu);
+            }
+        });
     }
 }
 

@@ -120,6 +120,17 @@ pub trait Stack: Sized + Send + 'static {
         Vec::new()
     }
 
+    /// The network reports that a datagram that was sent from `local` to `remote` was larger than the MTU of a link
+    /// (RFC 1191, RFC 8201); `mtu` is in bytes with the IP header. Anybody can forge such a report (RFC 9000 §14.2.1).
+    fn packet_too_big(
+        &mut self,
+        _now: Duration,
+        _local: SocketAddr,
+        _remote: SocketAddr,
+        _mtu: u64,
+    ) {
+    }
+
     /// Stream data and ends of streams that are written and not acknowledged.
     fn unacknowledged(&mut self) -> Option<u64> {
         None

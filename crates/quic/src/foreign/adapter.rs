@@ -453,6 +453,17 @@ impl<C: Callbacks> Stack for Foreign<C> {
         }
     }
 
+    fn on_packet_too_big(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, mtu: u32) {
+        if self.is_broken {
+            return;
+        }
+        let now = self.advance(now);
+        let local = self.address(|a| a.real == local).known;
+        self.callbacks.packet_too_big(now, local, remote, mtu);
+        self.trace();
+        self.offer();
+    }
+
     fn stats(&mut self) -> Stats {
         Stats {
             sender: self.sender().counters,

@@ -39,6 +39,8 @@ pub trait Callbacks: fmt::Debug + Send {
     fn open_path(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr);
     /// The paths that can or could carry data, in the order of opening.
     fn paths(&mut self) -> Vec<PathState>;
+    /// The network reports that a datagram was larger than the MTU of a link.
+    fn packet_too_big(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr, mtu: u32);
     /// Data and ends of streams that are not acknowledged; `None`: the stack does not report it.
     fn unacknowledged(&mut self) -> Option<u64>;
     /// The local address has changed.

@@ -9,6 +9,7 @@ mod l4s;
 mod media;
 mod nada;
 mod objects;
+mod path_mtu;
 mod profiles;
 mod response_function;
 mod standstill;

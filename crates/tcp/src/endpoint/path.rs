@@ -35,6 +35,11 @@ impl Endpoint {
         }
     }
 
+    /// The least that [`Self::set_mss`] has told; `None`: nothing yet.
+    pub fn path_mss(&self) -> Option<u16> {
+        self.size.path
+    }
+
     /// Payload of a full segment at present, in bytes; 0 before the connection is open.
     pub fn mss(&self) -> u32 {
         self.sender.as_ref().map_or(0, |s| s.mss())

@@ -78,8 +78,6 @@ pub struct Fabric {
     ports: Vec<Ingress>,
     transit: Vec<Transit>,
     vacant: Vec<u32>,
-    /// MTU of each direction, in bytes.
-    mtus: Vec<u32>,
     /// Reports of routers, for the port at which the datagram in question entered.
     replies: VecDeque<(PortId, Frame)>,
     frames: Frames,
@@ -130,9 +128,9 @@ impl Fabric {
         mut rng: impl FnMut(Direction) -> Pcg64,
     ) -> Result<Self> {
         let mut made: Vec<Link<u32>> = Vec::new();
-        let mut mtus = Vec::new();
+        let mut largest = 0;
         for (name, config) in links {
-            mtus.push(config.mtu);
+            largest = largest.max(config.mtu);
             let link = Link::new(config.clone(), rng(made.len() as u32));
             made.push(link.map_err(|reason| Error::Link {
                 link: name.to_owned(),
@@ -148,8 +146,7 @@ impl Fabric {
             transit: Vec::new(),
             vacant: Vec::new(),
             replies: VecDeque::new(),
-            frames: Frames::new(mtus.iter().max().map_or(0, |m| *m as usize)),
-            mtus,
+            frames: Frames::new(largest as usize),
             strippers: Vec::new(),
             witness: None,
             stats: FabricStats::default(),
@@ -286,7 +283,8 @@ impl Fabric {
             let transit = &mut self.transit[slot as usize];
             let frame = std::mem::take(&mut transit.frame);
             if why == DropReason::TooBig
-                && let Some(reply) = report(self.mtus[direction as usize], &frame)
+                && let Some(mtu) = link.reported_mtu()
+                && let Some(reply) = report(mtu, &frame)
             {
                 self.replies.push_back((transit.port, reply));
             }
