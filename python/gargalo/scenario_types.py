@@ -207,6 +207,8 @@ class Direction:
     """Probability that a packet is duplicated."""
     ecn: bool | None = None
     """Whether the queue marks ECN-capable packets instead of dropping them; a value in the queue's own table has precedence. Default: that of the queue. Tail drop cannot mark."""
+    icmp: bool | None = None
+    """Whether the sender of a packet that is larger than the MTU receives an ICMP error with the MTU (RFC 1191), which returns without delay. Without it such packets disappear, as behind some firewalls (RFC 2923)."""
     jitter: str | JitterMap | Mapping[str, Any] | None = None
     """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
     loss: str | float | LossMap | Mapping[str, Any] | None = None
@@ -406,6 +408,8 @@ class GraphLink:
     """Whether the queue marks ECN-capable packets instead of dropping them; a value in the queue's own table has precedence. Default: that of the queue. Tail drop cannot mark."""
     from_: str
     """One end: the name of a node."""
+    icmp: bool | None = None
+    """Whether the sender of a packet that is larger than the MTU receives an ICMP error with the MTU (RFC 1191), which returns without delay. Without it such packets disappear, as behind some firewalls (RFC 2923)."""
     jitter: str | JitterMap | Mapping[str, Any] | None = None
     """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
     loss: str | float | LossMap | Mapping[str, Any] | None = None
@@ -495,6 +499,8 @@ class Link:
     """Probability that a packet is duplicated."""
     ecn: bool | None = None
     """Whether the queue marks ECN-capable packets instead of dropping them; a value in the queue's own table has precedence. Default: that of the queue. Tail drop cannot mark."""
+    icmp: bool | None = None
+    """Whether the sender of a packet that is larger than the MTU receives an ICMP error with the MTU (RFC 1191), which returns without delay. Without it such packets disappear, as behind some firewalls (RFC 2923)."""
     jitter: str | JitterMap | Mapping[str, Any] | None = None
     """Random variation of the delay: half the width of a uniform distribution, or a table that names another one. Packets keep their order. Default: none."""
     loss: str | float | LossMap | Mapping[str, Any] | None = None
