@@ -210,10 +210,11 @@ def test_pages_have_the_cases(cards):
     assert [row.split(" | ")[2:] for row in rows] == [[conforms, "", " |"], ["", conforms, " |"]]
 
 
-def test_the_table_of_the_documentation_is_made_of_the_data_beside_it():
-    folder = ROOT / "docs" / "scorecards"
+@pytest.mark.parametrize("collection", [published.BUILT_IN, published.OF_STACKS])
+def test_the_table_of_the_documentation_is_made_of_the_data_beside_it(collection):
+    folder = ROOT / "docs" / collection.path
     data = json.loads((folder / published.DATA).read_text(encoding="utf-8"))
-    assert published.index(data) == (folder / "index.md").read_text(encoding="utf-8")
+    assert published.index(data, collection) == (folder / "index.md").read_text(encoding="utf-8")
     assert all((folder / f"{a}.md").is_file() for a in data["algorithms"])
 
 

@@ -2,8 +2,8 @@
 
 `python -m gargalo.evaluation.published docs` writes `docs/scorecards/index.md`, a table that compares them, what the
 table shows as data beside it, and a page for each; runs are kept in a store, so that only what has changed is done
-again. With `--stacks` it does so in `docs/scorecards/quic` for the algorithms of all installed stacks but the one
-inside, whose algorithms are the built-in ones. With `--stored` nothing is run: the table is written again from the data.
+again. With `--stacks` it does so in `docs/scorecards/quic` for the algorithms of these stacks, or of all installed but the
+one inside, whose algorithms are the built-in ones. With `--stored` nothing is run: the table is written again from the data.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ WIDE = "---\nhide: [navigation, toc]\n---\n\n"
 class Collection:
     """Scorecards that a table compares."""
 
+    title: str
+    """Of its table."""
     path: str
     """Of its folder, below the documentation's."""
     made_by: str
@@ -52,8 +54,11 @@ class Collection:
     """Whose scorecards these are: what the table's first sentence begins with."""
 
 
-BUILT_IN = Collection("scorecards", "make scorecards", "All built-in congestion controls")
+BUILT_IN = Collection(
+    "Scorecards", "scorecards", "make scorecards", "All built-in congestion controls"
+)
 OF_STACKS = Collection(
+    "Scorecards of QUIC stacks",
     "scorecards/quic",
     "make stack-scorecards",
     "The [congestion controls of QUIC stacks](../../quic-stacks.md#scorecards-of-their-congestion-controls), over QUIC "
@@ -100,7 +105,7 @@ def index(found: Mapping[str, Any], collection: Collection = BUILT_IN) -> str:
     up = "/".join([".."] * len(Path(collection.path).parts))
     shown = {v for c in found["criteria"] for v in c["verdicts"].values()}
     lines = [
-        WIDE + MARK + "# Scorecards",
+        WIDE + MARK + f"# {collection.title}",
         "",
         f"{collection.whose} by the criteria of RFC 9743, profile `{found['profile']}` "
         f"({found['repeat']} runs of each cell), made by `{collection.made_by}` {found['made']}. Signs compare with "
@@ -192,16 +197,22 @@ def written(value: Mapping[str, Any], unit: str) -> str:
     return f"{text} [{measured(value['low'], unit)}, {measured(value['high'], unit)}]"
 
 
-def whole(stack: Stack) -> Stack:
-    """Return a stack that can be loaded.
+def chosen(names: Sequence[str]) -> list[Stack]:
+    """Return the stacks of these names, or all but the one inside.
 
     Raises:
-        SystemExit: It cannot.
+        SystemExit: One is not installed, or cannot be loaded.
 
     """
-    if stack.broken:
-        raise SystemExit(stack.broken)
-    return stack
+    known = interop.known()
+    missing = [n for n in names if n not in known]
+    if missing:
+        raise SystemExit(f"{', '.join(missing)}: not installed; there are {', '.join(known)}")
+    stacks = [known[n] for n in names] or [s for s in known.values() if s.name != INSIDE]
+    broken = [s.broken for s in stacks if s.broken]
+    if broken:
+        raise SystemExit(broken[0])
+    return stacks
 
 
 def main() -> None:
@@ -211,18 +222,18 @@ def main() -> None:
     parser.add_argument("--profile", default="quick")
     parser.add_argument("--repeat", type=int)
     parser.add_argument("--store", type=Path, default=STORE)
-    parser.add_argument("--stacks", action="store_true", help="those of all installed QUIC stacks")
+    parser.add_argument("--stacks", nargs="*", help="those of these QUIC stacks, or all installed")
     parser.add_argument(
         "--stored", action="store_true", help="write the table from the data beside it"
     )
     given = parser.parse_args()
-    collection = OF_STACKS if given.stacks else BUILT_IN
+    collection = BUILT_IN if given.stacks is None else OF_STACKS
     folder = given.docs / collection.path
     folder.mkdir(parents=True, exist_ok=True)
     if not given.stored:
         how = {"profile": given.profile, "repeat": given.repeat, "store": given.store}
-        if given.stacks:
-            stacks = [whole(s) for s in interop.known().values() if s.name != INSIDE]
+        if given.stacks is not None:
+            stacks = chosen(given.stacks)
             found = [evaluate(s.congestion, stack=s.name, **how) for s in stacks]
             named = [f"--stack {s.name} {name}" for s in stacks for name in s.congestion]
         else:
