@@ -19,7 +19,7 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 
-.PHONY: help setup dev develop demo dist try-wheel quick test test-plan test-rust test-python test-tools test-stacks mutants fuzz fuzz-corpus bench crosscheck stacks stack-tools lint style clippy docs reference pictures comparison scorecards stack-scorecards fmt lock clean
+.PHONY: help setup dev develop demo dist try-wheel quick test test-plan test-rust test-python test-tools test-stacks mutants fuzz fuzz-corpus bench bench-budget crosscheck stacks stack-tools lint style clippy docs reference pictures comparison scorecards stack-scorecards fmt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -280,6 +280,9 @@ try-wheel: ## install the wheel of `make dist` as a stranger would, and use ever
 bench: setup ## how fast: criterion, and the same scenarios in htsim (HTSIM=DIR) and ns-3 where they are
 	cargo bench --workspace --locked
 	"$(BIN)/python" benches/compare.py $(if $(HTSIM),--htsim "$(HTSIM)")
+
+bench-budget: setup ## instructions a packet, part by part, against the table of docs/benchmarks.md; needs valgrind
+	"$(BIN)/python" benches/budget.py --check docs/benchmarks.md
 
 crosscheck: setup ## the same congestion controls in ns-3 and here; rewrites docs/crosscheck.md, and of docs/studies/fidelity.md what ns-3 has in it
 	"$(BIN)/python" benches/crosscheck.py

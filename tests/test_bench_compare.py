@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benches"))
 
+import budget
 import compare
 import count
 import htsim_build
@@ -192,3 +193,16 @@ def test_counts_are_differences_a_packet():
     assert count.per_packet(short, long) == {"events": 4.0}
     with pytest.raises(BenchError, match="no packet"):
         count.per_packet(short, short)
+
+
+def test_a_part_that_takes_more_than_the_page_says_is_named(tmp_path):
+    said = [budget.Part("an event", 200.0, 120.0), budget.Part("all", 3000.0, 2000.0)]
+    page = tmp_path / "page.md"
+    page.write_text(f"| all | 1 | 1 |\n<!-- budget -->\n{budget.table(said)}\n<!-- /budget -->\n")
+    assert budget.check(said, page) == []
+    within = [said[0]._replace(instructions=205.0), said[1]._replace(instructions=2000.0)]
+    assert budget.check(within, page) == []
+    worse = [said[0], said[1]._replace(instructions=3100.0)]
+    assert budget.check(worse, page) == ["all: 3,100 instructions, page.md says 3,000"]
+    with pytest.raises(BenchError, match="page.md has no part new"):
+        budget.check([said[0]._replace(name="new")], page)
