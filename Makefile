@@ -18,6 +18,8 @@ SOURCES := $(RUST_SOURCES) $(PYTHON_SOURCES) Cargo.toml Cargo.lock pyproject.tom
 
 # Bindings are checked against the interpreter they are installed for.
 export PYO3_PYTHON := $(abspath $(BIN)/python)
+# Images of containers often set it: each of the many processes that tests start would compile all its libraries again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup dev develop demo dist try-wheel quick test test-plan test-rust test-python test-tools test-stacks mutants fuzz fuzz-corpus bench bench-budget crosscheck stacks stack-tools lint style clippy docs reference pictures comparison scorecards stack-scorecards fmt lock clean
 
