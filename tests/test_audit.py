@@ -37,23 +37,23 @@ def test_no_example_contradicts_itself(path, tmp_path):
     assert errors == []
 
 
-def test_findings_are_shown_everywhere(gargalo, tmp_path):
+def test_findings_are_shown_everywhere(inside, tmp_path):
     path = tmp_path / "grows.toml"
     path.write_text(GROWS)
-    done = gargalo("run", path, "--no-plots", "--output", "out")
+    done = inside("run", path, "--no-plots", "--output", "out")
     assert done.returncode == 0, "a warning is not a failure"
     assert "warning: flow 0 (reno): had not left slow start" in done.stderr
     assert "[ends-in-slow-start]" in done.stderr
     (found,) = json.loads((tmp_path / "out" / "run.json").read_text())["findings"]
     assert set(found) == {"code", "severity", "subject", "text", "figures"}
-    printed = json.loads(gargalo("run", path, "--json").stdout)
+    printed = json.loads(inside("run", path, "--json").stdout)
     assert printed["run"]["findings"] == [found]
     about = next(p for p in view(load(tmp_path / "out")) if p["part"] == "about")
     assert any("ends-in-slow-start" in f["text"] for f in about["findings"])
     (tmp_path / "out").rename(tmp_path / "moved")
 
     sweep = sweep_file(tmp_path, "repeat = 2\n", GROWS)
-    facts = json.loads(gargalo("sweep", sweep, "--json").stdout)
+    facts = json.loads(inside("sweep", sweep, "--json").stdout)
     codes = [f["code"] for f in facts["findings"]]
     assert codes == ["ends-in-slow-start", "equal-repeats"], "a flow alone is not moved"
     assert facts["findings"][0]["figures"]["runs"] == 2

@@ -41,22 +41,22 @@ def clean(tmp_path: Path) -> Path:
     return path
 
 
-def capture(gargalo, scenario: Path, out: Path, *more: object) -> Path:
-    done = gargalo(
+def capture(inside, scenario: Path, out: Path, *more: object) -> Path:
+    done = inside(
         "run", scenario, "--no-plots", "--quiet", "--capture", "link", "--output", out, *more
     )
     assert done.returncode == 0, done.stderr
     return out / "capture.pcapng"
 
 
-def test_how_to_capture_without_a_link_to_capture(gargalo, clean):
+def test_how_to_capture_without_a_link_to_capture(inside, clean):
     for option in (["--capture-ends", "both"], ["--capture-payload"]):
-        done = gargalo("run", clean, "--no-plots", *option)
+        done = inside("run", clean, "--no-plots", *option)
         assert done.returncode == 2, done.stderr
         assert f"{option[0]} says how to capture" in done.stderr
         assert "add --capture LINK; links: link" in done.stderr
     # The scenario may name the links.
-    done = gargalo(
+    done = inside(
         "run",
         clean,
         "--no-plots",
@@ -68,8 +68,8 @@ def test_how_to_capture_without_a_link_to_capture(gargalo, clean):
     assert done.returncode == 0, done.stderr
 
 
-def test_headers_of_one_end_by_default(gargalo, clean, tmp_path):
-    one = capture(gargalo, clean, tmp_path / "one")
+def test_headers_of_one_end_by_default(inside, clean, tmp_path):
+    one = capture(inside, clean, tmp_path / "one")
     interfaces, packets = blocks(one)
     assert interfaces == 1
     assert len(packets) > 2000
@@ -83,22 +83,22 @@ def test_headers_of_one_end_by_default(gargalo, clean, tmp_path):
     assert 0 <= inside <= 10
 
 
-def test_the_other_end_and_payload_are_options(gargalo, clean, tmp_path):
-    one = blocks(capture(gargalo, clean, tmp_path / "one"))[1]
+def test_the_other_end_and_payload_are_options(inside, clean, tmp_path):
+    one = blocks(capture(inside, clean, tmp_path / "one"))[1]
     interfaces, both = blocks(
-        capture(gargalo, clean, tmp_path / "both", "--capture-ends", "both", "--capture-payload")
+        capture(inside, clean, tmp_path / "both", "--capture-ends", "both", "--capture-payload")
     )
     assert interfaces == 2
     assert all(p.captured == p.original for p in both)
     sides = [[p.original for p in both if p.interface == i] for i in range(2)]
     assert len(sides[0]) == len(one)
-    other = blocks(capture(gargalo, clean, tmp_path / "to", "--set", "record.capture_ends=to"))
+    other = blocks(capture(inside, clean, tmp_path / "to", "--set", "record.capture_ends=to"))
     assert other[0] == 1
     assert [p.original for p in other[1]] == sides[1]
 
 
-def test_tshark_sees_no_repetition_where_nothing_is_repeated(gargalo, clean, tmp_path):
-    path = capture(gargalo, clean, tmp_path / "out")
+def test_tshark_sees_no_repetition_where_nothing_is_repeated(inside, clean, tmp_path):
+    path = capture(inside, clean, tmp_path / "out")
     run = package.load(tmp_path / "out")
     assert run.flows["retransmitted_packets"].to_list() == [0, 0]
 

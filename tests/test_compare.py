@@ -29,8 +29,8 @@ def store(tmp_path_factory):
     return path
 
 
-def test_two_labels_of_a_sweep(store, gargalo):
-    done = gargalo("compare", store, "--by", "congestion", "reno", "bbr", "--json")
+def test_two_labels_of_a_sweep(store, inside):
+    done = inside("compare", store, "--by", "congestion", "reno", "bbr", "--json")
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
     assert (facts["a"], facts["b"]) == ("reno", "bbr")
@@ -60,17 +60,17 @@ def test_two_labels_of_a_sweep(store, gargalo):
     }
     assert verdicts <= words
 
-    shown = gargalo("compare", store, "--by", "congestion", "bbr", "reno", "--metric", "loss_rate")
+    shown = inside("compare", store, "--by", "congestion", "bbr", "reno", "--metric", "loss_rate")
     assert "95% interval" in shown.stdout
     assert "Holm" in shown.stdout
 
 
-def test_two_stores(store, tmp_path, gargalo):
+def test_two_stores(store, tmp_path, inside):
     other = tmp_path / "faster"
     sweeps.sweep(
         MINI, AXES, repeat=6, store=other, workers=2, set={"topology.simple.link.rate": "4Mbit/s"}
     )
-    done = gargalo("compare", store, other, "--metric", "goodput_bps", "--json")
+    done = inside("compare", store, other, "--metric", "goodput_bps", "--json")
     rows = json.loads(done.stdout)["rows"]
     assert len(rows) == 4
     assert all(r["verdict"] == f"{other} better" for r in rows)
@@ -119,11 +119,11 @@ def test_bad_usage(store, arguments, told):
     assert "Traceback" not in done.stderr
 
 
-def test_a_scenario_is_run_with_the_settings_of_each_side(tmp_path, gargalo):
+def test_a_scenario_is_run_with_the_settings_of_each_side(tmp_path, inside):
     file = tmp_path / "mini.toml"
     file.write_text(MINI)
     options = ["--a", "topology.simple.link.rate=1Mbit/s", "--repeat", 4, "--store", tmp_path / "s"]
-    done = gargalo("compare", file, *options, "--json")
+    done = inside("compare", file, *options, "--json")
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
     assert (facts["a"], facts["b"]) == ("topology.simple.link.rate=1Mbit/s", "as written")
@@ -134,7 +134,7 @@ def test_a_scenario_is_run_with_the_settings_of_each_side(tmp_path, gargalo):
     frame = sweeps.load(tmp_path / "s").frame()
     assert frame.group_by("side").len()["len"].to_list() == [4, 4]
     assert set(frame.filter(side="as written")["seed"]) == set(frame["seed"])
-    again = gargalo("compare", file, *options)
+    again = inside("compare", file, *options)
     assert "0 runs done, 8 were there" in again.stderr
     assert "as written better" in again.stdout
 

@@ -55,9 +55,9 @@ def test_criteria_say_what_they_are_about():
 
 
 def test_a_scorecard_is_written_and_the_next_one_takes_the_references_from_the_store(
-    gargalo, tmp_path
+    inside, tmp_path
 ):
-    done = gargalo("evaluate", "vegas", "--repeat", "2", *SMALL, "--output", "first")
+    done = inside("evaluate", "vegas", "--repeat", "2", *SMALL, "--output", "first")
     assert done.returncode == 0, done.stderr
     assert "link-cut" in done.stdout
     assert "scorecard.html" in done.stdout
@@ -72,10 +72,10 @@ def test_a_scorecard_is_written_and_the_next_one_takes_the_references_from_the_s
     runs = pl.read_parquet(tmp_path / "first" / "runs.parquet")
     assert set(runs["algorithm"]) == {"vegas", "reno", "cubic", "bbr"}
     cell = next((tmp_path / "first" / "scenarios" / "link-cut").glob("*.toml"))
-    again = gargalo("run", cell, "--json")
+    again = inside("run", cell, "--json")
     assert again.returncode == 0, again.stderr
     # Westwood's runs are all that is new.
-    done = gargalo("evaluate", "westwood", "--repeat", "2", *SMALL, "--json")
+    done = inside("evaluate", "westwood", "--repeat", "2", *SMALL, "--json")
     assert done.returncode == 0, done.stderr
     (other,) = json.loads(done.stdout)
     assert other["algorithm"] == "westwood"

@@ -77,11 +77,11 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("what", KNOWN)
-def test_list(gargalo, what):
-    entries = json.loads(gargalo("list", what, "--json").stdout)
+def test_list(inside, what):
+    entries = json.loads(inside("list", what, "--json").stdout)
     assert KNOWN[what] <= {e["name"] for e in entries}
     assert all(e["summary"] for e in entries)
-    text = gargalo("list", what)
+    text = inside("list", what)
     assert text.returncode == 0
     assert len(text.stdout.splitlines()) == len(entries)
 
@@ -111,25 +111,25 @@ def test_list(gargalo, what):
         ("topologies", "dumbbell", "pairs", "1", "a whole number from 1 to 10000", "Hosts"),
     ],
 )
-def test_parameters_are_listed(gargalo, what, kind, key, default, valid, doc):
-    entries = {e["name"]: e for e in json.loads(gargalo("list", what, "--json").stdout)}
+def test_parameters_are_listed(inside, what, kind, key, default, valid, doc):
+    entries = {e["name"]: e for e in json.loads(inside("list", what, "--json").stdout)}
     own = {p["name"]: p for p in entries[kind]["parameters"]}[key]
     assert own["default"].strip('"') == default
     assert valid in own["valid"]
     assert doc in own["doc"]
-    lines = gargalo("list", what, "--parameters").stdout.splitlines()
+    lines = inside("list", what, "--parameters").stdout.splitlines()
     assert len(lines) == len(entries) + sum(len(e["parameters"]) for e in entries.values())
     shown = [line.split() for line in lines if line.startswith("    ")]
     assert any(words[0] == key and words[1].strip('"') == default for words in shown)
 
 
-def test_sources_are_named(gargalo):
+def test_sources_are_named(inside):
     for what in ["congestion", "schedulers", "path-managers", "queues", "profiles"]:
-        assert all(e["source"] for e in json.loads(gargalo("list", what, "--json").stdout))
+        assert all(e["source"] for e in json.loads(inside("list", what, "--json").stdout))
 
 
-def test_schema_accepts_what_the_command_accepts(gargalo):
-    schema = json.loads(gargalo("schema").stdout)
+def test_schema_accepts_what_the_command_accepts(inside):
+    schema = json.loads(inside("schema").stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     texts = [TINY, *(p.read_text() for p in sorted((ROOT / "examples").glob("*.toml")))]

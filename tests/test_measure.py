@@ -31,9 +31,9 @@ workload.bulk = {{ bytes = "2MB" }}
 )
 
 
-def test_the_sum_is_what_the_link_carried(gargalo, tmp_path):
+def test_the_sum_is_what_the_link_carried(inside, tmp_path):
     (tmp_path / "turns.toml").write_text(TURNS)
-    done = gargalo("run", "turns.toml", "--output", "out", "--no-plots")
+    done = inside("run", "turns.toml", "--output", "out", "--no-plots")
     assert done.returncode == 0, done.stderr
     run = package.load(tmp_path / "out")
     start, end = run.summary["measured_from_s"], run.summary["measured_until_s"]
@@ -71,8 +71,8 @@ def test_sweeps_reports_and_comparisons_name_the_measured_window(inside, tmp_pat
     assert told["measured"] == ["of 0 s to 1 s of each run", "of 0.5 s to 1 s of each run"]
 
 
-def test_a_window_outside_of_the_run_is_refused(gargalo, tiny):
-    refused = gargalo("run", tiny, "--set", "measure.until=5s", "--json")
+def test_a_window_outside_of_the_run_is_refused(inside, tiny):
+    refused = inside("run", tiny, "--set", "measure.until=5s", "--json")
     assert refused.returncode == 2
     assert "measure.until" in refused.stderr
     assert "ends after it" in refused.stderr

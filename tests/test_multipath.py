@@ -480,9 +480,9 @@ def test_registration():
         ("receive_buffer", 'gateways = ["r"], receive_buffer', ['there is no router "r"']),
     ],
 )  # fmt: skip
-def test_wrong_names_in_the_command(gargalo, tmp_path, old, new, texts):
+def test_wrong_names_in_the_command(inside, tmp_path, old, new, texts):
     (tmp_path / "s.toml").write_text(PAIR.replace(old, new))
-    done = gargalo("run", "s.toml")
+    done = inside("run", "s.toml")
     assert done.returncode == 2
     for text in texts:
         assert text in done.stderr, done.stderr
@@ -506,9 +506,9 @@ transport.mptcp = { links = ["LINK"] }
 """
 
 
-def test_links_that_lead_elsewhere_are_no_path(gargalo, tmp_path):
+def test_links_that_lead_elsewhere_are_no_path(inside, tmp_path):
     (tmp_path / "s.toml").write_text(THREE.replace("LINK", "phone-wifi"))
-    done = gargalo("run", "s.toml")
+    done = inside("run", "s.toml")
     assert done.returncode == 2
     assert 'no usable path: none of these links leads to "server"' in done.stderr
     assert "wifi-server, lte-server" in done.stderr

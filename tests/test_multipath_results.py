@@ -181,9 +181,9 @@ def test_what_the_command_prints(hand_over):
     assert "lte / backhaul (backup)" in printed(backup)
 
 
-def test_json(gargalo, tmp_path):
+def test_json(inside, tmp_path):
     (tmp_path / "s.toml").write_text(PAIR)
-    done = json.loads(gargalo("run", "s.toml", "--json").stdout)
+    done = json.loads(inside("run", "s.toml", "--json").stdout)
     assert [s["link"] for s in done["subflows"]] == ["path0", "path1"]
     flow = done["flows"][0]
     assert flow["out_of_order_max_bytes"] > 0
@@ -203,10 +203,10 @@ def test_figures_in_sweeps(tmp_path):
     assert sweep.table("subflows").collect().height == 8
 
 
-def test_compare(gargalo, tmp_path):
-    sweep = gargalo("sweep", write_sweep(tmp_path), "--json", "--workers", 2)
+def test_compare(inside, tmp_path):
+    sweep = inside("sweep", write_sweep(tmp_path), "--json", "--workers", 2)
     assert sweep.returncode == 0, sweep.stderr
-    done = gargalo(
+    done = inside(
         "compare", "sweeps/s", "--by", "scheduler", "lowest-latency", "redundant",
         "--metric", "duplicate_bytes", "--json",
     )  # fmt: skip
@@ -347,7 +347,7 @@ def test_code_of_the_page_runs():
         gargalo.plugins.registry._registered["path_manager"].pop("star", None)
 
 
-def test_the_page_names_everything(gargalo):
+def test_the_page_names_everything(inside):
     for what in ("schedulers", "path-managers"):
-        for entry in json.loads(gargalo("list", what, "--json").stdout):
+        for entry in json.loads(inside("list", what, "--json").stdout):
             assert f"`{entry['name']}`" in PAGE, entry["name"]

@@ -10,6 +10,8 @@ import gargalo
 import polars as pl
 import pytest
 from captures import tshark
+from click.testing import CliRunner
+from gargalo.cli.app import app
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +46,21 @@ def page(tmp_path: Path) -> Path:
     return path
 
 
+# The command writes it once, in one worker.
+of_out = pytest.mark.xdist_group("quic")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the command writes of the page."""
+    place = tmp_path_factory.mktemp("quic")
+    (place / "page.toml").write_text(PAGE, encoding="utf-8")
+    words = ["run", str(place / "page.toml"), "--output", str(place / "out")]
+    done = CliRunner().invoke(app, words, prog_name="gargalo", catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return place / "out"
+
+
 def digests(folder: Path) -> dict[str, str]:
     """Return a digest of every file with packets, keys or events."""
     files = [*folder.glob("*.pcapng"), *folder.glob("*.log"), *folder.glob("qlog/*.sqlog")]
@@ -66,10 +83,8 @@ def test_the_same_bits_in_every_process(gargalo, page, tmp_path):
     assert digests(tmp_path / "three")["capture.pcapng"] != found[0]["capture.pcapng"]
 
 
-def test_tshark_decrypts_what_was_captured(gargalo, page, tmp_path):
-    done = gargalo("run", page, "--output", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    out = tmp_path / "out"
+@of_out
+def test_tshark_decrypts_what_was_captured(out):
     # Whole datagrams at the client's end, though other packets are cut behind their headers.
     capture = out / "capture.pcapng"
 
@@ -88,11 +103,10 @@ def test_tshark_decrypts_what_was_captured(gargalo, page, tmp_path):
     assert tshark(capture, "quic.long.packet_type == 1", "frame.number")
 
 
-def test_traces_are_qlog(gargalo, page, tmp_path):
-    done = gargalo("run", page, "--output", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
+@of_out
+def test_traces_are_qlog(out):
     for end, role in (("client", "client"), ("server", "server")):
-        text = (tmp_path / "out" / "qlog" / f"flow0-{end}.sqlog").read_text(encoding="utf-8")
+        text = (out / "qlog" / f"flow0-{end}.sqlog").read_text(encoding="utf-8")
         # JSON text sequences (RFC 7464): a record separator before each, a newline after.
         records = [json.loads(r) for r in text.split("\x1e") if r.strip()]
         header, events = records[0], records[1:]
@@ -107,17 +121,16 @@ def test_traces_are_qlog(gargalo, page, tmp_path):
         assert all(0 <= t < 30_000 for t in times)
 
 
-def test_tables_are_those_of_tcp(gargalo, page, tmp_path):
-    done = gargalo("run", page, "--output", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    flows = pl.read_parquet(tmp_path / "out" / "flows.parquet")
+@of_out
+def test_tables_are_those_of_tcp(out):
+    flows = pl.read_parquet(out / "flows.parquet")
     assert flows["transport"].to_list() == ["quic", "quic"]
     assert flows["congestion"].to_list() == ["cubic", "bbr"]
     assert flows["delivered_bytes"].to_list() == [500_000, 10_000]
     assert flows["rtt_min_s"].min() > 0.05
-    events = pl.read_parquet(tmp_path / "out" / "events.parquet")
+    events = pl.read_parquet(out / "events.parquet")
     assert {"handshake", "loss"} <= set(events["kind"].to_list())
-    samples = pl.read_parquet(tmp_path / "out" / "flow_samples.parquet")
+    samples = pl.read_parquet(out / "flow_samples.parquet")
     assert samples["congestion_window_bytes"].min() > 0
 
 
@@ -164,17 +177,17 @@ def test_a_congestion_control_in_python_runs_under_quic():
         ),
     ],
 )
-def test_bad_options_are_refused_and_nothing_is_written(gargalo, page, tmp_path, old, new, told):
+def test_bad_options_are_refused_and_nothing_is_written(inside, page, tmp_path, old, new, told):
     page.write_text(PAGE.replace(old, new, 1), encoding="utf-8")
-    done = gargalo("run", page, "--output", tmp_path / "out")
+    done = inside("run", page, "--output", tmp_path / "out")
     assert done.returncode == 2
     assert told in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_traces_need_a_place(gargalo, page):
+def test_traces_need_a_place(inside, page):
     page.write_text(PAGE.replace('captures = ["link"], ', ""), encoding="utf-8")
-    done = gargalo("run", page, "--json")
+    done = inside("run", page, "--json")
     assert done.returncode == 2
     assert "qlog traces were asked for, but no output directory" in done.stderr
 

@@ -310,7 +310,7 @@ def test_quic_of_other_stacks_is_read_as_they_count_it(tmp_path, stack):
     assert (logged["delivered_bytes"] is None) == (stack == "quinn")
 
 
-def test_keys_of_quic_come_in_a_file_of_their_own_or_are_missing(gargalo, tmp_path):
+def test_keys_of_quic_come_in_a_file_of_their_own_or_are_missing(inside, tmp_path):
     run, out = quic_run(tmp_path)
     (own,) = run.flows.to_dicts()
     whole, bare = out / "capture.pcapng", tmp_path / "bare.pcapng"
@@ -349,9 +349,9 @@ def test_keys_of_quic_come_in_a_file_of_their_own_or_are_missing(gargalo, tmp_pa
     assert row["delivered_bytes"] is None
     assert told["encrypted_packets"]["cut"] > 1_000
     assert any("the capture has not kept all of them" in w for w in cut.warnings)
-    done = gargalo("read", "bare.pcapng", "run/keys.log", "--no-plots", "--output", "told")
+    done = inside("read", "bare.pcapng", "run/keys.log", "--no-plots", "--output", "told")
     assert done.returncode == 0, done.stderr
-    explained = gargalo("explain", "told")
+    explained = inside("explain", "told")
     assert explained.returncode == 0, explained.stderr
     assert f"lost {own['lost_packets']} of" in explained.stdout
 
@@ -514,14 +514,14 @@ def test_datagrams_in_two_files_are_matched_whatever_their_clocks(tmp_path, with
             assert math.isclose(told[row["id"]]["clock_offset_s"], -3.5, abs_tol=0.005)
 
 
-def test_a_recording_is_read_written_and_shown_as_a_run(gargalo, tmp_path):
-    made = gargalo(
+def test_a_recording_is_read_written_and_shown_as_a_run(inside, tmp_path):
+    made = inside(
         "run", EXAMPLES / "lossy-wifi.toml", "--capture", "*", "--no-plots", "--quiet", "--output", "made",
         "--set", "duration=5s",
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     capture = Path("made") / "capture.pcapng"
-    done = gargalo("read", capture)
+    done = inside("read", capture)
     assert done.returncode == 0, done.stderr
     assert "10.0.0.1:49152 > 10.0.0.2:5001" in done.stdout
     assert "seed" not in done.stdout
@@ -536,14 +536,14 @@ def test_a_recording_is_read_written_and_shown_as_a_run(gargalo, tmp_path):
     } <= kept
     # What was not recorded has no picture, and what was not given no file.
     assert not kept & {"scenario.toml", "congestion_window.png", "queue.png"}
-    again = gargalo("read", capture, "--quiet", "--no-plots")
+    again = inside("read", capture, "--quiet", "--no-plots")
     assert again.returncode == 0
     assert (tmp_path / "runs" / "capture-2").is_dir()
     loaded = package.load(directory)
     assert loaded.flows.equals(package.read(tmp_path / capture).flows)
     assert "recorded" in repr(loaded)
 
-    told = gargalo("explain", "runs/capture")
+    told = inside("explain", "runs/capture")
     assert told.returncode == 0, told.stderr
     assert "by fast retransmission" in told.stdout
     assert "was limited by" in told.stdout
@@ -553,21 +553,21 @@ def test_a_recording_is_read_written_and_shown_as_a_run(gargalo, tmp_path):
         ["export", "runs/capture", "--csv"],
         ["compare", "runs/capture", "made"],
     ):
-        shown = gargalo(*words)
+        shown = inside(*words)
         assert shown.returncode == 0, shown.stderr
     assert "This was recorded" in (directory / "report.html").read_text(encoding="utf-8")
-    explored = gargalo("explore", "runs/capture", "--no-open")
+    explored = inside("explore", "runs/capture", "--no-open")
     assert explored.returncode == 0, explored.stderr
     assert "report.html" in explored.stdout
 
 
-def test_figures_of_a_recording_as_json(gargalo, tmp_path):
+def test_figures_of_a_recording_as_json(inside, tmp_path):
     package.run(
         EXAMPLES / "lossy-wifi.toml",
         set={"record.captures": ["*"], "duration": "5s"},
         output=tmp_path / "run",
     )
-    done = gargalo("read", "run/capture.pcapng", "--json", "--interval", "50ms")
+    done = inside("read", "run/capture.pcapng", "--json", "--interval", "50ms")
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
     (flow,), (told,) = facts["flows"], facts["concluded"]
@@ -578,7 +578,7 @@ def test_figures_of_a_recording_as_json(gargalo, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_damaged_file_gives_what_it_has_and_says_where_it_ended(gargalo, tmp_path):
+def test_a_damaged_file_gives_what_it_has_and_says_where_it_ended(inside, tmp_path):
     package.run(
         EXAMPLES / "lossy-wifi.toml",
         set={"record.captures": ["*"], "duration": "5s"},
@@ -586,18 +586,18 @@ def test_a_damaged_file_gives_what_it_has_and_says_where_it_ended(gargalo, tmp_p
     )
     whole = (tmp_path / "run" / "capture.pcapng").read_bytes()
     (tmp_path / "cut.pcapng").write_bytes(whole[: len(whole) // 2])
-    done = gargalo("read", "cut.pcapng", "--no-plots")
+    done = inside("read", "cut.pcapng", "--no-plots")
     assert done.returncode == 0, done.stderr
     assert "warning: cut.pcapng: the file ends within a packet (byte " in done.stderr
     packed = gzip.compress(whole)
     (tmp_path / "cut.pcapng.gz").write_bytes(packed[: len(packed) // 2])
-    done = gargalo("read", "cut.pcapng.gz", "--no-plots", "--output", "half")
+    done = inside("read", "cut.pcapng.gz", "--no-plots", "--output", "half")
     assert done.returncode == 0, done.stderr
     assert "its compressed data is damaged" in done.stderr
     assert package.load(tmp_path / "half").flows.height == 1
 
 
-def test_what_is_no_capture_is_refused_with_a_remedy(gargalo, tmp_path):
+def test_what_is_no_capture_is_refused_with_a_remedy(inside, tmp_path):
     (tmp_path / "text.pcap").write_text("no capture")
     for words, why in (
         (
@@ -608,7 +608,7 @@ def test_what_is_no_capture_is_refused_with_a_remedy(gargalo, tmp_path):
         ([EXAMPLES / "lossy-wifi.toml"], "gargalo run"),
         (["text.pcap", "--interval", "0s"], "--interval 0s"),
     ):
-        done = gargalo("read", *words)
+        done = inside("read", *words)
         assert done.returncode in (1, 2), done.stderr
         assert why in done.stderr
         assert "Traceback" not in done.stderr
@@ -619,10 +619,10 @@ def test_what_is_no_capture_is_refused_with_a_remedy(gargalo, tmp_path):
         package.read(tmp_path / "text.pcap", interval_s=0)
 
 
-def test_anonymous_results_have_no_address_no_port_and_no_file(gargalo, tmp_path):
+def test_anonymous_results_have_no_address_no_port_and_no_file(inside, tmp_path):
     short = {"record.captures": ["*"], "duration": "5s"}
     package.run(EXAMPLES / "lossy-wifi.toml", set=short, output=tmp_path / "private")
-    done = gargalo("read", "private/capture.pcapng", "--anonymise", "--no-plots")
+    done = inside("read", "private/capture.pcapng", "--anonymise", "--no-plots")
     assert done.returncode == 0, done.stderr
     assert "host1:1 > host2:1" in done.stdout
     out = tmp_path / "runs" / "recording"
@@ -650,10 +650,10 @@ def ss_answer(time_s: float, acked: int, cwnd: int) -> str:
     )
 
 
-def test_answers_of_ss_are_samples_of_a_flow(gargalo, tmp_path):
+def test_answers_of_ss_are_samples_of_a_flow(inside, tmp_path):
     answers = [ss_answer(1767323045 + n / 10, 100_000 * (n + 1), 10 + n) for n in range(5)]
     (tmp_path / "ss.log").write_text("".join(answers))
-    done = gargalo("read", "ss.log", "--no-plots")
+    done = inside("read", "ss.log", "--no-plots")
     assert done.returncode == 0, done.stderr
     run = package.load(tmp_path / "runs" / "ss")
     (row,) = run.flows.to_dicts()
@@ -668,10 +668,10 @@ def test_answers_of_ss_are_samples_of_a_flow(gargalo, tmp_path):
     # What was acknowledged before the first answer was not delivered in the time of the recording.
     assert samples["delivered_bytes"].to_list() == [0, 100_000, 200_000, 300_000, 400_000]
     assert row["delivered_bytes"] == 400_000
-    told = gargalo("explain", "runs/ss")
+    told = inside("explain", "runs/ss")
     assert told.returncode == 0, told.stderr
     assert "round trips took at least 20 ms." in told.stdout
-    shown = gargalo("plot", "runs/ss", "--metric", "cwnd")
+    shown = inside("plot", "runs/ss", "--metric", "cwnd")
     assert shown.returncode == 0, shown.stderr
 
 
@@ -699,7 +699,7 @@ def test_lines_of_tcp_probe_are_samples_in_bytes(tmp_path):
     assert run.warnings == []
 
 
-def test_a_log_of_mahimahi_is_a_link_without_flows(gargalo, tmp_path):
+def test_a_log_of_mahimahi_is_a_link_without_flows(inside, tmp_path):
     heading = (
         "# mahimahi mm-link (Uplink) [12mbps.trace] > up.log\n# queue: droptail [packets=2]\n"
         "# init timestamp: 1767323045000\n# base timestamp: 100\n"
@@ -707,7 +707,7 @@ def test_a_log_of_mahimahi_is_a_link_without_flows(gargalo, tmp_path):
     events = [f"{100 + n} {what}\n" for n in range(400) for what in ("+ 752", "# 752", "- 752 0")]
     events += ["500 d 2 3008\n", "no line\n"]
     (tmp_path / "up.log").write_text(heading + "".join(events))
-    done = gargalo("read", "up.log")
+    done = inside("read", "up.log")
     assert done.returncode == 0, done.stderr
     run = package.load(tmp_path / "runs" / "up")
     assert run.flows.height == 0
@@ -720,12 +720,12 @@ def test_a_log_of_mahimahi_is_a_link_without_flows(gargalo, tmp_path):
     assert run.warnings == ["lines of logs that could not be used: 1"]
 
 
-def test_pictures_are_those_of_what_was_recorded(gargalo, tmp_path):
+def test_pictures_are_those_of_what_was_recorded(inside, tmp_path):
     ss = "1767323045.{}\nESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t cubic rto:204 rtt:{}/1 mss:1448 cwnd:10 \n"
     (tmp_path / "ss.log").write_text(ss.format(0, 20) + ss.format(5, 30))
     link = "".join(f"{ms} # 1504\n{ms} + 1504\n{ms + 1} - 1504 1\n" for ms in range(0, 400, 2))
     (tmp_path / "mm.log").write_text(f"# mahimahi mm-link\n# base timestamp: 0\n{link}")
     for log, expected in (("ss.log", {"congestion_window", "rtt"}), ("mm.log", {"queue"})):
-        done = gargalo("read", log, "--output", f"{log}.run")
+        done = inside("read", log, "--output", f"{log}.run")
         assert done.returncode == 0, done.stderr
         assert {p.stem for p in (tmp_path / f"{log}.run").glob("*.png")} == expected

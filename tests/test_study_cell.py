@@ -115,15 +115,15 @@ def test_a_run_with_changes_is_printed_with_them(tiny):
     assert lib.running.setup(made).seed == 5
 
 
-def test_a_cell_is_printed_and_run_from_the_command_line(gargalo, tmp_path):
-    printed = gargalo(*ONE, "--print-scenario")
+def test_a_cell_is_printed_and_run_from_the_command_line(inside, tmp_path):
+    printed = inside(*ONE, "--print-scenario")
     assert printed.returncode == 0, printed.stderr
     (tmp_path / "cell.toml").write_text(printed.stdout)
-    alone = json.loads(gargalo("run", "cell.toml", "--json").stdout)
-    done = json.loads(gargalo(*ONE, "--run", "--json").stdout)
+    alone = json.loads(inside("run", "cell.toml", "--json").stdout)
+    done = json.loads(inside(*ONE, "--run", "--json").stdout)
     assert done["summary"] == alone["summary"]
     assert done["metrics"]["time_s"] == max(f["completion_s"] for f in alone["flows"])
-    shown = gargalo(*ONE, "--run", "--output", "mine")
+    shown = inside(*ONE, "--run", "--output", "mine")
     assert "metrics of nsquic:\n  time_s " in shown.stdout
     assert lib.load(tmp_path / "mine").info["seed"] == done["run"]["seed"]
 

@@ -283,11 +283,11 @@ def test_jobs_by_hand(tmp_path):
 # --- the command
 
 
-def test_command(gargalo, tmp_path):
+def test_command(inside, tmp_path):
     path = sweep_file(
         tmp_path, 'repeat = 2\n[axes]\ntopology.simple.link.rate = ["1Mbit/s", "2Mbit/s"]\n'
     )
-    done = gargalo("sweep", path, "--json", "--workers", 2)
+    done = inside("sweep", path, "--json", "--workers", 2)
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
     assert facts["runs"] == {"planned": 4, "done": 4, "reused": 0, "failed": 0}
@@ -296,15 +296,15 @@ def test_command(gargalo, tmp_path):
     assert [r["rate"] for r in goodput] == ["1Mbit/s", "2Mbit/s"]
     assert goodput[0]["mean"] < goodput[1]["mean"]
 
-    again = gargalo("sweep", path, "--repeat", 3)
+    again = inside("sweep", path, "--repeat", 3)
     assert again.returncode == 0, again.stderr
     assert "2 runs done, 4 were there" in again.stderr
     assert "goodput_bps" in again.stdout
     assert "±" in again.stdout
 
-    shorter = gargalo("sweep", path, "--json", "--set", "duration=200ms", "--seed", 9)
+    shorter = inside("sweep", path, "--json", "--set", "duration=200ms", "--seed", 9)
     assert json.loads(shorter.stdout)["runs"]["done"] == 4
-    plan = gargalo("sweep", path, "--dry-run", "--store", "nowhere")
+    plan = inside("sweep", path, "--dry-run", "--store", "nowhere")
     assert "2 cells, 4 runs" in plan.stdout
     assert not (tmp_path / "nowhere").exists()
 
@@ -342,16 +342,16 @@ def test_seed_0_of_a_sweep_file_is_a_seed(tmp_path):
     assert [j.seed for j in plan] != [j.seed for j in sweeps.plan(MINI, {}, repeat=2, seed=1)]
 
 
-def test_a_scenario_is_no_sweep(gargalo, tiny):
-    done = gargalo("sweep", tiny)
+def test_a_scenario_is_no_sweep(inside, tiny):
+    done = inside("sweep", tiny)
     assert done.returncode == 2
     assert "is a scenario, not a sweep: gargalo run" in done.stderr
 
 
-def test_the_example_is_a_sweep(gargalo):
+def test_the_example_is_a_sweep(inside):
     from conftest import ROOT
 
-    done = gargalo("sweep", ROOT / "examples" / "sweep-buffers.toml", "--dry-run")
+    done = inside("sweep", ROOT / "examples" / "sweep-buffers.toml", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "6 cells, 18 runs" in done.stdout
 

@@ -273,7 +273,7 @@ def test_command_line(gargalo, tmp_path):
     assert len(sweeps.load(tmp_path / "s").frame()) == 3
 
 
-def test_stores_from_before_checksums(gargalo, tmp_path):
+def test_stores_from_before_checksums(inside, tmp_path):
     path = sweep_file(tmp_path, "repeat = 2\n")
     store = tmp_path / "s"
     begin(path, store)
@@ -281,7 +281,7 @@ def test_stores_from_before_checksums(gargalo, tmp_path):
     for file in store.rglob("*.parquet"):
         pl.read_parquet(file).write_parquet(file)
     before = sweeps.load(store).frame()
-    more = gargalo("sweep", path, "--store", "s", "--repeat", 3, "--json")
+    more = inside("sweep", path, "--store", "s", "--repeat", 3, "--json")
     assert more.returncode == 0, more.stderr
     assert "before files had checksums" in more.stderr
     assert json.loads(more.stdout)["runs"] == {"planned": 3, "done": 1, "reused": 2, "failed": 0}

@@ -263,36 +263,36 @@ def test_ten_thousand_runs_are_read_quickly(tmp_path):
     assert seconds() < 1, "after compaction"
 
 
-def test_stores_of_other_versions_are_refused_with_the_reason(gargalo, tmp_path):
+def test_stores_of_other_versions_are_refused_with_the_reason(inside, tmp_path):
     path = sweep_file(tmp_path, "")
-    assert gargalo("sweep", path, "--store", "s").returncode == 0
+    assert inside("sweep", path, "--store", "s").returncode == 0
     marker = tmp_path / "s" / "store.json"
     marker.write_text('{"format": 99, "gargalo": "7.0"}')
-    refused = gargalo("sweep", path, "--store", "s")
+    refused = inside("sweep", path, "--store", "s")
     assert refused.returncode == 2
     assert "gargalo 7.0 in format 99" in refused.stderr
     marker.write_text('{"format": 1, "gargalo": "0.0.1"}')
-    told = gargalo("sweep", path, "--store", "s")
+    told = inside("sweep", path, "--store", "s")
     assert told.returncode == 0
     assert "begun by gargalo 0.0.1" in told.stderr
 
 
-def test_unusable_directories(gargalo, tmp_path):
+def test_unusable_directories(inside, tmp_path):
     path = sweep_file(tmp_path, "")
     (tmp_path / "file").write_text("precious")
     for store, told in [("file", "in the way"), ("file/inside", "in the way")]:
-        done = gargalo("sweep", path, "--store", store)
+        done = inside("sweep", path, "--store", store)
         assert done.returncode == 2
         assert told in done.stderr
         assert "Traceback" not in done.stderr
     thesis = tmp_path / "thesis"
     thesis.mkdir()
     (thesis / "chapter.tex").write_text("precious")
-    done = gargalo("sweep", path, "--store", "thesis")
+    done = inside("sweep", path, "--store", "thesis")
     assert done.returncode == 2
     assert "is not a store" in done.stderr
     assert [p.name for p in thesis.iterdir()] == ["chapter.tex"]
-    assert "does not exist" in gargalo("compare", "a", "b").stderr
+    assert "does not exist" in inside("compare", "a", "b").stderr
 
 
 def in_tmpfs(tmp_path: Path, options: str, script: str) -> subprocess.CompletedProcess[str]:
