@@ -13,7 +13,7 @@ import polars as pl
 from gargalo import metrics
 from gargalo.evaluation.criteria.conformance import cases as conformance
 from gargalo.evaluation.criteria.conformance.model import is_case
-from gargalo.metrics._numbers import summed
+from gargalo.metrics._numbers import direction_of, summed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,8 @@ STARVED = 0.1
 RECOVERED = 0.8
 """Share of its former rate, or of the capacity, that a flow must reach again."""
 PACKET_BITS = 8 * 1500
+SEEN = ("link", "direction", "time_s", "utilization", "queue_delay_s")
+"""Columns of `link_samples` of which the figures of a bottleneck are made."""
 BIN_S = 0.5
 """Width of the bins in which the recovery of a flow is measured."""
 HELD = 4
@@ -101,21 +103,18 @@ def bottleneck(run: Run, window: tuple[float, float]) -> dict[str, float | None]
         return {}
     start, end = window
     name, direction = str(link["name"]), str(link["direction"])
-    queue = metrics.queue_delay_percentiles(
-        run.link_samples, name, direction, start_s=start, end_s=end
-    )
-    rtts = [r for r in run.flows["rtt_min_s"].drop_nulls().to_list() if r > 0]
+    samples = direction_of(run.link_samples.select(SEEN), name, direction)
+    queue = metrics.queue_delay_percentiles(samples, name, direction, start_s=start, end_s=end)
+    rtts = [r for r in run.flows["rtt_min_s"].to_list() if r]
     bin_s = max([0.1, *rtts])
     offered = float(link["offered_packets"])
     return {
-        "utilization": metrics.link_utilization(
-            run.link_samples, name, direction, start_s=start, end_s=end
-        ),
+        "utilization": metrics.link_utilization(samples, name, direction, start_s=start, end_s=end),
         "queue_p50_s": queue.get("queue_delay_p50_s"),
         "queue_p95_s": queue.get("queue_delay_p95_s"),
         "queue_p99_s": queue.get("queue_delay_p99_s"),
         "standing_queue_s": metrics.standing_queue_delay(
-            run.link_samples, name, direction, window_s=bin_s, start_s=start, end_s=end
+            samples, name, direction, window_s=bin_s, start_s=start, end_s=end
         ),
         "drop_rate": (link["dropped_queue_full_packets"] + link["dropped_aqm_packets"]) / offered
         if offered
@@ -140,7 +139,8 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
     variations = varying(run, ids, window)
     shares = [late[i] for i in sorted(ids) if i in late]
     found["jain"] = metrics.jain_index(shares) if len(shares) > 1 else None
-    for (label,), rows in run.flows.group_by("label", maintain_order=True):
+    for rows in run.flows.partition_by("label", maintain_order=True):
+        label = rows["label"][0]
         own = rows["id"].to_list()
         rates = [late.get(i, 0.0) for i in own]
         sent = summed(rows["sent_packets"])
@@ -173,8 +173,8 @@ def labels(run: Run, window: tuple[float, float], found: dict[str, float | None]
             else None,
             "starved": max((starved[i] for i in own if i in starved), default=None),
         }
-        finished = rows.filter(pl.col("completion_s") > 0).select("delivered_bytes", "goodput_bps")
-        if finished.height:
+        if (rows["completion_s"] > 0).any():
+            finished = rows.filter(pl.col("completion_s") > 0)
             size = finished["delivered_bytes"]
             quarter, rest = size.quantile(0.25, "linear"), size.quantile(0.75, "linear")
             figures |= {
@@ -207,7 +207,7 @@ def sent_rate(flows: pl.DataFrame) -> float | None:
 
 def mean(column: pl.Series) -> float | None:
     """Return the mean of the values that are not null."""
-    there = column.drop_nulls()
+    there = column.drop_nulls() if column.null_count() else column
     return float(there.mean()) if there.len() else None  # type: ignore[arg-type]
 
 
@@ -217,13 +217,12 @@ def starving(
     """Return for each flow without end the share of time that it starves."""
     if not ids or not capacity or run.flow_samples.height == 0:
         return {}
-    bins = metrics.throughput_bins(run.flow_samples, 1.0, start_s=window[0], end_s=window[1])
     fair = metrics.fair_share(capacity, len(ids))
     found = {}
-    for (flow,), rows in bins.filter(pl.col("flow").is_in(sorted(ids))).group_by("flow"):
-        share = metrics.starved_share(rows["throughput_bps"], fair, below=STARVED)
+    for flow, rates in rates_of(run, ids, window).items():
+        share = metrics.starved_share(rates, fair, below=STARVED)
         if share is not None:
-            found[int(flow)] = share
+            found[flow] = share
     return found
 
 
@@ -233,13 +232,20 @@ def varying(run: Run, ids: set[int], window: tuple[float, float]) -> dict[int, f
         return {}
     # The second half: a flow that comes late varies as it grows.
     start = (window[0] + window[1]) / 2
-    bins = metrics.throughput_bins(run.flow_samples, 1.0, start_s=start, end_s=window[1])
     found = {}
-    for (flow,), rows in bins.filter(pl.col("flow").is_in(sorted(ids))).group_by("flow"):
-        value = metrics.coefficient_of_variation(rows["throughput_bps"])
+    for flow, rates in rates_of(run, ids, (start, window[1])).items():
+        value = metrics.coefficient_of_variation(rates)
         if value is not None:
-            found[int(flow)] = value
+            found[flow] = value
     return found
+
+
+def rates_of(run: Run, ids: set[int], window: tuple[float, float]) -> dict[int, Any]:
+    """Return the goodput of flows in bins of 1 s."""
+    bins = metrics.throughput_bins(run.flow_samples, 1.0, start_s=window[0], end_s=window[1])
+    flows, begins = np.unique(bins["flow"].to_numpy(), return_index=True)
+    parts = np.split(bins["throughput_bps"].to_numpy(), begins[1:])
+    return {f: rates for f, rates in zip(flows.tolist(), parts, strict=False) if f in ids}
 
 
 def converged(run: Run) -> dict[str, float | None]:
@@ -368,9 +374,9 @@ def ramp(run: Run) -> dict[str, float | None]:
 
     Flows that do not get there count with the time they had (tcpeval-01 section 5.2).
     """
-    ids = run.flows.filter(pl.col("label") == "new")["id"].to_list()
-    if not ids or run.flow_samples.height == 0:
+    if "new" not in run.flows["label"].to_list() or run.flow_samples.height == 0:
         return {}
+    ids = run.flows.filter(pl.col("label") == "new")["id"].to_list()
     rows = run.flow_samples.filter(pl.col("flow") == ids[0]).sort("time_s")
     start = float(run.flows.filter(pl.col("id") == ids[0])["start_s"][0])
     times, had = rows["time_s"].to_numpy(), rows["delivered_bytes"].to_numpy().astype(float)
@@ -399,10 +405,12 @@ def transient(run: Run) -> dict[str, float | None]:
     trip, or the time there was; `window_leap_bytes`: the most that it grows in such a time (tcpeval-01 section
     5.3).
     """
+    if "cross" not in run.flows["label"].to_list():
+        return {}
     cross = run.flows.filter(pl.col("label") == "cross")
     link, stop = busiest(run), float(run.info["virtual_s"])
     rtt = run.flows["rtt_min_s"][0] if run.flows.height else None
-    if cross.height == 0 or link is None or not rtt or run.flow_samples.height == 0:
+    if link is None or not rtt or run.flow_samples.height == 0:
         return {}
     ended = float(cross["end_s"].max())  # type: ignore[arg-type]
     if ended >= stop - 1.0:

@@ -59,6 +59,11 @@ def name_of(percent: float) -> str:
 
 def within(samples: pl.DataFrame, start_s: float, end_s: float | None) -> pl.DataFrame:
     """Keep the samples of a window of time: later than its start, up to its end."""
+    times = samples["time_s"].to_numpy()
+    if np.all(times[:-1] <= times[1:]):  # Usual: a part of the table, which is not copied.
+        first = int(np.searchsorted(times, start_s, "right")) if start_s > 0 else 0
+        last = len(times) if end_s is None else int(np.searchsorted(times, end_s, "right"))
+        return samples.slice(first, max(last - first, 0))
     kept = samples.filter(pl.col("time_s") > start_s) if start_s > 0 else samples
     return kept if end_s is None else kept.filter(pl.col("time_s") <= end_s)
 
@@ -70,9 +75,10 @@ def direction_of(link_samples: pl.DataFrame, link: str, direction: str) -> pl.Da
         KeyError: there is no such link direction.
 
     """
-    rows = link_samples.filter((pl.col("link") == link) & (pl.col("direction") == direction)).sort(
-        "time_s"
-    )
+    chosen = (link_samples["link"] == link) & (link_samples["direction"] == direction)
+    rows = link_samples if chosen.all() else link_samples.filter(chosen)
+    if not rows["time_s"].is_sorted():
+        rows = rows.sort("time_s")
     if rows.is_empty():
         pairs = link_samples.select("link", "direction").unique(maintain_order=True).rows()
         known = ", ".join(f"{a} {b}" for a, b in pairs[:12]) or "none"

@@ -36,18 +36,21 @@ def delivered_at(
     """
     at = np.asarray(times_s, dtype=np.float64)
     known = [c for c in (column, "delivered_bytes") if c in flow_samples.columns]
-    samples = flow_samples.select("flow", "time_s", pl.coalesce(known).alias("had"))
-    samples = samples.sort("flow", "time_s")
-    steps = samples.select(pl.col("time_s").diff().over("flow").median()).item()
+    had = flow_samples[known[0]]
+    for other in known[1:] if had.null_count() else ():
+        had = had.fill_null(flow_samples[other])
+    flow, times = flow_samples["flow"].to_numpy(), flow_samples["time_s"].to_numpy()
+    order = np.lexsort((times, flow))
+    flow, times, data = flow[order], times[order], had.cast(pl.Float64).to_numpy()[order]
+    numbers, begins = np.unique(flow, return_index=True)
+    steps = np.diff(times)[np.diff(flow) == 0]
     ends: dict[int, tuple[float, float, float]] = {}
     if flows is not None:
-        exact = flows.select("id", "start_s", "end_s", "delivered_bytes").rows()
-        ends = {f: (start, end, total) for f, start, end, total in exact}
+        exact = (flows[c].to_list() for c in ("start_s", "end_s", "delivered_bytes"))
+        ends = dict(zip(flows["id"].to_list(), zip(*exact, strict=True), strict=True))
     curves: dict[int, NDArray[np.float64]] = {}
-    for (flow,), rows in samples.group_by("flow", maintain_order=True):
-        t = rows["time_s"].to_numpy()
-        d = rows["had"].cast(pl.Float64).to_numpy()
-        number = int(str(flow))
+    parts = zip(np.split(times, begins[1:]), np.split(data, begins[1:]), strict=True)
+    for number, (t, d) in zip(numbers.tolist(), parts if numbers.size else (), strict=True):
         if number in ends:
             start, end, total = ends[number]
             inside = (t > start) & (t < end)
@@ -56,7 +59,7 @@ def delivered_at(
             last = max([float(total), *d[inside][-1:]])
             d = np.concatenate(([0.0], d[inside], [last]))
         elif d[0] > 0:
-            begin = max(0.0, float(t[0]) - float(steps if steps is not None else t[0]))
+            begin = max(0.0, float(t[0]) - float(np.median(steps) if steps.size else t[0]))
             t, d = np.concatenate(([begin], t)), np.concatenate(([0.0], d))
         curves[number] = np.interp(at, t, d)
     return curves
@@ -90,22 +93,18 @@ def throughput_bins(
         raise ValueError(msg)
     if flow_samples.is_empty():
         return pl.DataFrame(schema=BINS)
-    last = flow_samples.select(pl.col("time_s").max()).item() if end_s is None else end_s
+    last = float(flow_samples["time_s"].max()) if end_s is None else end_s  # type: ignore[arg-type]
     count = max(int(np.floor((last - start_s) / bin_s + SLACK)), 0)
     edges = start_s + bin_s * np.arange(count + 1, dtype=np.float64)
     curves = delivered_at(flow_samples, edges, flows=flows, column=column)
-    parts = [
-        pl.DataFrame(
-            {
-                "flow": np.full(count, flow, dtype=np.uint64),
-                "time_s": edges[:-1],
-                "throughput_bps": np.diff(d) * 8 / bin_s,
-            },
-            schema=BINS,
-        )
-        for flow, d in curves.items()
-    ]
-    return pl.concat(parts)
+    return pl.DataFrame(
+        {
+            "flow": np.repeat(np.array(list(curves), dtype=np.uint64), count),
+            "time_s": np.tile(edges[:-1], len(curves)),
+            "throughput_bps": np.concatenate([np.diff(d) * 8 / bin_s for d in curves.values()]),
+        },
+        schema=BINS,
+    )
 
 
 def _held(good: NDArray[np.bool_], bins: int) -> int | None:
@@ -165,19 +164,16 @@ def fairness_time(
     Unit: s. None: not before the bins end.
     Source: RFC 5166 section 2.3.3; Bansal, Balakrishnan, Floyd, Shenker, SIGCOMM 2001 (δ-fair).
     """
-    rows = bins if flows is None else bins.filter(pl.col("flow").is_in(list(flows)))
-    spread = (
-        rows.group_by("time_s")
-        .agg(
-            pl.col("throughput_bps").min().alias("low"),
-            pl.col("throughput_bps").max().alias("high"),
-        )
-        .sort("time_s")
-    )
-    low, high = spread["low"].to_numpy(), spread["high"].to_numpy()
-    return _after(
-        spread["time_s"].to_numpy(), (high > 0) & (low >= (1 - epsilon) * high), start_s, hold_s
-    )
+    times, rates = bins["time_s"].to_numpy(), bins["throughput_bps"].to_numpy()
+    if flows is not None:
+        chosen = np.isin(bins["flow"].to_numpy(), list(flows))
+        times, rates = times[chosen], rates[chosen]
+    if not times.size:
+        return None
+    order = np.argsort(times, kind="stable")
+    times, begins = np.unique(times[order], return_index=True)
+    low, high = (f.reduceat(rates[order], begins) for f in (np.minimum, np.maximum))
+    return _after(times, (high > 0) & (low >= (1 - epsilon) * high), start_s, hold_s)
 
 
 def responsiveness(throughput_bps: Numbers, bin_s: float, *, change: int = 0) -> float | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from gargalo.metrics._numbers import direction_of, name_of, quantile, within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import polars as pl
 
 
 def queue_delay_percentiles(
@@ -67,6 +68,6 @@ def standing_queue_delay(
     if rows.is_empty():
         return None
     # A sample at the end of a window belongs to it.
-    window = ((pl.col("time_s") - start_s) / window_s - 1e-6).floor().alias("window")
-    least = rows.group_by(window).agg(pl.col("queue_delay_s").min())
-    return float(np.median(least["queue_delay_s"].to_numpy()))
+    window = np.floor((rows["time_s"].to_numpy() - start_s) / window_s - 1e-6)
+    begins = np.flatnonzero(np.diff(window, prepend=-np.inf))
+    return float(np.median(np.minimum.reduceat(rows["queue_delay_s"].to_numpy(), begins)))

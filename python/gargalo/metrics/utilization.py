@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gargalo.metrics._numbers import array, direction_of, finite, within
+from gargalo.metrics._numbers import array, direction_of, finite
 from gargalo.metrics.convergence import delivered_at
 from gargalo.quantities import decimal
 
@@ -39,9 +39,11 @@ def link_utilization(
     steps = np.diff(times)
     # The first sample covers one interval, as the others do.
     first = min(float(times[0]), float(np.median(steps))) if steps.size else float(times[0])
-    rows = rows.with_columns(pl.Series("step_s", np.concatenate(([first], steps))))
-    rows = within(rows, start_s, end_s).drop_nulls("utilization")
-    used, step = rows["utilization"].to_numpy(), rows["step_s"].to_numpy()
+    inside = rows["utilization"].is_not_null().to_numpy() & (
+        times > start_s if start_s > 0 else True
+    )
+    inside &= times <= (np.inf if end_s is None else end_s)
+    used, step = rows["utilization"].to_numpy()[inside], np.concatenate(([first], steps))[inside]
     return finite((used * step).sum() / step.sum()) if step.sum() > 0 else None
 
 
@@ -87,8 +89,11 @@ def goodput_in(
         msg = f"the window from {decimal(start_s)} s to {decimal(end_s)} s is empty"
         raise ValueError(msg)
     curves = delivered_at(flow_samples, [start_s, end_s], flows=flows)
-    rows = [(flow, 8 * (d[1] - d[0]) / (end_s - start_s)) for flow, d in curves.items()]
-    return pl.DataFrame(rows, schema={"flow": pl.UInt64, "goodput_bps": pl.Float64}, orient="row")
+    rates = [8 * (d[1] - d[0]) / (end_s - start_s) for d in curves.values()]
+    return pl.DataFrame(
+        {"flow": list(curves), "goodput_bps": rates},
+        schema={"flow": pl.UInt64, "goodput_bps": pl.Float64},
+    )
 
 
 def goodput_ratio(goodput_bps: float, throughput_bps: float) -> float | None:
