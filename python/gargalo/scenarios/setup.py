@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping  # noqa: TC003 (annotations are read)
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+_Reader: TypeAlias = Callable[[Any], Any]
 
 MOST_COPIES = 100_000
 """Of a flow in a scenario."""
@@ -304,35 +305,41 @@ def _key(name: str) -> str:
     return {"from_": "from", "gilbert_elliott": "gilbert-elliott"}.get(name, name)
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
 def _made(kind: type[T], value: Mapping[str, Any]) -> T:
     """Return a table of JSON as an instance of a class; keys that it does not know go to `more`."""
-    hints = _hints(kind)  # type: ignore[arg-type]
-    given = {n: _read(hints[n], value[_key(n)]) for n in hints if value.get(_key(n)) is not None}
-    if "more" in hints:
-        known = {_key(n) for n in hints}
+    readers, known, more = _readers(kind)  # type: ignore[arg-type]
+    given = {
+        name: found if read is None else read(found)
+        for name, key, read in readers
+        if (found := value.get(key)) is not None
+    }
+    if more:
         given["more"] = {k: v for k, v in value.items() if k not in known}
     return kind(**given)
 
 
-def _read(kind: Any, value: Any) -> Any:
-    """Return a value of JSON as what a type says."""
+@cache
+def _readers(kind: type) -> tuple[list[tuple[str, str, _Reader | None]], set[str], bool]:
+    """Return attribute, key and reader of what a class has, all keys, and whether it takes others."""
+    hints = get_type_hints(kind)
+    readers = [(n, _key(n), _reader(hint)) for n, hint in hints.items()]
+    return readers, {key for _, key, _ in readers}, "more" in hints
+
+
+def _reader(kind: Any) -> _Reader | None:
+    """Return what makes of a value of JSON what a type says; None if that is the value itself."""
     origin, inner = get_origin(kind), get_args(kind)
-    if value is None or kind is Any:
-        return value
     if origin in (Union, types.UnionType):
         classes = [k for k in inner if is_dataclass(k)]
-        return _read(classes[0], value) if classes else value
+        return _reader(classes[0]) if classes else None
     if origin is tuple:
-        return tuple(_read(inner[0], v) for v in value)
+        read = _reader(inner[0])
+        return tuple if read is None else lambda value: tuple(map(read, value))
     if is_dataclass(kind):
-        return _made(kind, value)  # type: ignore[arg-type]
+        return lambda value: _made(kind, value)  # type: ignore[arg-type]
     if isinstance(kind, type) and issubclass(kind, tuple):
-        return kind(*value)
-    if isinstance(value, dict) and inner and is_dataclass(inner[1]):
-        return {k: _read(inner[1], v) for k, v in value.items()}
-    return value
+        return lambda value: kind(*value)
+    if inner and is_dataclass(inner[-1]):
+        of = inner[-1]
+        return lambda value: {k: _made(of, v) for k, v in value.items()}  # type: ignore[arg-type]
+    return None
