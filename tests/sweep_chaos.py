@@ -48,8 +48,8 @@ DISK = 24 << 20
 AXES = '[axes]\nduration = ["100ms", "150ms"]\n'
 # Few files are merged, so that faults meet merging; a lost cluster is given up soon.
 DRIVER = """\
-from gargalo.sweeps import cluster, compact, execute
-compact.LEAST_FILES, execute.COMPACT_EVERY, cluster.LOST_S = 12, 8, 6.0
+from gargalo.sweeps import cluster, compact, running, store
+compact.LEAST_FILES, running.COMPACT_EVERY, store.TOGETHER, cluster.LOST_S = 12, 8, 3, 6.0
 from gargalo.cli.app import main
 main()
 """
@@ -71,8 +71,6 @@ SENTENCES: dict[str, list[set[str]]] = {
     "removed meanwhile": [{"removed"}],
     # A repair moves files aside that the other sweep has counted as finished.
     "were removed from": [{"removed"}, {"corrupted", "two at once"}],
-    # A worker that starts looks at store.json once more.
-    "workers cannot do this sweep": [{"corrupted"}, {"removed"}],
     "worker processes die as they start": [{"kill worker"}, {"kill workers"}],
     "the worker process died": [{"kill worker"}, {"kill workers"}],
     "the workers that tried it died": [{"kill a Dask worker"}],

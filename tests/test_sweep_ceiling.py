@@ -27,7 +27,8 @@ def network(links, pairs, capacities=None):
     return SimpleNamespace(
         links=known if capacities is None else capacities,
         setup=SimpleNamespace(links=setup),
-        flows=flows,
+        info={"flows": len(flows)},
+        _rows=lambda *_: flows.to_dicts(),
     )
 
 

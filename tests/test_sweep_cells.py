@@ -17,6 +17,7 @@ from gargalo.sweeps import compare as c
 from gargalo.sweeps import plugins, result, work
 from gargalo.sweeps.checksum import to_parquet
 from gargalo.sweeps.picture import Selection, picture
+from gargalo.sweeps.rows import files
 from gargalo.sweeps.statistics import samples, summarise
 from gargalo.sweeps.store import RUNS, Store
 
@@ -385,9 +386,8 @@ def test_what_cannot_be_drawn_is_told(sweep):
 
 
 def test_figures_are_numbers_or_words():
-    found = work.measured(
-        "r", {"a": 1, "b": "word", "c": None, "d": math.nan, "e": math.inf, 7: True}
-    )
+    figures = {"a": 1, "b": "word", "c": None, "d": math.nan, "e": math.inf, 7: True}
+    found = pl.read_parquet(files({"m": work.measured(figures)}, "r")["m"])
     assert found.row(0, named=True) == {
         "run": "r",
         "a": 1.0,
@@ -403,7 +403,7 @@ def test_figures_are_numbers_or_words():
         ({"a": []}, r"a = \[\], which is not a number"),
     ]:
         with pytest.raises(work.MeasureError, match=told):
-            work.measured("r", wrong)
+            work.measured(wrong)
 
 
 def test_a_measuring_function_is_found_by_its_name():

@@ -16,14 +16,15 @@ import polars as pl
 import pytest
 from gargalo import sweeps
 from gargalo.sweeps import cluster, local, realtime, work, worker
+from gargalo.sweeps import running as execute
 from gargalo.sweeps.checksum import to_parquet
 from gargalo.sweeps.errors import ClusterError, StoreError, WorkersError
 from gargalo.sweeps.events import Crashed, Done, Failed, Moved
 from gargalo.sweeps.job import Task
+from gargalo.sweeps.rows import Row
 from gargalo.sweeps.store import RUNS, Store
 from sweep_helpers import MINI
 
-execute = sys.modules["gargalo.sweeps.execute"]
 NAMES = [str(i) * 32 for i in range(1, 9)]
 
 
@@ -86,6 +87,7 @@ def store(tmp_path):
 def test_finished_failed_and_crashed_runs_are_counted(store, monkeypatch):
     ticks = itertools.count(1001)
     monkeypatch.setattr(execute.time, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr(execute, "COMMIT_S", 0.0)
     a, b, c, d = NAMES[:4]
     script = Script(
         r0=[Moved(a, 3), Done(a, 7, tables(a))],
@@ -105,7 +107,8 @@ def test_finished_failed_and_crashed_runs_are_counted(store, monkeypatch):
     assert (last.total, last.done, last.failed, last.running, last.packets) == (4, 2, 2, 0, 17)
     assert [p.packets for p in told[:3]] == [0, 3, 7], "of runs under way, too"
     assert [p.running for p in told[:3]] == [0, 1, 0]
-    assert [p.elapsed_s for p in told] == [1.0 + i for i in range(len(told))]
+    elapsed = [p.elapsed_s for p in told]
+    assert (elapsed[0], elapsed) == (1.0, sorted(set(elapsed)))
     finished = state.finish(sweeps.Sweep("x", store, pl.DataFrame()), 990.0)
     assert (finished.done, finished.reused, finished.packets) == (2, 0, 17)
     assert finished.wall_s == next(ticks) - 991
@@ -148,6 +151,7 @@ def test_small_files_are_merged_now_and_then(store, monkeypatch):
     merged = []
     monkeypatch.setattr(execute.compact, "compact", lambda *_: merged.append(len(store.ids())))
     monkeypatch.setattr(execute, "COMPACT_EVERY", 2)
+    monkeypatch.setattr(execute, "COMMIT_S", 0.0)
     go(store, [task(n) for n in NAMES[:5]], Script(r4=[Failed(NAMES[4], "why")]))
     assert merged == [0, 2, 4, 4], "before, after each second run that is done, and in the end"
 
@@ -383,21 +387,51 @@ def test_a_worker_does_what_it_is_given_until_its_pipe_ends(store, ready):
     pipe = Pipe((ready, str(store.path)), task(NAMES[0]), task(NAMES[1]))
     with pytest.raises(EOFError):
         served(pipe)
-    assert pipe.sent == [("ready",), ("done", 1, False), ("done", 1, False)]
-    assert store.ids() == set(NAMES[:2])
+    assert pipe.sent == [("ready",), ("done", 1, {}, False), ("done", 1, {}, False)]
+    assert store.ids() == set(NAMES[:2]), "files it writes itself"
+
+
+def test_a_worker_sends_what_is_small(store, ready, monkeypatch):
+    small = Row.of({"x": ("f", 1.0)})
+    both = {RUNS: small, "flows": to_parquet(pl.DataFrame({"run": [NAMES[0]]}))}
+    monkeypatch.setattr(worker.work, "perform", lambda *_: (both, {"packets": 1}))
+    sent = served(Pipe((ready, str(store.path)), task(NAMES[0])), most_runs=1)
+    assert sent[1] == ("done", 1, {RUNS: small}, True)
+    assert (store.ids("flows"), store.ids()) == ({NAMES[0]}, set())
+
+
+def test_finished_runs_are_written_together(store, monkeypatch):
+    written = []
+    commit = Store.commit_all
+    monkeypatch.setattr(
+        Store, "commit_all", lambda s, runs: (written.append(list(runs)), commit(s, runs))
+    )
+    small = {RUNS: Row.of({"x": ("f", 1.0)})}
+    go(
+        store,
+        [task(n) for n in NAMES[:3]],
+        Script(**{f"r{i}": [Done(NAMES[i], 1, small)] for i in range(3)}),
+    )
+    assert written == [NAMES[:3]]
+    # What was finished is kept, whatever ends the sweep.
+    fates = {"r3": [Done(NAMES[3], 1, small)], "r4": [None]}
+    with pytest.raises(AttributeError):
+        go(store, [task(n) for n in NAMES[3:5]], Script(**fates))
+    assert store.ids() == set(NAMES[:4])
 
 
 def test_a_worker_is_replaced_after_many_runs_or_when_it_has_grown(store, ready, monkeypatch):
     begin = (ready, str(store.path))
     tasks = [task(n) for n in NAMES[:3]]
-    assert served(Pipe(begin, *tasks), most_runs=2)[1:] == [("done", 1, False), ("done", 1, True)]
-    assert served(Pipe(begin, *tasks), most_runs=1)[1:] == [("done", 1, True)]
+    more, last = ("done", 1, {}, False), ("done", 1, {}, True)
+    assert served(Pipe(begin, *tasks), most_runs=2)[1:] == [more, last]
+    assert served(Pipe(begin, *tasks), most_runs=1)[1:] == [last]
     sizes = iter([100, 110, 111])
     monkeypatch.setattr(worker, "resident_bytes", lambda: next(sizes))
-    assert served(Pipe(begin, *tasks))[1:] == [("done", 1, False), ("done", 1, True)]
+    assert served(Pipe(begin, *tasks))[1:] == [more, last]
     monkeypatch.setattr(worker, "resident_bytes", lambda: 0)
     monkeypatch.setattr(worker._core, "has_stuck_calls", lambda: True)
-    assert served(Pipe(begin, *tasks))[1:] == [("done", 1, True)]
+    assert served(Pipe(begin, *tasks))[1:] == [last]
 
 
 def test_a_worker_tells_why_a_run_or_all_runs_failed(store, ready, monkeypatch):
@@ -406,8 +440,6 @@ def test_a_worker_tells_why_a_run_or_all_runs_failed(store, ready, monkeypatch):
 
     (told,) = served(Pipe((b"no setup", str(store.path))))
     assert told[0] == "unfit"
-    (told,) = served(Pipe((ready, str(store.path / "none"))))
-    assert told[1].startswith("BadStoreError: ")
     monkeypatch.setattr(worker.work, "perform", wrong)
     _, told = served(Pipe((ready, str(store.path)), task(NAMES[0])), most_runs=1)
     assert told[0] == "failed"
@@ -440,7 +472,7 @@ def test_a_worker_reports_now_and_then(monkeypatch):
     monkeypatch.setattr(worker.work, "perform", perform)
     pipe = Pipe()
     done = worker._one(task(NAMES[0]), None, SimpleNamespace(commit=lambda *_: None), pipe, watch)
-    assert done == ("done", 9)
+    assert done == ("done", 9, {})
     assert pipe.sent == [("moved", 3), ("moved", 5)]
     assert looks == [0.0, 0.25, 0.5, "rest"]
 

@@ -17,6 +17,7 @@ from gargalo.sweeps import checksum, claims, compact
 from gargalo.sweeps import store as module
 from gargalo.sweeps.checksum import matches, to_parquet, why_damaged
 from gargalo.sweeps.errors import BadStoreError, DamagedError, StoreError
+from gargalo.sweeps.rows import Row, Stream
 from gargalo.sweeps.store import RUNS, Store, loose
 
 NAMES = [str(i) * 32 for i in range(1, 9)]
@@ -128,8 +129,31 @@ def test_small_files_are_merged_when_there_are_enough(store):
     assert store.ids() == set(NAMES[:3])
     assert store.scan().collect()["run"].to_list() == NAMES[:3], "in order"
     commit(store, NAMES[3])
+    assert merge(store, least_files=1) == 2, "with the segment, as that is small"
     assert merge(store, least_files=1) == 0, "one is merged with nothing"
     assert store.ids() == set(NAMES[:4])
+
+
+def test_many_runs_are_written_together_if_some_have_no_row(store):
+    names = [f"{i:032x}" for i in range(70)]
+    empty, one = (Stream(ipc(pl.DataFrame({"x": x}, {"x": pl.Int64}))) for x in ([], [1]))
+    tables = {n: {"objects": one if i % 2 else empty} for i, n in enumerate(names)}
+    store.commit_all({n: {**t, RUNS: Row.of({"y": ("i", 7)})} for n, t in tables.items()})
+    again = Store(store.path)
+    assert again.ids() == again.ids("objects") == set(names)
+    assert len(again.files("objects")) == len(again.files(RUNS)) == 1
+    assert again.scan("objects").collect()["run"].to_list() == names[1::2]
+    store.commit_all({n: {RUNS: Row.of({"y": ("i", 8)})} for n in [*names[10:], *NAMES]})
+    assert again.scan().collect()["run"].is_unique().all(), "in no second segment"
+    commit(store, *(n.replace("0", "f") for n in names[1:3]))
+    assert merge(store, least_files=2) == 11
+    assert Store(store.path).ids("objects") == set(names), "merged, those without rows are known"
+
+
+def ipc(frame):
+    file = io.BytesIO()
+    frame.write_ipc_stream(file)
+    return file.getvalue()
 
 
 def test_files_of_many_tables_are_merged(store):

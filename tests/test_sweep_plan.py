@@ -10,10 +10,10 @@ import pytest
 from gargalo import sweeps
 from gargalo.sweeps import axes as module
 from gargalo.sweeps.axes import Axis, Point, axis, parse
-from gargalo.sweeps.execute import _check, _labels, default_name, plan_frame, repeats
 from gargalo.sweeps.job import Identifier, _names, derive_seed, derive_seeds, label_of
 from gargalo.sweeps.keys import flat, named_flows
 from gargalo.sweeps.model import SweepFile, label_names
+from gargalo.sweeps.running import _check, _labels, default_name, plan_frame, repeats
 from gargalo.sweeps.sides import Variant, plan_sides
 from sweep_helpers import MINI, sweep_file
 

@@ -19,6 +19,7 @@ from gargalo import sweeps
 from gargalo.sweeps import compact
 from gargalo.sweeps.checksum import to_parquet
 from gargalo.sweeps.progress import display
+from gargalo.sweeps.rows import files
 from gargalo.sweeps.store import RUNS
 from gargalo.sweeps.work import row
 from rich.console import Console
@@ -63,7 +64,7 @@ def test_claims_end_with_their_process(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux who holds a lock")
 def test_a_sweep_names_the_process_it_waits_for(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sys.modules["gargalo.sweeps.execute"], "WAIT_S", 0.0)
+    monkeypatch.setattr(sys.modules["gargalo.sweeps.running"], "WAIT_S", 0.0)
     run = gargalo.sweep(MINI, store=tmp_path / "a", workers=1).plan["run"][0]
     store = sweeps.Store.create(tmp_path / "b")
     code = (
@@ -239,7 +240,7 @@ def test_many_files_become_few(tmp_path):
 def test_ten_thousand_runs_are_read_quickly(tmp_path):
     store = sweeps.Store.create(tmp_path / "s")
     (store.path / RUNS).mkdir()
-    one = row("x", gargalo.run(MINI))
+    one = pl.read_parquet(files({RUNS: row(gargalo.run(MINI))}, "x")[RUNS])
     names = [f"{i:032x}" for i in range(10_000)]
     for name in names[:1500]:
         data = to_parquet(one.with_columns(run=pl.lit(name)))

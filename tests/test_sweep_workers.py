@@ -19,7 +19,7 @@ import sweep_helpers
 from conftest import command, environment
 from gargalo import sweeps
 from gargalo.sweeps import progress
-from gargalo.sweeps.events import Crashed, Done
+from gargalo.sweeps.events import Done
 from gargalo.sweeps.local import LocalPool
 from gargalo.sweeps.work import reason_of
 from rich.console import Console
@@ -66,26 +66,6 @@ def test_a_run_that_always_crashes_is_given_up_and_reported(tmp_path):
     slow = done.plan.filter(pl.col("rate") == "1Mbit/s")["run"].to_list()
     assert {f.run for f in done.failures} == set(slow)
     assert all(f.attempts == 2 and "SIGKILL" in f.reason for f in done.failures)
-
-
-def test_a_run_that_was_written_before_its_worker_died_is_no_failure(tmp_path, monkeypatch):
-    class Dying(LocalPool):
-        """At a first attempt the worker dies before the run is done, at a second one after it."""
-
-        def poll(self, timeout_s):
-            return [self.died(e) if isinstance(e, Done) else e for e in super().poll(timeout_s)]
-
-        def died(self, event):
-            if event.run not in first:
-                first.add(event.run)
-                (tmp_path / "s" / "runs" / f"{event.run}.parquet").unlink()
-            return Crashed(event.run, "died")
-
-    first: set[str] = set()
-    monkeypatch.setattr(sys.modules["gargalo.sweeps.execute"], "LocalPool", Dying)
-    done = gargalo.sweep(MINI, repeat=2, store=tmp_path / "s", workers=1)
-    assert list(done.failures) == []
-    assert (len(first), len(done.frame())) == (2, 2)
 
 
 def test_failures_are_reported_and_the_other_runs_continue(tmp_path):
@@ -146,8 +126,9 @@ def test_workers_are_replaced_when_they_grow(tmp_path):
     try:
         for job in jobs:
             pool.start(identifier.task(job))
-            while not any(isinstance(e, sweeps.events.Done) for e in pool.poll(1)):
+            while not (news := [e for e in pool.poll(1) if isinstance(e, Done)]):
                 seen.update(w.process.pid for w in pool._workers)
+            store.commit_all({e.run: e.tables for e in news})
             done += 1
     finally:
         pool.close()

@@ -72,7 +72,7 @@ def tables_of_sweep(sweep: Sweep) -> Tables:
         StoreError: The store is damaged.
 
     """
-    from gargalo.sweeps.store import RUNS
+    from gargalo.sweeps.rows import RUNS
 
     labels = sweep.labels
     found: dict[str, Callable[[], Iterator[pl.DataFrame]]] = {

@@ -1,4 +1,4 @@
-"""Names by which flows and paths can be told apart: tables in the terminal need no more."""
+"""Names by which flows and paths can be told apart, and names of columns: tables in the terminal need no more."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import polars as pl
+
+CEILING = "ceiling_bps"
+"""The column of what the network of a run can carry for all of its flows together: no goodput is more."""
+DRAIN = "queue_drain_s"
+"""The column of how long the full buffer of a run's bottleneck takes to drain: no packet waits longer."""
+ROUND_TRIP = "least_rtt_s"
+"""The column of the least propagation delay of a run there and back: no round trip takes less."""
+TRANSFER = "least_completion_s"
+"""The column of how long the smallest transfer of a run takes at what the network can carry: none takes less."""
 
 
 def flow_names(flows: Iterable[Mapping[str, Any]]) -> dict[int, str]:

@@ -74,6 +74,8 @@ class Run:
     _rows: Callable[[str, int], list[dict[str, Any]]] = field(repr=False, default=lambda _, __: [])
     """The first rows of a table, without the library of data frames if it is not needed."""
     _commands: Sequence[dict[str, Any]] | None = field(repr=False, default=None)
+    _stream: Callable[[str], bytes] | None = field(repr=False, default=None)
+    """A table as the engine's Arrow stream; None of what the engine did not just run."""
 
     @classmethod
     def of(cls, result: _core.RunResult, directory: Path | None) -> Run:
@@ -93,6 +95,7 @@ class Run:
             _table=lambda name: table_of(result, name),
             _rows=lambda name, most: json.loads(result.rows(name, most)),
             _commands=facts.get("commands"),
+            _stream=result.table,
         )
 
     @cached_property

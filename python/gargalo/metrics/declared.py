@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from gargalo.metrics.intervals import ANY, POSITIVE, SHARE
+from gargalo.names import CEILING, DRAIN, ROUND_TRIP, TRANSFER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,16 +92,6 @@ USUAL = (
 )
 """What is shown and compared unless asked for otherwise, besides what was measured; in a narrow terminal the last
 are left out."""
-
-
-CEILING = "ceiling_bps"
-"""The column of what the network of a run can carry for all of its flows together: no goodput is more."""
-DRAIN = "queue_drain_s"
-"""The column of how long the full buffer of a run's bottleneck takes to drain: no packet waits longer."""
-ROUND_TRIP = "least_rtt_s"
-"""The column of the least propagation delay of a run there and back: no round trip takes less."""
-TRANSFER = "least_completion_s"
-"""The column of how long the smallest transfer of a run takes at what the network can carry: none takes less."""
 
 
 class Limit(NamedTuple):

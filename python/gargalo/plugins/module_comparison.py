@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gargalo import _core, reading
 from gargalo.plugins import kernel_modules, native
 from gargalo.plugins.compiling import CompilerError, build_plugin
-from gargalo.sweeps.execute import execute
+from gargalo.sweeps import execute
 from gargalo.sweeps.job import Job, derive_seeds
 
 if TYPE_CHECKING:

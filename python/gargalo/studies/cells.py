@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gargalo import _core, judging, running
 from gargalo.scenarios.scenario import to_toml
 from gargalo.studies.running import jobs_of, prepared
-from gargalo.sweeps.execute import repeats
 from gargalo.sweeps.job import Source
 from gargalo.sweeps.model import label_names
+from gargalo.sweeps.running import repeats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,28 +11,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from gargalo.extras import need
 
 need("sweeps and comparisons", "numpy", "scipy", "cloudpickle")
-
-from gargalo.sweeps.axes import Axis, Point, axis
-from gargalo.sweeps.errors import (
-    BadStoreError,
-    ClusterError,
-    DamagedError,
-    NoClusterError,
-    StoreError,
-    SweepError,
-    WorkersError,
-)
-from gargalo.sweeps.execute import execute
-from gargalo.sweeps.job import Job, Label, Labels, Source, World, derive_seed, derive_seeds
-from gargalo.sweeps.model import SweepFile, plan
-from gargalo.sweeps.progress import SweepProgress
-from gargalo.sweeps.result import Failure, Sweep, SweepInterrupted
-from gargalo.sweeps.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +25,24 @@ if TYPE_CHECKING:
 
     from gargalo.results import Run
     from gargalo.running import ScenarioLike
+    from gargalo.sweeps.axes import Axis, Point, axis
+    from gargalo.sweeps.errors import (
+        BadStoreError,
+        ClusterError,
+        DamagedError,
+        NoClusterError,
+        StoreError,
+        SweepError,
+        WorkersError,
+    )
+    from gargalo.sweeps.job import Job, Label, Labels, Source, World, derive_seed, derive_seeds
+    from gargalo.sweeps.model import SweepFile, plan
+    from gargalo.sweeps.progress import SweepProgress
+    from gargalo.sweeps.result import Failure, Sweep, SweepInterrupted
+    from gargalo.sweeps.running import execute
+    from gargalo.sweeps.store import Store
+
+    load = Sweep.load
 
 __all__ = [
     "Axis",
@@ -72,7 +74,37 @@ __all__ = [
     "sweep",
 ]
 
-load = Sweep.load
+# Loaded when they are used: a worker does without.
+_MODULES = {
+    "axes": ("Axis", "Point", "axis"),
+    "errors": (
+        "BadStoreError",
+        "ClusterError",
+        "DamagedError",
+        "NoClusterError",
+        "StoreError",
+        "SweepError",
+        "WorkersError",
+    ),
+    "job": ("Job", "Label", "Labels", "Source", "World", "derive_seed", "derive_seeds"),
+    "model": ("SweepFile", "plan"),
+    "progress": ("SweepProgress",),
+    "result": ("Failure", "Sweep", "SweepInterrupted"),
+    "running": ("execute",),
+    "store": ("Store",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "load":
+        return __getattr__("Sweep").load
+    if name in _MODULES:
+        return import_module(f"gargalo.sweeps.{name}")
+    if name in _MODULE_OF:
+        return getattr(import_module(f"gargalo.sweeps.{_MODULE_OF[name]}"), name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)
 
 
 def sweep(
@@ -97,7 +129,9 @@ def sweep(
     memory_limit: int | str | None = None,
 ) -> Sweep:
     """Plan and execute a sweep; see `plan` and `execute` for the arguments and errors."""
+    from gargalo.sweeps.model import plan
     from gargalo.sweeps.plugins import Plugins
+    from gargalo.sweeps.running import execute
 
     loaded = Plugins.load(plugins)
     jobs = plan(scenario, axes, repeat, seed, set=set, world=world, start_jitter=start_jitter)

@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from gargalo.quantities import si
+from gargalo.results import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +22,8 @@ IN_ORDER = ("red", "codel", "pie", "step")
 """Queues with a `limit` that send packets in the order of their arrival, besides `droptail`."""
 MOST_LINKS = 500
 """With more, none is computed."""
+FEW = 100
+"""Flows."""
 
 
 def goodput_ceiling(run: Run) -> float | None:
@@ -29,7 +32,18 @@ def goodput_ceiling(run: Run) -> float | None:
     It is a maximum flow from the hosts that send to those that receive, whatever routes there are (Ford, Fulkerson,
     Canadian Journal of Mathematics 8, 1956); where a host does both, a sum of several. None: it is unlimited.
     """
-    return _carried(run, run.flows.select("from", "to").unique(maintain_order=True).rows())
+    return _carried(run, _pairs(_flows(run)))
+
+
+def _flows(run: Run) -> list[dict[str, Any]]:
+    """Return the rows of flows, where they are few without the library of data frames."""
+    if run.info.get("flows", FEW) < FEW:
+        return run._rows("flows", ALL)
+    return run.flows.select("from", "to", "completion_s", "delivered_bytes").to_dicts()
+
+
+def _pairs(flows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    return list(dict.fromkeys((f["from"], f["to"]) for f in flows))
 
 
 def _carried(run: Run, pairs: Iterable[tuple[str, ...]]) -> float | None:
@@ -98,13 +112,14 @@ def least_completion(run: Run) -> float | None:
     None: it is not known, since a rate varies or is unlimited, or not all completed flows have a row.
     """
     varies = (w.rate.steps or w.rate.trace for x in run.setup.links for w in (x.up, x.down))
-    done = run.flows.drop_nulls("completion_s")
-    if done.is_empty() or done.height != run.summary.get("completed_flows") or any(varies):
+    flows = _flows(run)
+    done = [f for f in flows if f["completion_s"] is not None]
+    if not done or len(done) != run.summary.get("completed_flows") or any(varies):
         return None
-    pairs = run.flows.select("from", "to").unique(maintain_order=True).rows()
+    pairs = _pairs(flows)
     carried = _carried(run, [*pairs, *((b, a) for a, b in pairs)])
-    least = done["delivered_bytes"].min()
-    return None if carried is None or not least else 8 * float(least) / carried  # type: ignore[arg-type]
+    least = min((f["delivered_bytes"] for f in done if f["delivered_bytes"] is not None), default=0)
+    return None if carried is None or not least else 8 * float(least) / carried
 
 
 def _shortest(delays: Capacities, start: str) -> dict[str, float]:

@@ -14,6 +14,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -25,14 +26,21 @@ BLANK = b"0" * DIGITS
 CHUNK = 1 << 20
 TAIL = 8
 """What ends a Parquet file: the length of the footer, then a magic number."""
+EMPTY = "gargalo.empty"
+"""The key of the footer that has the runs of which the file has no row."""
 BETWEEN = 2
 """Bytes between key and value: the kind of the next field, and its length."""
 
 
-def to_parquet(frame: pl.DataFrame, *, level: int = 1) -> bytes:
-    """Return a data frame as a Parquet file with its checksum, compressed by zstd at a level."""
+def to_parquet(frame: pl.DataFrame, *, level: int = 1, empty: Sequence[str] = ()) -> bytes:
+    """Return a data frame as a Parquet file with its checksum, compressed by zstd at a level.
+
+    `empty` are runs that it is to name besides those that have rows.
+    """
     file = io.BytesIO()
     metadata = {KEY.decode(): BLANK.decode()}
+    if empty:
+        metadata[EMPTY] = " ".join(empty)
     frame.write_parquet(file, compression="zstd", compression_level=level, metadata=metadata)
     data = file.getvalue()
     at = data.rindex(KEY) + len(KEY) + BETWEEN

@@ -8,13 +8,13 @@ it is not possible, for want of space say, they stay as they are.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gargalo.sweeps.checksum import to_parquet
 from gargalo.sweeps.claims import COMPACTION
 from gargalo.sweeps.errors import DamagedError
-from gargalo.sweeps.store import SUFFIX, Store, loose, scan_files, write_file
+from gargalo.sweeps.store import SUFFIX, Store, loose, scan_files, segment, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,15 +51,20 @@ def compact(store: Store, claims: Claims, *, least_files: int | None = None) -> 
 
 def _table(store: Store, table: str, least_files: int) -> int:
     folder = store.path / table
-    for segment in store.covered(table):
-        _remove(segment)
-    merged = store.ids_in_segments(table)
+    for file in store.covered(table):
+        _remove(file)
+    inside = store.in_segments(table)
+    merged: set[str] = set().union(*inside.values())
     removed = 0
     for run in sorted(loose(folder) & merged):
         _remove(folder / f"{run}{SUFFIX}")
         removed += 1
-    files = [folder / f"{run}{SUFFIX}" for run in sorted(loose(folder))]
-    sizes = {f: f.stat().st_size for f in files}
+    runs: dict[Path, set[str]] = {folder / f"{run}{SUFFIX}": {run} for run in sorted(loose(folder))}
+    times = Counter(run for ids in inside.values() for run in ids)
+    for name, ids in inside.items():
+        if all(times[run] == 1 for run in ids):  # Otherwise rows would be there twice.
+            runs[folder / "segments" / name] = ids
+    sizes = {f: f.stat().st_size for f in runs}
     small = {f: size for f, size in sizes.items() if size < LARGE_BYTES}
     if len(small) < least_files:
         return removed
@@ -71,7 +76,7 @@ def _table(store: Store, table: str, least_files: int) -> int:
         names = "\n".join(f.name for f in group)
         name = hashlib.sha256(names.encode()).hexdigest()[:32]
         # Rows of a run stay together and in order.
-        whole = to_parquet(_read(store, group), level=3)
+        whole = segment(_read(store, group), {run for file in group for run in runs[file]})
         (folder / "segments").mkdir(exist_ok=True)
         write_file(store.path, folder / "segments" / f"{name}{SUFFIX}", whole, "segment")
         for file in group:

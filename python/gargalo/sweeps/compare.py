@@ -12,6 +12,7 @@ from gargalo.metrics.declared import NETWORK, STANDARD, USUAL, verdict_of
 from gargalo.results import load
 from gargalo.sweeps.errors import SweepError
 from gargalo.sweeps.result import FACTS, Sweep
+from gargalo.sweeps.rows import frame_of
 from gargalo.sweeps.work import row
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def side_of(path: Path, name: str | None = None) -> Side:
     """
     if (path / "run.json").is_file():
         run = load(path)
-        frame = row(str(path), run).with_columns(seed=pl.lit(run.info["seed"], pl.Int64))
+        frame = frame_of(str(path), row(run)).with_columns(seed=pl.lit(run.info["seed"], pl.Int64))
         return Side(str(path), frame, ())
     sweep = Sweep.load(path, name)
     return Side(str(path), sweep.frame(), sweep.labels, sweep.bounds)

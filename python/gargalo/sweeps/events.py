@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from gargalo.sweeps.job import Task
+    from gargalo.sweeps.rows import Tables
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class Done:
 
     run: str
     packets: int
-    tables: dict[str, bytes] | None = None
-    """Its files, if the executor has not written them to the store."""
+    tables: Tables = field(default_factory=dict)
+    """What it leaves, but for tables that the executor has written to the store."""
 
 
 @dataclass(frozen=True)

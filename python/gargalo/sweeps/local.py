@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from gargalo.sweeps.errors import StoreError, WorkersError
 from gargalo.sweeps.events import Crashed, Done, Failed, Moved
@@ -148,7 +148,7 @@ class LocalPool:
         self._feed()
         return news
 
-    def _heard(self, worker: _Worker, message: Sequence[object]) -> list[Event]:
+    def _heard(self, worker: _Worker, message: Sequence[Any]) -> list[Event]:
         kind = message[0]
         if kind == "ready":
             worker.ready = True
@@ -161,16 +161,16 @@ class LocalPool:
             return []
         run = worker.task.run
         if kind == "moved":
-            return [Moved(run, int(str(message[1])))]
+            return [Moved(run, message[1])]
         if kind == "store":
-            raise StoreError(str(message[1]))
+            raise StoreError(message[1])
         worker.task = None
         if message[-1]:
             self._workers.remove(worker)
             _end(worker, gently=True)
         if kind == "failed":
-            return [Failed(run, str(message[1]), str(message[2]))]
-        return [Done(run, int(str(message[1])))]
+            return [Failed(run, message[1], message[2])]
+        return [Done(run, *message[1:-1])]
 
     def _gone(self, worker: _Worker) -> list[Event]:
         self._workers.remove(worker)

@@ -14,7 +14,8 @@ from gargalo import audit
 from gargalo.metrics.declared import NETWORK, STANDARD
 from gargalo.sweeps.errors import StoreError, SweepError, whose
 from gargalo.sweeps.model import label_names
-from gargalo.sweeps.store import RUNS, Store
+from gargalo.sweeps.rows import RUNS
+from gargalo.sweeps.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

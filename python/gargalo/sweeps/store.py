@@ -5,15 +5,15 @@
     runs/IDENTIFIER.parquet        a finished run: one row of figures
     flows/IDENTIFIER.parquet       a table that was kept, one folder each
     measures-KEY/IDENTIFIER.parquet   what a function of the user measured in the run
-    */segments/HASH.parquet        many of these files in one
+    */segments/HASH.parquet        many runs in one: merged files, or short runs finished at nearly the same time
     tmp/                           files under construction
     claims.lock                    see `gargalo.sweeps.claims`
     damaged/                       what a repair moved aside; nothing reads it
 
-A file is written to tmp/, synced and renamed. A run's kept tables and measures come before its row
-in runs/, which makes it finished. Nothing is ever changed in place. Every Parquet file carries its checksum
-(see `gargalo.sweeps.checksum`), which is verified before the file is read; in stores of format 1, files without
-one are taken as they are.
+A file is written to tmp/, synced and renamed. A run's kept tables and measures come before its row in runs/, which
+makes it finished. Nothing is ever changed in place. Every Parquet file carries its checksum (see
+`gargalo.sweeps.checksum`), which is verified before the file is read; in stores of format 1, files without one are
+taken as they are.
 """
 
 from __future__ import annotations
@@ -32,20 +32,24 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gargalo import _core, reading
-from gargalo.sweeps.checksum import to_parquet, why_damaged
+from gargalo.sweeps.checksum import EMPTY, to_parquet, why_damaged
 from gargalo.sweeps.claims import Claims
 from gargalo.sweeps.errors import DAMAGED, BadStoreError, DamagedError, StoreError
+from gargalo.sweeps.rows import RUNS, files, frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from gargalo.sweeps.rows import Tables
+
 FORMAT = 2
 WITHOUT_CHECKSUMS = 1
 """The format before checksums: its files are read, and more are written."""
-RUNS = "runs"
 PLANS = "plans"
 SUFFIX = ".parquet"
+TOGETHER = 32
+"""Runs that are written as one segment; where there are fewer, each has a file, and damage concerns it alone."""
 MARKER = "store.json"
 _RUN = re.compile(r"[0-9a-f]{32}")
 _TEMPORARY = re.compile(r"([0-9a-f]{32}|plan|segment|store\.json|probe)\.\d+\.[0-9a-f]+")
@@ -168,18 +172,50 @@ class Store:
         with _writing(self.path):
             return Claims(self.path / "claims.lock")
 
-    def commit(self, run: str, tables: Mapping[str, bytes]) -> None:
-        """Write the files of a run: kept tables first, the row that makes it finished last.
+    def commit(self, run: str, tables: Tables) -> None:
+        """Write the tables of a run: kept ones first, the row that makes it finished last.
 
         Raises:
             StoreError: The disk is full, or the directory cannot be written.
 
         """
+        self.commit_all({run: tables})
+
+    def commit_all(self, runs: Mapping[str, Tables]) -> None:
+        """Write the tables of several runs as `commit` does, those of many short ones in a segment.
+
+        Raises:
+            StoreError: The disk is full, or the directory cannot be written.
+
+        """
+        names = {name for tables in runs.values() for name in tables}
         with _writing(self.path):
-            for name in sorted(tables, key=lambda n: n == RUNS):
+            for name in sorted(names, key=lambda n: (n == RUNS, n)):
+                given = {run: tables[name] for run, tables in runs.items() if name in tables}
                 folder = self.path / name
                 folder.mkdir(exist_ok=True)
-                write_file(self.path, folder / f"{run}{SUFFIX}", tables[name], run)
+                small = {r: t for r, t in given.items() if not isinstance(t, bytes)}
+                if small:
+                    # A run that is done again for another table stays where it is: no two segments have it.
+                    merged = list(self.in_segments(name).values())
+                    there = {r for r in small if any(r in ids for ids in merged)}
+                    given = {r: t for r, t in given.items() if r not in there}
+                    there |= loose(folder)
+                    small = {r: t for r, t in small.items() if r not in there}
+                if len(small) >= TOGETHER:
+                    for frame, of in frames(small):
+                        self._write_segment(name, frame, of)
+                        given = {r: t for r, t in given.items() if r not in of}
+                for run, table in given.items():
+                    data = files({name: table}, run)[name]
+                    write_file(self.path, folder / f"{run}{SUFFIX}", data, run)
+
+    def _write_segment(self, table: str, frame: pl.DataFrame, runs: Collection[str]) -> None:
+        name = f"{hashlib.sha256(' '.join(sorted(runs)).encode()).hexdigest()[:32]}{SUFFIX}"
+        folder = self.path / table / "segments"
+        folder.mkdir(exist_ok=True)
+        write_file(self.path, folder / name, segment(frame, runs), "segment")
+        self._segments.setdefault(table, {})[name] = set(runs)
 
     def write_plan(self, name: str, plan: pl.DataFrame) -> None:
         """Write the runs of a sweep under its name, instead of what was there."""
@@ -363,29 +399,35 @@ class Store:
 
     def ids_in_segments(self, table: str) -> set[str]:
         """Return the identifiers of all runs whose table is part of a segment."""
-        return set().union(*self._in_segments(table).values())
+        return set().union(*self.in_segments(table).values())
 
     def has(self, table: str, run: str) -> bool:
         """Return whether a run has a table."""
-        if (self.path / table / f"{run}{SUFFIX}").exists():
+        if os.path.exists(f"{self.path}/{table}/{run}{SUFFIX}"):  # noqa: PTH110 (before each run)
             return True
-        return any(run in ids for ids in self._in_segments(table).values())
+        return any(run in ids for ids in self.in_segments(table).values())
 
-    def _in_segments(self, table: str) -> dict[str, set[str]]:
+    def in_segments(self, table: str) -> dict[str, set[str]]:
         """Return the identifiers in each segment; files are read once, as they never change."""
-        folder = self.path / table / "segments"
-        before = self._segments.get(table, {})
-        known = {}
-        # Listed every time: the folder's time may be set back, or too coarse to show two changes.
-        for name in sorted(p.name for p in folder.glob(f"*{SUFFIX}")):
-            with suppress(FileNotFoundError):  # Removed since it was listed.
-                known[name] = before[name] if name in before else self._runs_of(folder / name)
-        self._segments[table] = known
-        return known
+        folder = f"{self.path}/{table}/segments"
+        known, gone = self._segments.get(table, {}), set[str]()
+        while True:
+            # Listed every time: the folder's time may be set back, or too coarse to show two changes.
+            names = {n for n in _names(folder) if n not in gone}
+            if known.keys() == names:
+                return known
+            found: dict[str, set[str]] = {}
+            for name in sorted(names):
+                try:
+                    found[name] = known.get(name) or self._runs_of(Path(folder, name))
+                except FileNotFoundError:
+                    # Merged meanwhile: what it had is in a new one, which is listed next.
+                    gone.add(name)
+            self._segments[table] = known = found
 
     def covered(self, table: str) -> list[Path]:
         """Return segments of which every run is in others, too, so that they can all be removed."""
-        inside = dict(self._in_segments(table))
+        inside = dict(self.in_segments(table))
         found = []
         for name in sorted(inside, key=lambda n: len(inside[n])):
             if inside[name] <= set().union(*(ids for n, ids in inside.items() if n != name)):
@@ -395,14 +437,19 @@ class Store:
 
     def _runs_of(self, segment: Path) -> set[str]:
         self.verify(segment)
-        runs = pl.scan_parquet(segment).select(pl.col("run").unique())
-        return set(self.read(runs.collect, lambda: [segment])["run"])
+
+        def runs() -> pl.DataFrame:
+            named = pl.read_parquet_metadata(segment).get(EMPTY, "").split()
+            found = pl.scan_parquet(segment).select(pl.col("run").unique()).collect()
+            return found.extend(pl.DataFrame({"run": named}, {"run": pl.String}))
+
+        return set(self.read(runs, lambda: [segment])["run"])
 
     def files(self, table: str, runs: Collection[str] | None = None) -> list[Path]:
         """Return the files of a table, segments first; with `runs` those that may have one of them."""
         folder = self.path / table
         single = loose(folder)
-        merged = self._in_segments(table)
+        merged = self.in_segments(table)
         # A file that a killed compaction left beside its segment is not read twice.
         single -= set().union(*merged.values())
         if runs is not None:
@@ -433,7 +480,7 @@ class Store:
         # Where the file system has no locks, or lost the locked file, two sweeps may merge the same files.
         once, again = [], []
         seen: set[str] = set()
-        merged = self._in_segments(table)
+        merged = self.in_segments(table)
         for file in files:
             ids = merged.get(file.name, set()) if file.parent != self.path / table else set()
             if twice := ids & seen:
@@ -457,14 +504,24 @@ def scan_files(files: Sequence[Path]) -> pl.LazyFrame:
     return scans[0] if len(scans) == 1 else pl.concat(scans, how="diagonal_relaxed")
 
 
+def segment(frame: pl.DataFrame, runs: Iterable[str]) -> bytes:
+    """Return a segment: a table of some runs; those that have no row in it are named in its footer."""
+    return to_parquet(frame, level=3, empty=sorted(set(runs).difference(frame["run"].unique())))
+
+
 def loose(folder: Path) -> set[str]:
     """Return the identifiers of the runs that have a file of their own in a folder."""
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 (ten thousand names)
-    except FileNotFoundError:
-        return set()
-    runs = (n[: -len(SUFFIX)] for n in names if n.endswith(SUFFIX))
+    runs = (n[: -len(SUFFIX)] for n in _names(folder))
     return {run for run in runs if _RUN.fullmatch(run)}
+
+
+def _names(folder: str | Path) -> list[str]:
+    """Return the names of the Parquet files in a folder; none if there is no folder."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 (ten thousand names, or asked for before each run)
+    except FileNotFoundError:
+        return []
+    return [n for n in names if n.endswith(SUFFIX)]
 
 
 def _was_store(path: Path) -> bool:

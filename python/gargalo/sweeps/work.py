@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import io
 import json
 import math
 import os
@@ -16,27 +17,26 @@ import threading
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from gargalo import _core, lab, metrics
+from gargalo import _core
 from gargalo.diagnostics import sentence
-from gargalo.metrics._numbers import summed
-from gargalo.metrics.declared import CEILING, DRAIN, ROUND_TRIP, TRANSFER
+from gargalo.names import CEILING, DRAIN, ROUND_TRIP, TRANSFER
 from gargalo.plugins import discovery, registry
 from gargalo.results import TABLES, Run
-from gargalo.running import needs_kernel
 from gargalo.sweeps.ceiling import drain_time, goodput_ceiling, least_completion, least_round_trip
-from gargalo.sweeps.checksum import to_parquet
-from gargalo.sweeps.store import RUNS
+from gargalo.sweeps.rows import RUNS, Row, Stream, files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gargalo.sweeps.job import Task
+    from gargalo.sweeps.rows import Table
 
+LARGE_BYTES = 64 << 10
+"""A kept table above this size becomes a file where the run was done."""
 WHOLE = (
     "packets", "events", "flows", "peak_flows", "completed_flows", "completed_objects",
     "pings_sent", "pings_answered", "pings_lost", "ping_duplicates",
@@ -174,12 +174,18 @@ def perform(
     task: Task,
     ready: Ready,
     progress: Callable[..., bool] | None = None,
-) -> tuple[dict[str, bytes], dict[str, float]] | None:
-    """Do a run; return its files by table and figures for progress; None if it was stopped."""
+) -> tuple[dict[str, Table], dict[str, float]] | None:
+    """Do a run; return what it leaves by table and figures for progress; None if it was stopped."""
     if not ready.files:
         return packed(task, ready, performed(task, ready, progress, None))
     with tempfile.TemporaryDirectory(prefix="gargalo-run-") as folder:
         return packed(task, ready, performed(task, ready, progress, Path(folder) / "run"))
+
+
+@lru_cache(maxsize=256)
+def _load_named(text: str, overrides: tuple[tuple[str, str], ...]) -> None:
+    """Load the stacks that a scenario names, once for its repeats."""
+    discovery.load_named(text, overrides)
 
 
 def performed(
@@ -188,19 +194,22 @@ def performed(
     """Do a run, with files if there is a folder for them."""
     path = None if task.path is None else Path(task.path)
     overrides = [*task.overrides, ("seed", str(task.seed))]
-    discovery.load_named(task.text, task.overrides)
-    known = registry.registered(ready.classes)
-    if task.world == "lab" and needs_kernel(task.text, path, overrides, known):
-        run, _ = lab.run(
-            task.text,
-            path,
-            overrides,
-            classes=ready.classes,
-            progress=progress,
-            output=output,
-            memory_limit=ready.memory_limit,
-        )
-        return run
+    _load_named(task.text, task.overrides)
+    if task.world == "lab":
+        from gargalo import lab
+        from gargalo.running import needs_kernel
+
+        if needs_kernel(task.text, path, overrides, registry.registered(ready.classes)):
+            run, _ = lab.run(
+                task.text,
+                path,
+                overrides,
+                classes=ready.classes,
+                progress=progress,
+                output=output,
+                memory_limit=ready.memory_limit,
+            )
+            return run
     result = _core.run(
         task.text,
         path,
@@ -214,20 +223,30 @@ def performed(
     return Run.of(result, None if output is None else result.directory)
 
 
-def packed(task: Task, ready: Ready, run: Run) -> tuple[dict[str, bytes], dict[str, float]] | None:
-    """Return the files of a run by table and figures for progress; None if it was stopped."""
+def packed(task: Task, ready: Ready, run: Run) -> tuple[dict[str, Table], dict[str, float]] | None:
+    """Return what a run leaves by table and figures for progress; None if it was stopped."""
     if run.ended_early is not None:
         raise _core.RunError(run.ended_early)
     if run.interrupted:
         return None
-    tables = {}
-    for name in ready.keep:
-        frame: pl.DataFrame = getattr(run, name)
-        tables[name] = to_parquet(frame.select(pl.lit(task.run).alias("run"), pl.all()))
+    tables: dict[str, Table] = {name: kept(task.run, name, run) for name in ready.keep}
     if ready.measure is not None and ready.measure_table is not None:
-        tables[ready.measure_table] = to_parquet(measured(task.run, ready.measure(run)))
-    tables[RUNS] = to_parquet(row(task.run, run))
+        tables[ready.measure_table] = measured(ready.measure(run))
+    tables[RUNS] = row(run)
     return tables, {"packets": run.info.get("packets", 0)}
+
+
+def kept(identifier: str, name: str, run: Run) -> Table:
+    """Return a table of a run."""
+    if run._stream is None:
+        file = io.BytesIO()
+        getattr(run, name).write_ipc_stream(file)
+        data = file.getvalue()
+    else:
+        data = run._stream(name)
+    if len(data) <= LARGE_BYTES:
+        return Stream(data)
+    return files({name: Stream(data)}, identifier)[name]
 
 
 def with_stacks(classes: registry.Classes) -> registry.Classes:
@@ -237,7 +256,7 @@ def with_stacks(classes: registry.Classes) -> registry.Classes:
     return {**classes, "stack": {**installed, **classes["stack"]}}
 
 
-def row(identifier: str, run: Run) -> pl.DataFrame:
+def row(run: Run) -> Row:
     """Return the row of a run: facts and all figures of its summary."""
     figures = {**{k: run.info.get(k) for k in FACTS}, **run.summary, **multipath(run)}
     figures[CEILING] = goodput_ceiling(run)
@@ -247,28 +266,26 @@ def row(identifier: str, run: Run) -> pl.DataFrame:
     if run.info.get("world") == "lab":
         late = {k: run.info.get(k) for k in LATE}
         figures |= {**late, "kernel": platform.release()}
-    columns: list[pl.Series] = [
-        pl.Series("run", [identifier], pl.String),
-        pl.Series("version", [_core.__engine__], pl.String),
-        pl.Series("scenario_hash", [run.info.get("scenario_hash")], pl.String),
-        pl.Series("results_hash", [run.info.get("results_hash")], pl.String),
-    ]
+    columns: dict[str, tuple[str, Any]] = {
+        "version": ("s", _core.__engine__),
+        "scenario_hash": ("s", run.info.get("scenario_hash")),
+        "results_hash": ("s", run.info.get("results_hash")),
+    }
     for name, value in figures.items():
-        if isinstance(value, (Mapping, list)):
+        if isinstance(value, (dict, list)):
             continue
-        kind: Any = pl.Float64
+        kind = "f"
         if name in WHOLE or name in MULTIPATH:
-            kind = pl.Int64
+            kind = "i"
         elif name in TEXT or isinstance(value, str):
-            kind = pl.String
+            kind = "s"
         elif isinstance(value, bool):
-            kind = pl.Boolean
-        columns.append(pl.Series(name, [value], kind, strict=False))
-    warnings = "; ".join(run.warnings) or None
-    columns.append(pl.Series("warnings", [warnings], pl.String))
+            kind = "b"
+        columns[name] = kind, value
+    columns["warnings"] = "s", "; ".join(run.warnings) or None
     findings = json.dumps(run.findings, ensure_ascii=False) if run.findings else None
-    columns.append(pl.Series("findings", [findings], pl.String))
-    return pl.DataFrame(columns)
+    columns["findings"] = "s", findings
+    return Row.of(columns)
 
 
 def multipath(run: Run) -> dict[str, Any]:
@@ -276,8 +293,11 @@ def multipath(run: Run) -> dict[str, Any]:
 
     A sum is missing if one of them does not have it, as over QUIC, or its stack does not report it.
     """
-    if run.subflows.is_empty():
+    if not run._rows("subflows", 1):
         return {}
+    from gargalo import metrics
+    from gargalo.metrics._numbers import summed
+
     flows = run.flows.drop_nulls("subflows")
     # Of the measured window, as all shares and rates of the row.
     shares = metrics.path_shares(run.subflows.with_columns(delivered_bytes="measured_bytes"))
@@ -288,25 +308,23 @@ def multipath(run: Run) -> dict[str, Any]:
     }
 
 
-def measured(identifier: str, figures: Any) -> pl.DataFrame:
+def measured(figures: Any) -> Row:
     """Return the row of what a user's function measured."""
     if not isinstance(figures, Mapping):
         msg = f"the measuring function must return a mapping of names to numbers, not {figures!r}"
         raise MeasureError(msg)
-    columns = [pl.Series("run", [identifier], pl.String)]
+    columns: dict[str, tuple[str, Any]] = {}
     for name, value in figures.items():
         if isinstance(value, str):
-            columns.append(pl.Series(str(name), [value], pl.String))
+            columns[str(name)] = "s", value
             continue
         try:
             number = None if value is None else float(value)
         except (TypeError, ValueError):
             msg = f"the measuring function returned {name} = {value!r}, which is not a number"
             raise MeasureError(msg) from None
-        if number is not None and math.isnan(number):
-            number = None
-        columns.append(pl.Series(str(name), [number], pl.Float64))
-    return pl.DataFrame(columns)
+        columns[str(name)] = "f", None if number is None or math.isnan(number) else number
+    return Row.of(columns)
 
 
 def reason_of(e: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""A worker process: takes tasks from a pipe, writes finished runs to the store, reports.
+"""A worker process: takes tasks from a pipe, sends finished runs back; only large tables it writes to the store itself.
 
 It ends when the pipe does, in the middle of a run too: a killed sweep leaves no process behind.
 """
@@ -20,7 +20,6 @@ from gargalo.sweeps.errors import StoreError
 
 if TYPE_CHECKING:
     from gargalo.sweeps.job import Task
-    from gargalo.sweeps.store import Store
 
 REPORT_EVERY_S = 0.25
 
@@ -68,12 +67,9 @@ class Watch:
 
 
 def _serve(pipe: Connection, memory_bytes: int, most_runs: int, watch: Watch) -> None:
-    from gargalo.sweeps.store import Store
-
-    setup, path = pipe.recv()
+    setup, store = pipe.recv()
     try:
         ready = work.prepare(setup)
-        store = Store(path)
     except Exception as e:
         pipe.send(("unfit", f"{type(e).__name__}: {e}"))
         return
@@ -92,7 +88,7 @@ def _serve(pipe: Connection, memory_bytes: int, most_runs: int, watch: Watch) ->
 
 
 def _one(
-    task: Task, ready: work.Ready, store: Store, pipe: Connection, watch: Watch
+    task: Task, ready: work.Ready, store: str, pipe: Connection, watch: Watch
 ) -> tuple[object, ...] | None:
     last = time.monotonic()
     watch.look()
@@ -114,14 +110,19 @@ def _one(
         if done is None:
             return None
         tables, facts = done
-        store.commit(task.run, tables)
+        # The row that makes the run finished is written after these, where all others are.
+        large = {name: data for name, data in tables.items() if isinstance(data, bytes)}
+        if large:
+            from gargalo.sweeps.store import Store
+
+            Store(store).commit(task.run, large)
     except StoreError as e:
         return ("store", str(e))
     except Exception as e:
         return ("failed", work.reason_of(e), work.trace_of(e))
     finally:
         watch.rest()
-    return ("done", facts["packets"])
+    return ("done", facts["packets"], {n: t for n, t in tables.items() if n not in large})
 
 
 def resident_bytes() -> int:

@@ -24,7 +24,8 @@ from gargalo.sweeps.plugins import Measure, Plugins
 from gargalo.sweeps.progress import SweepProgress
 from gargalo.sweeps.realtime import RealTime
 from gargalo.sweeps.result import Failure, Repaired, Sweep, SweepInterrupted, check_labels
-from gargalo.sweeps.store import RUNS, Store
+from gargalo.sweeps.rows import RUNS
+from gargalo.sweeps.store import Store
 from gargalo.sweeps.work import Setup, check_keep
 
 if TYPE_CHECKING:
@@ -34,10 +35,13 @@ if TYPE_CHECKING:
     from gargalo.results import Run
     from gargalo.sweeps.claims import Claims
     from gargalo.sweeps.events import Event
+    from gargalo.sweeps.rows import Tables
 
 MOST_CRASHES = 2
 """A run that killed this many workers is given up."""
 POLL_S = 0.2
+COMMIT_S = 0.5
+"""A finished run is written at most this time later, with all that were finished meanwhile."""
 WAIT_S = 1.0
 """After this time without a run to do, progress says which runs are waited for."""
 COMPACT_EVERY = 1000
@@ -248,6 +252,10 @@ class _State:
     total: int = 0
     packets: int = 0
     _running: dict[str, tuple[Task, int]] = field(default_factory=dict)
+    """Runs that are claimed: until they are written, or have failed."""
+    _finished: dict[str, Tables] = field(default_factory=dict)
+    """What of them is to be written."""
+    _due: float = 0.0
     _crashes: dict[str, int] = field(default_factory=dict)
     _begun: float = field(default_factory=time.monotonic)
     _idle_since: float | None = None
@@ -266,6 +274,10 @@ class _State:
             # One after the other: simulations would delay the lab.
             for executor, world in zip(self.executors, WORLDS, strict=True):
                 self._do(executor, deque(t for t in missing if t.world == world))
+        except BaseException:
+            with suppress(StoreError):
+                self._commit()
+            raise
         finally:
             for run in self._running:
                 self.claims.release(run)
@@ -293,7 +305,23 @@ class _State:
                 self._idle_since, self._waiting = None, ""
                 for event in executor.poll(POLL_S):
                     self._handle(event, queue)
+            if self._finished:
+                idle = len(self._finished) == len(self._running)
+                if time.monotonic() >= self._due or (idle and not queue):
+                    self._commit()
             self._tell()
+
+    def _commit(self) -> None:
+        """Write finished runs."""
+        self.store.commit_all(self._finished)
+        before = self.done
+        for run in self._finished:
+            self.packets += self._running.pop(run)[1]
+            self.claims.release(run)
+        self.done += len(self._finished)
+        self._finished.clear()
+        if self.done // COMPACT_EVERY > before // COMPACT_EVERY:
+            compact.compact(self.store, self.claims)
 
     def _wait(self, elsewhere: Sequence[Task]) -> None:
         now = time.monotonic()
@@ -316,33 +344,31 @@ class _State:
         executor.start(task)
 
     def _handle(self, event: Event, queue: deque[Task]) -> None:
-        if event.run not in self._running:
+        if event.run not in self._running or event.run in self._finished:
             return
         task, packets = self._running[event.run]
         if isinstance(event, Moved):
             self._running[event.run] = (task, event.packets)
             return
         if isinstance(event, Done):
-            if event.tables is not None:
-                self.store.commit(event.run, event.tables)
-            self.done += 1
-            packets = event.packets
-        elif isinstance(event, Failed):
+            if not self._finished:
+                self._due = time.monotonic() + COMMIT_S
+            self._running[event.run] = (task, event.packets)
+            self._finished[event.run] = event.tables
+            return
+        if isinstance(event, Failed):
             self.failures.append(
                 Failure(event.run, event.reason, self._crashes.get(event.run, 0) + 1, event.trace)
             )
         else:
             crashes = self._crashes[event.run] = self._crashes.get(event.run, 0) + 1
-            # One that was written just before is found in the store.
-            if crashes < MOST_CRASHES or self.wanted.has(self.store, event.run):
+            if crashes < MOST_CRASHES:
                 queue.appendleft(task)
             else:
                 self.failures.append(Failure(event.run, event.reason, crashes))
         self.packets += packets
         del self._running[event.run]
         self.claims.release(event.run)
-        if isinstance(event, Done) and self.done % COMPACT_EVERY == 0:
-            compact.compact(self.store, self.claims)
 
     def _tell(self) -> None:
         if self.progress is None:
@@ -353,7 +379,7 @@ class _State:
                 done=self.done + self.reused,
                 reused=self.reused,
                 failed=len(self.failures),
-                running=len(self._running),
+                running=len(self._running) - len(self._finished),
                 packets=self.packets + sum(p for _, p in self._running.values()),
                 elapsed_s=time.monotonic() - self._begun,
                 waiting_for=self._waiting,
