@@ -174,6 +174,7 @@ class Identifier:
         used = {
             f"{kind} {name}": of_kind[name]
             for kind, of_kind in digests.items()
+            if of_kind  # Mostly there are none, and the scenario need not be searched.
             for name in sorted(set(of_kind) & _names(resolved, kind))
         }
         for key in ("name", "description", "seed"):
