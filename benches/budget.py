@@ -3,11 +3,12 @@
 
     .venv/bin/python benches/budget.py [--check PAGE]
 
-Needs valgrind. The parts are differences: the same flows over more links, and with a link at which they queue; ends are what
-is left. Each run is made for two lengths of virtual time, so that start-up and the building of the network cancel out. Callgrind counts instructions, the same for each run of one build, and other work does not disturb it.
+Needs valgrind. The parts are differences: the same flows over more links, and with a link at which they queue; ends are
+what is left. Each run is made for two lengths of virtual time, so that start-up and the building of the network cancel
+out. Callgrind counts instructions, the same for each run of one build, and other work does not disturb it.
 
-With --check the table is compared with that of a page between `<!-- budget -->` and `<!-- /budget -->`: a part that takes 3%
-more is an error.
+With --check the table is compared with that of a page between `<!-- budget -->` and `<!-- /budget -->`: a part that
+takes 3% more is an error.
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ pub trait Stack: Debug + Send {
     fn is_over(&self) -> bool;
     /// The client's address has changed: sends from `local` from now on (RFC 9000 §9).
     fn migrate(&mut self, now: Instant, local: SocketAddr);
-    /// The network reports that a datagram that was sent was larger than the MTU of a link; `mtu` is in bytes with the IP
-    /// header (RFC 1191, RFC 8201). Anybody can forge such a report: an implementation that ignores it is right (RFC
-    /// 9000 §14.2.1).
+    /// The network reports that a datagram that was sent was larger than the MTU of a link; `mtu` is in bytes with the
+    /// IP header (RFC 1191, RFC 8201). Anybody can forge such a report: an implementation that ignores it is right
+    /// (RFC 9000 §14.2.1).
     fn on_packet_too_big(
         &mut self,
         _now: Instant,

@@ -598,8 +598,8 @@ impl Net {
     }
 }
 
-/// The flow and generation of a dropped datagram (TCP and QUIC detect their losses themselves, and so does a sender that
-/// misses reports).
+/// The flow and generation of a dropped datagram (TCP and QUIC detect their losses themselves, and so does a sender
+/// that misses reports).
 fn lost_datagram(body: &Body) -> Option<(u32, u32)> {
     match body.content {
         Content::Udp(_) if body.side == 1 => Some((body.flow, body.generation)),

@@ -2,8 +2,9 @@
 
 `python -m gargalo.evaluation.published docs` writes `docs/scorecards/index.md`, a table that compares them, what the
 table shows as data beside it, and a page for each; runs are kept in a store, so that only what has changed is done
-again. With `--stacks` it does so in `docs/scorecards/quic` for the algorithms of these stacks, or of all installed but the
-one inside, whose algorithms are the built-in ones. With `--stored` nothing is run: the table is written again from the data.
+again. With `--stacks` it does so in `docs/scorecards/quic` for the algorithms of these stacks, or of all installed but
+the one inside, whose algorithms are the built-in ones. With `--stored` nothing is run: the table is written again from
+the data.
 """
 
 from __future__ import annotations

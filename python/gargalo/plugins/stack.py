@@ -279,8 +279,8 @@ class QuicStack:
     def packet_too_big(self, now: float, local: Address, remote: Address, mtu: int) -> None:
         """Take note that a datagram was larger than the MTU of a link (RFC 1191, RFC 8201); by default that is ignored.
 
-        `local` and `remote` are the datagram's addresses, `mtu` is in bytes with the IP header. Anybody can forge such a
-        report (RFC 9000 §14.2.1).
+        `local` and `remote` are the datagram's addresses, `mtu` is in bytes with the IP header. Anybody can forge such
+        a report (RFC 9000 §14.2.1).
         """
 
     def unacknowledged(self) -> int | None:
