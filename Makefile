@@ -153,8 +153,9 @@ test-stacks: $(VENV)/.stacks
 $(VENV)/.stacks: $(VENV)/.dev $(wildcard stacks/aioquic/* stacks/ngtcp2/*.[ch]) crates/plugin/include/gargalo_stack.h
 	@done=1; \
 	{ $(AIOQUIC_STACK); } || { done=; echo "setup: aioquic could not be installed; its tests will skip" >&2; }; \
-	{ $(MAKE) --no-print-directory stack-tools STACKS=ngtcp2 && $(NGTCP2_STACK); } \
-		|| { done=; echo "setup: ngtcp2 could not be built; its tests will skip" >&2; }; \
+	if $(MAKE) --no-print-directory stack-tools STACKS=ngtcp2 && $(MAKE) --no-print-directory -C stacks/ngtcp2 libraries; \
+		then { $(NGTCP2_STACK); } || exit 1; \
+		else done=; echo "setup: ngtcp2 could not be installed; its tests will skip" >&2; fi; \
 	if [ -n "$$done" ]; then touch $@; fi
 
 # Needs seconds to minutes for each mutant's tests: SINCE=commit for what has changed, or PARTS="link metrics" SAMPLE=40,

@@ -357,5 +357,5 @@ static const struct gargalo_stack table = {
     GARGALO_STACK_DATAGRAMS | GARGALO_STACK_CANCEL | GARGALO_STACK_URGENCY | GARGALO_STACK_KEY_UPDATE, sizeof table, "ngtcp2",
     NGTCP2_VERSION, settings_congestion, create, destroy, datagram_in, datagram_out, next_timer, timeout, open_stream,
     write_stream, unacknowledged, migrate, close_in_order, is_over, stats, settings_specifications, NULL,
-    open_unidirectional_stream, send_datagram, reset_stream, stop_sending, set_urgency, update_keys, NULL, NULL};
+    open_unidirectional_stream, send_datagram, reset_stream, stop_sending, set_urgency, update_keys};
 __attribute__((visibility("default"))) const struct gargalo_stack *gargalo_stack_v1(void) { return &table; }
