@@ -1,8 +1,8 @@
 //! What a packet costs, part by part: prints packets of data, packets of all kinds and events of a run, whose
 //! instructions `benches/budget.py` counts. Arguments: what is run, its links without a queue, virtual seconds.
 //!
-//! `udp` and `tcp` are twenty flows between two hosts, `+bottleneck` adds a link at which they queue. `queue` is the queue
-//! of events alone.
+//! `udp` and `tcp` are twenty flows between two hosts, `+bottleneck` adds a link at which they queue. `queue` is the
+//! queue of events alone.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -8,7 +8,7 @@ use gargalo_flow::DirectionId;
 use gargalo_link::Flight;
 use gargalo_units::Instant;
 
-use crate::net::Handle;
+use crate::packet::Handle;
 
 /// The end of a list.
 const NONE: u32 = u32::MAX;

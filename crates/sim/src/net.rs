@@ -12,19 +12,12 @@ use gargalo_units::{Duration, Instant};
 use crate::capture::Capture;
 use crate::event::{EventQueue, Target};
 use crate::line::{Coming, Line, Nodes};
-use crate::packet::{Body, Content};
+use crate::packet::{Body, Content, Handle};
 use crate::pool::Pool;
 use gargalo_link::Strip;
 
 /// Marks the end of a route in [`Net::hops`].
 const HOST: u32 = u32::MAX;
-
-/// The reference that a link carries for a packet: the slot of its content and its hop on the route.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Handle {
-    id: u32,
-    hop: u32,
-}
 
 /// A packet that has arrived at its host, to be [taken](Net::take) or [discarded](Net::discard).
 #[derive(Clone, Copy, Debug)]

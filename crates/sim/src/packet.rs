@@ -6,6 +6,15 @@ use bytes::BytesMut;
 use gargalo_units::Instant;
 use gargalo_wire::tcp::Segment;
 
+/// The reference that a link carries for a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handle {
+    /// The slot of its content.
+    pub id: u32,
+    /// Its hop on the route.
+    pub hop: u32,
+}
+
 /// The content of a packet and its destination.
 #[derive(Clone, Debug)]
 pub struct Body {
