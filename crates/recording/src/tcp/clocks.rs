@@ -32,7 +32,10 @@ impl Default for Passages {
 impl Passages {
     /// The stream has now passed this position.
     pub fn record(&mut self, position: u64, now: Instant) {
-        while (self.times.len() as u64 + 1).saturating_mul(self.stride) <= position {
+        // A peer may name any position: the last multiple is below 2^64.
+        while let Some(next) = (self.times.len() as u64 + 1).checked_mul(self.stride)
+            && next <= position
+        {
             if self.times.len() == MOST {
                 // What is left are the even multiples.
                 self.times = self.times.iter().copied().skip(1).step_by(2).collect();
@@ -146,6 +149,16 @@ mod tests {
 
     fn at(seconds: f64) -> Instant {
         Instant::ZERO + Duration::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn any_position_may_be_passed() {
+        let mut passages = Passages::default();
+        for position in [u64::MAX - 1, u64::MAX] {
+            passages.record(position, at(1.0));
+            assert!(passages.times.len() <= MOST);
+        }
+        assert_eq!(passages.at(passages.stride), Some(at(1.0)));
     }
 
     /// Passages of data and acknowledgements at both ends; the far clock is `ahead` and runs fast by `ppm`.
