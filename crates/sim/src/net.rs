@@ -665,6 +665,29 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_that_is_dropped_leaves_nothing_but_what_its_sender_is_told() {
+        for icmp in [false, true] {
+            let mut net = Net::default();
+            let config = LinkConfig {
+                mtu: 1000,
+                icmp,
+                ..LinkConfig::default()
+            };
+            net.add_link(Link::new(config, Pcg64::new(1, 1)).unwrap(), Strip::None);
+            let route = net.add_route(&[0]);
+            let large = Body {
+                route,
+                ..body(1, udp(1000))
+            };
+            net.transmit(Instant::ZERO, Ecn::NotEct, 3, large);
+            assert!(net.packets.get(0).is_none());
+            assert_eq!(net.lost_datagrams, [(4, 9)]);
+            let told: Vec<_> = net.too_big.iter().map(|(b, mtu)| (b.flow, *mtu)).collect();
+            assert_eq!(told, if icmp { vec![(4, 1000)] } else { vec![] });
+        }
+    }
+
+    #[test]
     fn a_packet_arrives_after_its_links_and_counts_once() {
         let mut net = Net::default();
         for _ in 0..2 {
