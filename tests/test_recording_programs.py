@@ -134,8 +134,10 @@ def agree(folder: Path, capture: Path) -> None:
     own = json.loads((folder / "iperf3.json").read_text())["end"]["streams"][0]
     assert told["captured_at"] == "sender"
     assert row["transport"] == "tcp"
-    # iperf3 says its name before the data, in 37 bytes.
-    assert own["receiver"]["bytes"] <= row["delivered_bytes"] <= own["sender"]["bytes"] + 37
+    # iperf3 says its name before the data, in 37 bytes. On a busy machine the receiver ends with a reset: what it has
+    # taken of the last two segments was not acknowledged then.
+    least = own["receiver"]["bytes"] - 2 * 1448
+    assert least <= row["delivered_bytes"] <= own["sender"]["bytes"] + 37
     assert row["retransmitted_packets"] == own["sender"]["retransmits"]
     kernel = data_flow(package.read(folder / "ss.log", interval_s=0.02))
     # The kernel sees an acknowledgement later.

@@ -71,6 +71,11 @@ impl Capture {
         self.ends.insert(route, (from, to));
     }
 
+    /// Whether packets are captured that enter (`arrived` false) or leave one direction of a link.
+    pub(crate) fn sees(&self, direction: DirectionId, arrived: bool) -> bool {
+        self.interfaces.at(direction, arrived).is_some()
+    }
+
     /// Captures a packet that enters (`arrived` false) or leaves one direction of a link.
     pub(crate) fn packet(
         &mut self,

@@ -66,6 +66,8 @@ struct LinkSlot {
     passes_through: bool,
     /// The largest packet that has no effect but in the link: senders of larger ones may be told.
     largest: u32,
+    /// Packets that arrive at its end are captured there: each has an event.
+    captures_arrivals: bool,
 }
 
 impl LinkSlot {
@@ -132,8 +134,19 @@ impl Net {
             takes_ahead,
             landing: Line::default(),
             keeps_order,
+            captures_arrivals: false,
             link,
         });
+    }
+
+    /// Begins a capture: where packets are captured, each has an event.
+    pub fn capture_with(&mut self, capture: Capture) {
+        for (direction, slot) in (0..).zip(&mut self.links) {
+            slot.takes_ahead &= !capture.sees(direction, false);
+            slot.captures_arrivals = capture.sees(direction, true);
+            slot.passes_through &= slot.takes_ahead && !slot.captures_arrivals;
+        }
+        self.capture = Some(capture);
     }
 
     /// Stores a route and returns its handle.
@@ -416,7 +429,8 @@ impl Net {
         let behind = !from_here.landing.is_empty();
         // What takes no time is ordered by what happens at this instant.
         let at_once = !from_here.takes_ahead && coming.flight.arrival() <= self.moment.time;
-        if next == HOST || behind || at_once || self.every_event {
+        let observed = from_here.captures_arrivals || self.every_event;
+        if next == HOST || behind || at_once || observed {
             return false;
         }
         let slot = &mut self.links[next as usize];

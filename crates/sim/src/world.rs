@@ -36,8 +36,8 @@ pub struct Settings {
     pub measure: Option<(Instant, Instant)>,
     /// Carry real bytes and compare them at the receiver.
     pub verify: bool,
-    /// Give every packet an event at the end of every link, as a capture does. The results are the same; it is slower,
-    /// and there to prove that.
+    /// Give every packet an event at the end of every link, as a capture does at its links. The results are the same; it
+    /// is slower, and there to prove that.
     pub every_event: bool,
     /// Links whose packets are captured, and the file; `None`: no capture.
     pub captures: Option<CaptureSpec>,
@@ -110,7 +110,7 @@ impl World {
             }
         }
         if let Some(spec) = &settings.captures {
-            net.capture = Some(Capture::open(spec, &topology)?);
+            net.capture_with(Capture::open(spec, &topology)?);
         }
         let recorder = Recorder::new(settings.recording.clone(), &topology);
         let window = Window::new(settings.measure);
@@ -290,7 +290,7 @@ impl World {
         let first_flow = first_direction + self.net.directions();
         self.first_flow = first_flow;
         self.net.first = first_direction;
-        self.net.every_event = self.settings.every_event || self.net.capture.is_some();
+        self.net.every_event = self.settings.every_event;
         let end = self.settings.end;
         self.running = true;
         if let Some(interval) = self.recorder.interval() {

@@ -1,7 +1,11 @@
 //! Packets that are put ahead of their events make the results that they make with an event at the end of every link.
 
+use std::path::Path;
+
 use crate::support::*;
-use gargalo_flow::{FlowSpec, LinkSpec, Node, Outcome, Topology, TransportSpec};
+use gargalo_flow::{
+    CaptureEnds, CaptureSpec, FlowSpec, LinkSpec, Node, Outcome, Topology, TransportSpec,
+};
 use gargalo_link::queue::{
     CoDelConfig, DualPi2Config, FqCoDelConfig, PieConfig, QueueLimit, RedConfig, StepConfig,
 };
@@ -131,7 +135,8 @@ fn flows(rng: &mut Pcg64, hosts: u32) -> Vec<FlowSpec> {
     made
 }
 
-fn world(seed: u64, every_event: bool) -> Option<Outcome> {
+/// A run of a random network; with `captured` some ends of some links are captured, in this file.
+fn world(seed: u64, every_event: bool, captured: Option<&Path>) -> Option<Outcome> {
     let mut rng = Pcg64::new(u128::from(seed), 7);
     let (topology, hosts) = topology(&mut rng);
     let flows = flows(&mut rng, hosts);
@@ -146,6 +151,21 @@ fn world(seed: u64, every_event: bool) -> Option<Outcome> {
     };
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
     settings.measure = rng.random_bool(0.5).then(|| (at(500), at(1_500)));
+    settings.captures = captured.map(|path| {
+        let mut some = topology
+            .links
+            .iter()
+            .map(|l| l.name.clone())
+            .collect::<Vec<_>>();
+        some.retain(|_| rng.random_bool(0.3));
+        CaptureSpec {
+            path: path.into(),
+            links: some,
+            ends: [CaptureEnds::From, CaptureEnds::To, CaptureEnds::Both][rng.random_range(0..3)],
+            payload: false,
+            comment: String::new(),
+        }
+    });
     let mut world = gargalo_sim::World::new(topology, settings).unwrap();
     for f in flows {
         world.add_flow(f).unwrap();
@@ -159,7 +179,7 @@ fn packets_ahead_change_no_result() {
     let (mut events, mut ahead) = (0, 0);
     let mut ran = 0;
     for seed in 0..100 {
-        let (every, fewer) = (world(seed, true), world(seed, false));
+        let (every, fewer) = (world(seed, true, None), world(seed, false, None));
         assert_eq!(every.is_some(), fewer.is_some(), "seed {seed}");
         let (Some(every), Some(fewer)) = (every, fewer) else {
             continue;
@@ -171,6 +191,33 @@ fn packets_ahead_change_no_result() {
     }
     assert!(ran > 80, "{ran}");
     assert!(ahead < events * 19 / 20, "{ahead} of {events}");
+}
+
+#[test]
+fn a_capture_is_the_same_with_events_where_it_is_taken_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut events, mut fewer) = (0, 0);
+    let (mut ran, mut bytes) = (0, 0);
+    for seed in 0..100 {
+        let go = |every_event| {
+            let path = folder.path().join("captured");
+            let out = world(seed, every_event, Some(&path))?;
+            Some((out, std::fs::read(&path).unwrap()))
+        };
+        let (Some(every), Some(there)) = (go(true), go(false)) else {
+            continue;
+        };
+        assert!(every.1 == there.1, "the capture of seed {seed}");
+        assert!(results(&every.0) == results(&there.0), "seed {seed}");
+        let without = world(seed, false, None).unwrap();
+        assert!(results(&without) == results(&there.0), "seed {seed}");
+        events += every.0.events;
+        fewer += there.0.events;
+        bytes += there.1.len();
+        ran += 1;
+    }
+    assert!(ran > 80 && bytes > 1 << 20, "{ran} with {bytes} bytes");
+    assert!(fewer < events * 97 / 100, "{fewer} of {events}");
 }
 
 /// Two hosts with this number of routers between them.

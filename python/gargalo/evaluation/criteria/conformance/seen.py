@@ -6,7 +6,7 @@ import json
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -242,7 +242,8 @@ def watch(scenario: Json, seed: int, until_s: float | None = None) -> Seen:
     return _watch(json.dumps(made))
 
 
-@cache
+# Cases of one repeat ask for the same runs; each has its own records.
+@lru_cache(maxsize=64)
 def _watch(text: str) -> Seen:
     from gargalo.running import run
 
