@@ -25,6 +25,7 @@ SPANS = {"large-windows": (3.0, 4.0), "large-windows-staggered": (4.0, 5.0)}
 SMALL_SPAN = (3.0, 6.0)
 MANY_FLOWS_SPAN = (0.3, 0.4)
 DEFAULT = ("large-windows", "small-windows-reno")
+WANTED = (compare.OURS, compare.ACK_EACH, compare.ALL, compare.HTSIM)
 
 
 def totals(text: str) -> dict[str, int]:
@@ -99,7 +100,7 @@ def main(words: list[str] | None = None) -> int:
         bell = compare.read(file)
         short, long = (compare.runners(file, bell, s, peers) for s in span(bell.name))
         for first, second in zip(short, long, strict=True):
-            if first.name not in (compare.OURS, compare.ACK_EACH, compare.HTSIM):
+            if first.name not in WANTED:
                 continue
             one = per_packet(counted(first, given.cache), counted(second, given.cache))
             print(

@@ -49,17 +49,21 @@ pub fn causes(
     before: &mut &'static str,
     notices: impl Iterator<Item = &'static str>,
 ) -> String {
-    let mut causes = Vec::new();
+    let mut causes = String::new();
+    let mut add = |cause: &str| {
+        if causes.is_empty() {
+            causes.push_str(cause);
+        } else if causes.split('+').all(|known| known != cause) {
+            causes.push('+');
+            causes.push_str(cause);
+        }
+    };
     if *before != phase {
         *before = phase;
-        causes.push("phase");
+        add("phase");
     }
-    for kind in notices {
-        if !causes.contains(&kind) {
-            causes.push(kind);
-        }
-    }
-    causes.join("+")
+    notices.for_each(add);
+    causes
 }
 
 #[cfg(test)]

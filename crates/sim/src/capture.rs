@@ -1,6 +1,5 @@
 //! Packet captures: packets at the ends of links, as a real network would show them.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::Ipv4Addr;
@@ -23,8 +22,8 @@ pub struct Capture {
     writer: pcapng::Writer<BufWriter<File>>,
     interfaces: CaptureInterfaces,
     payload: bool,
-    /// The hosts at the ends of each route.
-    ends: BTreeMap<u32, (NodeId, NodeId)>,
+    /// The hosts at the ends of each route, by its first hop.
+    ends: Vec<Option<(NodeId, NodeId)>>,
     buffer: Vec<u8>,
     /// TLS secrets, written beside the capture; the file is created with the first of them.
     keys: Option<BufWriter<File>>,
@@ -58,7 +57,7 @@ impl Capture {
             writer,
             interfaces,
             payload: spec.payload,
-            ends: BTreeMap::new(),
+            ends: Vec::new(),
             buffer: Vec::with_capacity(2048),
             keys: None,
             failed: None,
@@ -68,7 +67,11 @@ impl Capture {
 
     /// Records the hosts whose packets take a route.
     pub(crate) fn add_route(&mut self, route: u32, from: NodeId, to: NodeId) {
-        self.ends.insert(route, (from, to));
+        let route = route as usize;
+        if route >= self.ends.len() {
+            self.ends.resize(route + 1, None);
+        }
+        self.ends[route] = Some((from, to));
     }
 
     /// Whether packets are captured that enter (`arrived` false) or leave one direction of a link.
@@ -88,7 +91,7 @@ impl Capture {
         let Some(interface) = self.interfaces.at(direction, arrived) else {
             return;
         };
-        let Some(&(from, to)) = self.ends.get(&body.route) else {
+        let Some(&Some((from, to))) = self.ends.get(body.route as usize) else {
             return;
         };
         if self.failed.is_some() {

@@ -66,7 +66,9 @@ struct LinkSlot {
     passes_through: bool,
     /// The largest packet that has no effect but in the link: senders of larger ones may be told.
     largest: u32,
-    /// Packets that arrive at its end are captured there: each has an event.
+    /// Packets that enter it are captured: each has an event.
+    captures_entries: bool,
+    /// Those that arrive at its end are.
     captures_arrivals: bool,
 }
 
@@ -134,6 +136,7 @@ impl Net {
             takes_ahead,
             landing: Line::default(),
             keeps_order,
+            captures_entries: false,
             captures_arrivals: false,
             link,
         });
@@ -142,8 +145,9 @@ impl Net {
     /// Begins a capture: where packets are captured, each has an event.
     pub fn capture_with(&mut self, capture: Capture) {
         for (direction, slot) in (0..).zip(&mut self.links) {
-            slot.takes_ahead &= !capture.sees(direction, false);
+            slot.captures_entries = capture.sees(direction, false);
             slot.captures_arrivals = capture.sees(direction, true);
+            slot.takes_ahead &= !slot.captures_entries;
             slot.passes_through &= slot.takes_ahead && !slot.captures_arrivals;
         }
         self.capture = Some(capture);
@@ -222,7 +226,7 @@ impl Net {
         self.transmitted += 1;
         let Handle { id, hop } = packet.payload;
         let direction = self.hops[hop as usize];
-        if self.capture.is_some() {
+        if self.links[direction as usize].captures_entries {
             self.record(now, direction, &packet, false);
         }
         self.catch_up(self.moment, direction);
@@ -248,7 +252,7 @@ impl Net {
     #[inline(never)]
     fn forward(&mut self, now: Instant, packet: Packet<Handle>) {
         let direction = self.hops[packet.payload.hop as usize];
-        if self.capture.is_some() {
+        if self.links[direction as usize].captures_entries {
             self.record(now, direction, &packet, false);
         }
         self.catch_up(self.moment, direction);
@@ -535,7 +539,7 @@ impl Net {
                 self.rearm(now, direction);
                 return None;
             };
-            if self.capture.is_some() {
+            if self.links[direction as usize].captures_arrivals {
                 self.record(now, direction, &delivery.packet, true);
             }
             let hop = delivery.packet.payload.hop as usize + 1;

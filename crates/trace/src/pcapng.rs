@@ -172,12 +172,18 @@ impl<W: Write> Writer<W> {
             len.min(*snap_len)
         };
         let nanos = packet.time.as_nanos();
-        self.begin(ENHANCED_PACKET);
-        self.u32(packet.interface);
-        self.u32((nanos >> 32) as u32);
-        self.u32(nanos as u32);
-        self.u32(captured);
-        self.u32(packet.original_len.max(len));
+        let words = [
+            ENHANCED_PACKET,
+            0, // The total length, filled in by `end`.
+            packet.interface,
+            (nanos >> 32) as u32,
+            nanos as u32,
+            captured,
+            packet.original_len.max(len),
+        ];
+        self.block.clear();
+        self.block
+            .extend_from_slice(words.map(u32::to_le_bytes).as_flattened());
         self.padded(&packet.bytes[..captured as usize]);
         if !packet.comment.is_empty() {
             self.option(OPT_COMMENT, packet.comment.as_bytes());

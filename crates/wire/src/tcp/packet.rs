@@ -164,15 +164,16 @@ impl Segment {
         checksum: impl FnOnce(Checksum, &[u8]) -> u16,
     ) -> Result<(), EmitError> {
         let start = out.len();
-        out.extend_from_slice(&self.src_port.to_be_bytes());
-        out.extend_from_slice(&self.dst_port.to_be_bytes());
-        out.extend_from_slice(&self.seq.get().to_be_bytes());
-        out.extend_from_slice(&self.ack.get().to_be_bytes());
+        let mut h = [0; HEADER_LEN];
+        h[..2].copy_from_slice(&self.src_port.to_be_bytes());
+        h[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
+        h[4..8].copy_from_slice(&self.seq.get().to_be_bytes());
+        h[8..12].copy_from_slice(&self.ack.get().to_be_bytes());
         // Data offset, filled in below, and flags.
-        out.extend_from_slice(&self.flags.bits().to_be_bytes());
-        out.extend_from_slice(&self.window.to_be_bytes());
-        out.extend_from_slice(&[0, 0]);
-        out.extend_from_slice(&self.urgent.to_be_bytes());
+        h[12..14].copy_from_slice(&self.flags.bits().to_be_bytes());
+        h[14..16].copy_from_slice(&self.window.to_be_bytes());
+        h[18..].copy_from_slice(&self.urgent.to_be_bytes());
+        out.extend_from_slice(&h);
         self.options
             .emit(out)
             .inspect_err(|_| out.truncate(start))?;
