@@ -36,8 +36,8 @@ pub struct Settings {
     pub measure: Option<(Instant, Instant)>,
     /// Carry real bytes and compare them at the receiver.
     pub verify: bool,
-    /// Give every packet an event at the end of every link, as a capture does at its links. The results are the same; it
-    /// is slower, and there to prove that.
+    /// Give every packet an event at the end of every link, as a capture does at its links. The results are the same;
+    /// it is slower, and there to prove that.
     pub every_event: bool,
     /// Links whose packets are captured, and the file; `None`: no capture.
     pub captures: Option<CaptureSpec>,
