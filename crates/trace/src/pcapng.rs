@@ -173,15 +173,13 @@ impl<W: Write> Writer<W> {
         };
         let nanos = packet.time.as_nanos();
         let words = [
-            ENHANCED_PACKET,
-            0, // The total length, filled in by `end`.
             packet.interface,
             (nanos >> 32) as u32,
             nanos as u32,
             captured,
             packet.original_len.max(len),
         ];
-        self.block.clear();
+        self.begin(ENHANCED_PACKET);
         self.block
             .extend_from_slice(words.map(u32::to_le_bytes).as_flattened());
         self.padded(&packet.bytes[..captured as usize]);

@@ -152,15 +152,10 @@ fn world(seed: u64, every_event: bool, captured: Option<&Path>) -> Option<Outcom
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
     settings.measure = rng.random_bool(0.5).then(|| (at(500), at(1_500)));
     settings.captures = captured.map(|path| {
-        let mut some = topology
-            .links
-            .iter()
-            .map(|l| l.name.clone())
-            .collect::<Vec<_>>();
-        some.retain(|_| rng.random_bool(0.3));
+        let some = topology.links.iter().filter(|_| rng.random_bool(0.3));
         CaptureSpec {
             path: path.into(),
-            links: some,
+            links: some.map(|l| l.name.clone()).collect(),
             ends: [CaptureEnds::From, CaptureEnds::To, CaptureEnds::Both][rng.random_range(0..3)],
             payload: false,
             comment: String::new(),

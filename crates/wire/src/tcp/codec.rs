@@ -157,17 +157,16 @@ impl Options {
     /// # Errors
     /// When options other than SACK exceed 40 bytes; `out` is then unchanged.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
-        if let (Some(t), None, None, true) = (
-            self.timestamps,
-            &self.extra,
-            &self.mptcp,
-            self.sack.is_empty(),
-        ) {
+        let start = out.len();
+        if self.extra.is_none() && self.mptcp.is_none() && self.sack.is_empty() {
             // Nearly every segment of a transfer.
-            let mut all = [NOP, NOP, TIMESTAMPS, 10, 0, 0, 0, 0, 0, 0, 0, 0];
-            all[4..8].copy_from_slice(&t.value.to_be_bytes());
-            all[8..].copy_from_slice(&t.echo.to_be_bytes());
-            out.extend_from_slice(&all);
+            let aligned = true;
+            let mut w = Writer {
+                start,
+                out,
+                aligned,
+            };
+            self.emit_timestamps(false, &mut w);
             return Ok(());
         }
         let layout = self.layout();
@@ -175,7 +174,7 @@ impl Options {
             return Err(EmitError::OptionsTooLong { length: layout.len });
         }
         let mut w = Writer {
-            start: out.len(),
+            start,
             out,
             aligned: layout.aligned,
         };
@@ -226,9 +225,10 @@ impl Options {
             (false, false) => {}
         }
         if let Some(t) = self.timestamps {
-            w.bytes(&[TIMESTAMPS, 10]);
-            w.bytes(&t.value.to_be_bytes());
-            w.bytes(&t.echo.to_be_bytes());
+            let mut option = [TIMESTAMPS, 10, 0, 0, 0, 0, 0, 0, 0, 0];
+            option[2..6].copy_from_slice(&t.value.to_be_bytes());
+            option[6..].copy_from_slice(&t.echo.to_be_bytes());
+            w.bytes(&option);
         }
     }
 }
