@@ -218,7 +218,8 @@ def test_without_space_files_are_not_merged(tmp_path, monkeypatch):
     assert done.frame().equals(before)
 
 
-def test_many_files_become_few(tmp_path):
+def test_many_files_become_few(tmp_path, monkeypatch):
+    monkeypatch.setattr("gargalo.sweeps.store.TOGETHER", 100)
     done = gargalo.sweep(MINI, RATES, repeat=10, store=tmp_path / "s", keep=["flows"], workers=2)
     before, flows = done.frame(), done.table("flows").collect()
     store = sweeps.Store(tmp_path / "s")

@@ -106,7 +106,7 @@ def test_memory_stays_flat_over_a_thousand_runs(tmp_path):
 
     done = sweeps.execute(jobs, tmp_path / "s", keep=["flows"], workers=2, progress=watch)
     assert len(done.frame()) == 1000
-    early = [s for s in samples if 100 <= s[0] <= 300]
+    early = [s for s in samples if 100 <= s[0] <= 500]
     late = [s for s in samples if s[0] >= 700]
     assert early
     assert late

@@ -111,9 +111,11 @@ def find(kind: str, name: str, known: Mapping[str, T]) -> T:
 
 def select(rows: pl.DataFrame, labels: Mapping[str, Any]) -> pl.DataFrame:
     """Return the rows with these labels; none if a column is missing."""
+    if not labels:
+        return rows
     if not labels.keys() <= set(rows.columns):
         return rows.clear()
-    return rows.filter(pl.lit(True), *(pl.col(name) == value for name, value in labels.items()))
+    return rows.filter(*(pl.col(name) == value for name, value in labels.items()))
 
 
 def cell_means(

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from gargalo.evaluation.model import YARDSTICK, Figure
-from gargalo.judging import select
 from gargalo.metrics.intervals import POSITIVE, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Literal, TypeAlias
 
     from gargalo.evaluation.model import Scores
     from gargalo.metrics.declared import Better
     from gargalo.metrics.intervals import Bounds
     from gargalo.sweeps.job import Label
+
+    How: TypeAlias = Literal["mean", "max", "min"]
 
 
 def mean_of(column: str, **labels: Label) -> Callable[[pl.DataFrame], float | None]:
@@ -34,15 +37,20 @@ def least_of(column: str, **labels: Label) -> Callable[[pl.DataFrame], float | N
     return lambda rows: reduce(rows, column, "min", labels)
 
 
-def reduce(rows: pl.DataFrame, column: str, how: str, labels: dict[str, Label]) -> float | None:
+def reduce(rows: pl.DataFrame, column: str, how: How, labels: dict[str, Label]) -> float | None:
     """Return one number of a column; None where nothing was measured."""
-    if column not in rows.columns:
+    if not {column, *labels} <= set(rows.columns):
         return None
-    values = select(rows, labels)[column].drop_nulls().drop_nans()
-    if values.len() == 0:
+    # In lists: there are few rows, and very many calls.
+    own = [rows[name].to_list() for name in labels]
+    wanted = tuple(labels.values())
+    values = [v for v, *of in zip(rows[column].to_list(), *own, strict=True) if tuple(of) == wanted]
+    known = [v for v in values if v is not None and not math.isnan(v)]
+    if not known:
         return None
-    found = {"mean": values.mean, "max": values.max, "min": values.min}[how]()
-    return None if found is None else float(found)  # type: ignore[arg-type]
+    if how == "mean":
+        return float(pl.Series(known).mean())  # type: ignore[arg-type]
+    return float(max(known) if how == "max" else min(known))
 
 
 def by_cell(

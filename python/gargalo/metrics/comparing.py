@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -249,17 +248,42 @@ def _verdict(estimate: float, p: float, equivalent: float | None, level: float) 
     return "A higher" if estimate > 0 else "B higher"
 
 
-def _t_result(x: Values, y: Values, side: Side, paired: bool) -> Any:
-    """Student's t test of pairs, or Welch's."""
-    need("tests and intervals", "scipy")
-    from scipy import stats
+@dataclass(frozen=True)
+class _Student:
+    """The difference of two means, as Student's t of pairs or Welch's has it."""
 
-    with warnings.catch_warnings():
-        # One side may have no spread; the precision is the same.
-        warnings.simplefilter("ignore", RuntimeWarning)
+    t: float
+    """In standard errors."""
+    error: float
+    freedom: float
+
+    @classmethod
+    def of(cls, x: Values, y: Values, paired: bool) -> _Student:
+        """Compare the means of pairs, or of two sides whose variances may differ (Welch, 1947)."""
         if paired:
-            return stats.ttest_rel(x, y, alternative=side)
-        return stats.ttest_ind(x, y, equal_var=False, alternative=side)
+            error = float((x - y).std(ddof=1) / np.sqrt(x.size))
+            return cls(float((x - y).mean()) / error, error, x.size - 1)
+        parts = [float(v.var(ddof=1) / v.size) for v in (x, y)]
+        error = float(np.sqrt(sum(parts)))
+        spread = sum(v**2 / (n - 1) for v, n in zip(parts, (x.size, y.size), strict=True))
+        return cls(float(x.mean() - y.mean()) / error, error, sum(parts) ** 2 / spread)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the confidence interval of the difference."""
+        # Not scipy.stats, of which the import takes longer than all tests of a scorecard.
+        need("tests and intervals", "scipy")
+        from scipy.special import stdtrit
+
+        most = float(stdtrit(self.freedom, (1 + level) / 2))
+        return (self.t - most) * self.error, (self.t + most) * self.error
+
+    def p_value(self, side: Side) -> float:
+        """Return how probable such a difference, or a larger one, is where there is none."""
+        need("tests and intervals", "scipy")
+        from scipy.special import stdtr
+
+        above, below = (float(stdtr(self.freedom, t)) for t in (-self.t, self.t))
+        return {"two-sided": 2 * min(above, below), "greater": above, "less": below}[side]
 
 
 def _still(x: Values, y: Values, paired: bool) -> bool:
@@ -275,8 +299,7 @@ def _t_interval(x: Values, y: Values, paired: bool, level: float) -> tuple[float
     if _still(x, y, paired):
         middle = float(x.mean() - y.mean())
         return middle, middle
-    found = _t_result(x, y, "two-sided", paired).confidence_interval(level)
-    return float(found.low), float(found.high)
+    return _Student.of(x, y, paired).interval(level)
 
 
 def _t_test(x: Values, y: Values, side: Side, paired: bool) -> float:
@@ -285,17 +308,17 @@ def _t_test(x: Values, y: Values, side: Side, paired: bool) -> float:
         above, below = middle > least, middle < -least
         certain = {"two-sided": above or below, "greater": above, "less": below}[side]
         return 0.0 if certain else 1.0
-    return float(_t_result(x, y, side, paired).pvalue)
+    return _Student.of(x, y, paired).p_value(side)
 
 
 def _p_value(
     test: str, paired: bool, resamples: int, seed: int, x: Values, y: Values, side: Side
 ) -> float:
+    if test == "welch":
+        return _t_test(x, y, side, paired)
     need("tests and intervals", "scipy")
     from scipy import stats
 
-    if test == "welch":
-        return _t_test(x, y, side, paired)
     if test == "mann-whitney":
         if not paired:
             both = np.concatenate((x, y))

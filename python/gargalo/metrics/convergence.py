@@ -49,6 +49,7 @@ def delivered_at(
         exact = (flows[c].to_list() for c in ("start_s", "end_s", "delivered_bytes"))
         ends = dict(zip(flows["id"].to_list(), zip(*exact, strict=True), strict=True))
     curves: dict[int, NDArray[np.float64]] = {}
+    interval = float(np.median(steps)) if steps.size else None
     parts = zip(np.split(times, begins[1:]), np.split(data, begins[1:]), strict=True)
     for number, (t, d) in zip(numbers.tolist(), parts if numbers.size else (), strict=True):
         if number in ends:
@@ -59,7 +60,7 @@ def delivered_at(
             last = max([float(total), *d[inside][-1:]])
             d = np.concatenate(([0.0], d[inside], [last]))
         elif d[0] > 0:
-            begin = max(0.0, float(t[0]) - float(np.median(steps) if steps.size else t[0]))
+            begin = 0.0 if interval is None else max(0.0, float(t[0]) - interval)
             t, d = np.concatenate(([begin], t)), np.concatenate(([0.0], d))
         curves[number] = np.interp(at, t, d)
     return curves

@@ -48,7 +48,7 @@ WITHOUT_CHECKSUMS = 1
 """The format before checksums: its files are read, and more are written."""
 PLANS = "plans"
 SUFFIX = ".parquet"
-TOGETHER = 32
+TOGETHER = 12
 """Runs that are written as one segment; where there are fewer, each has a file, and damage concerns it alone."""
 MARKER = "store.json"
 _RUN = re.compile(r"[0-9a-f]{32}")

@@ -23,6 +23,8 @@ from gargalo.metrics.intervals import OPINION, POSITIVE, SHARE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gargalo.evaluation.figures import How
+
 RATE_BPS = 20e6
 RTT_S = 0.04
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -78,7 +80,7 @@ def together(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col("own") > 0) if "own" in rows.columns else rows.head(0)
 
 
-def beside(column: str, how: str = "mean") -> Callable[[pl.DataFrame], float | None]:
+def beside(column: str, how: How = "mean") -> Callable[[pl.DataFrame], float | None]:
     """Return the mean (or the largest value) of a measured column in runs with flows of both."""
     return lambda rows: reduce(together(rows), column, how, {})
 
