@@ -123,6 +123,42 @@ def quic(seconds: float, busy_poll: str | None) -> None:
     print(f"| QUIC, largest difference of the twelve | {worst * 100:.1f}% | |")
 
 
+def dumbbell(
+    pairs: int, each: int, mbit: int, bottleneck_mbit: int, seconds: float, busy_poll: str | None
+) -> dict[str, Any]:
+    """Return flows between the two sides of a dumbbell, as many between each pair of hosts."""
+    flow = {"transport": {"tcp": {"congestion": "cubic"}}}
+    text = scenario({}, flow, seconds, busy_poll)
+    text["topology"] = {
+        "dumbbell": {
+            "pairs": pairs,
+            "access": {"rate": f"{mbit}Mbit/s", "delay": "1ms"},
+            "bottleneck": {
+                "rate": f"{bottleneck_mbit}Mbit/s",
+                "delay": "5ms",
+                "queue": {"droptail": "1BDP"},
+            },
+        }
+    }
+    text["flows"] = [{"from": "left*", "to": "right*", "count": pairs, **flow}] * each
+    return text
+
+
+def many(seconds: float, busy_poll: str | None) -> None:
+    """Many hosts, and many flows over many links: what gets through, and how late packets are."""
+    for pairs, each, mbit, bottleneck_mbit in ((10, 1, 500, 5_000), (25, 8, 100, 1_000)):
+        text = dumbbell(pairs, each, mbit, bottleneck_mbit, seconds, busy_poll)
+        run = gargalo.run(text, world="lab")
+        steady = run.flow_samples.filter(pl.col("time_s") >= seconds / 2)
+        ends = steady.group_by("flow").agg(
+            pl.col("time_s", "delivered_bytes").last() - pl.col("time_s", "delivered_bytes").first()
+        )
+        got = (ends["delivered_bytes"] * 8 * HEADERS / ends["time_s"]).sum()
+        what = f"{2 * pairs} hosts, {2 * pairs + 1} links, {pairs * each} TCP connections"
+        share = f"{got / bottleneck_mbit / 1e4:.1f}%"
+        print(f"| {what}: got of {bottleneck_mbit} Mbit/s | {share} | {late(run)} |")
+
+
 def main() -> int:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -131,7 +167,7 @@ def main() -> int:
     given = parser.parse_args()
     print("| what | measured | packets late p50 / p99 |\n| --- | --- | --- |")
     try:
-        for measure in (delay, rate, trace, quic):
+        for measure in (delay, rate, trace, quic, many):
             measure(given.seconds, given.busy_poll)
     except gargalo.RunError as e:
         print(f"not measured: {e}", file=sys.stderr)

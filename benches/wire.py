@@ -7,6 +7,8 @@ Needs root or user namespaces, iperf3 and cc. Measured are, with and without seg
 - `gargalo iperf3 -c` to `iperf3 -s`, and with `-R`: our stack on one side, the kernel's on the other;
 - `iperf3 -c` in one namespace to `iperf3 -s` in another, joined by two TUN devices and the shortest
   program that copies between them (tun_copier.c): the kernel's stack on both sides.
+
+Processor time is that of the whole machine, kernel included, so it must be idle otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = Path(__file__).parent
 INSIDE = "GARGALO_WIRE_BENCH_INSIDE"
@@ -29,9 +36,27 @@ def gargalo() -> list[str]:
     return [sys.executable, "-m", "gargalo"]
 
 
-def goodput(report: str) -> float:
-    """Bit/s that the receiver got."""
-    return float(json.loads(report)["end"]["sum_received"]["bits_per_second"])
+@dataclass(frozen=True)
+class Transfer:
+    """A test of iperf3."""
+
+    goodput_bps: float
+    cpu_s_per_byte: float
+    """Of all processors, in user and kernel mode, for each byte that the receiver got."""
+
+
+def busy_s() -> float:
+    """Processor time that this machine has spent, in s (proc_stat(5))."""
+    line = Path("/proc/stat").read_text("ascii").split("\n", 1)[0]
+    user, nice, system, _idle, _waiting, irq, softirq = map(int, line.split()[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def transfer(test: Callable[[], str]) -> Transfer:
+    before = busy_s()
+    received = json.loads(test())["end"]["sum_received"]
+    spent = busy_s() - before
+    return Transfer(float(received["bits_per_second"]), spent / float(received["bytes"]))
 
 
 def run(command: list[str]) -> str:
@@ -51,14 +76,14 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def ours(seconds: int, offload: bool, reverse: bool) -> float:
+def ours(seconds: int, offload: bool, reverse: bool) -> Transfer:
     server = serve([])
     try:
         command = [*gargalo(), "iperf3", "-c", "127.0.0.1", "-t", str(seconds), "-J"]
         command += [] if offload else ["--no-offload"]
         # All senders use CUBIC; asked by -C, the server does.
         command += ["-C", "cubic", "-R"] if reverse else ["-C", "cubic"]
-        return goodput(run(command))
+        return transfer(lambda: run(command))
     finally:
         end(server)
 
@@ -69,7 +94,7 @@ def namespace() -> subprocess.Popen[bytes]:
     return holder
 
 
-def kernels(copier: Path, seconds: int, offload: bool) -> float:
+def kernels(copier: Path, seconds: int, offload: bool) -> Transfer:
     a, b = namespace(), namespace()
     command = [str(copier), str(a.pid), str(b.pid), str(int(offload))]
     copy = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -83,9 +108,8 @@ def kernels(copier: Path, seconds: int, offload: bool) -> float:
         server = serve(["nsenter", "-n", "-t", str(b.pid)])
         try:
             enter = ["nsenter", "-n", "-t", str(a.pid)]
-            return goodput(
-                run([*enter, "iperf3", "-c", "10.9.0.2", "-t", str(seconds), "-J", "-C", "cubic"])
-            )
+            client = ["iperf3", "-c", "10.9.0.2", "-t", str(seconds), "-J", "-C", "cubic"]
+            return transfer(lambda: run([*enter, *client]))
         finally:
             end(server)
     finally:
@@ -93,9 +117,9 @@ def kernels(copier: Path, seconds: int, offload: bool) -> float:
             end(process)
 
 
-def measure(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
+def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Transfer]]:
     run(["ip", "link", "set", "lo", "up"])
-    results: dict[str, dict[str, list[float]]] = {}
+    results: dict[str, dict[str, list[Transfer]]] = {}
     with tempfile.TemporaryDirectory() as directory:
         copier = Path(directory) / "tun_copier"
         run(["cc", "-O2", "-pthread", "-o", str(copier), str(HERE / "tun_copier.c")])
@@ -111,9 +135,17 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
                 ):
                     rows.setdefault(name, []).append(value)
     return {
-        kind: {name: statistics.median(values) for name, values in rows.items()}
+        kind: {name: typical(values) for name, values in rows.items()}
         for kind, rows in results.items()
     }
+
+
+def typical(tests: list[Transfer]) -> Transfer:
+    """Medians of both."""
+    return Transfer(
+        statistics.median(t.goodput_bps for t in tests),
+        statistics.median(t.cpu_s_per_byte for t in tests),
+    )
 
 
 def main() -> None:
@@ -132,13 +164,18 @@ def main() -> None:
         os.execvp("unshare", ["unshare", "-Urn", sys.executable, *sys.argv])
     results = measure(arguments)
     if arguments.json:
-        print(json.dumps(results))
+        plain = {k: {name: asdict(t) for name, t in rows.items()} for k, rows in results.items()}
+        print(json.dumps(plain))
         return
     for kind, rows in results.items():
         print(f"{kind} (median of {arguments.repeat} tests of {arguments.time} s):")
-        for name, value in rows.items():
+        kernel = rows["kernel"]
+        for name, t in rows.items():
+            rate = t.goodput_bps / kernel.goodput_bps
+            cost = t.cpu_s_per_byte / kernel.cpu_s_per_byte
             print(
-                f"  {name:16} {value / 1e9:6.2f} Gbit/s  {value / rows['kernel']:5.2f} of the kernel's"
+                f"  {name:16} {t.goodput_bps / 1e9:6.2f} Gbit/s, {rate:5.2f} of the kernel's; "
+                f"{t.cpu_s_per_byte * 1e9:6.3f} ns of processor time a byte, {cost:5.2f}"
             )
 
 

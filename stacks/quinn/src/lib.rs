@@ -30,7 +30,8 @@ const ONLY: ConnectionHandle = ConnectionHandle(0);
 
 struct Quinn {
     endpoint: Endpoint,
-    connection: Option<Connection>,
+    /// Boxed: it is large, and taken out for each datagram.
+    connection: Option<Box<Connection>>,
     /// The start of the run; only differences matter.
     start: Instant,
     local: SocketAddr,
@@ -72,7 +73,7 @@ fn create(asked: &Config<'_>, now: Duration) -> Result<Quinn, Box<dyn Error>> {
         if quinn.early {
             host::event(Event::Early);
         }
-        quinn.connection = Some(connection);
+        quinn.connection = Some(Box::new(connection));
     }
     Ok(quinn)
 }
@@ -162,7 +163,7 @@ impl Quinn {
             self.answer(answer, &out);
         } else {
             match self.endpoint.accept(incoming, at, &mut out, None) {
-                Ok((_, connection)) => self.connection = Some(connection),
+                Ok((_, connection)) => self.connection = Some(Box::new(connection)),
                 Err(e) => self.answer(e.response, &out),
             }
         }
@@ -271,13 +272,13 @@ impl Stack for Quinn {
     fn update_keys(&mut self, _now: Duration) -> bool {
         // Not before the handshake is confirmed (RFC 9001 §6.1), which quinn leaves to its user.
         let confirmed = |c: &&mut Connection| c.stats().frame_rx.handshake_done > 0;
-        let connection = self.connection.as_mut().filter(confirmed);
+        let connection = self.connection.as_deref_mut().filter(confirmed);
         connection.map(Connection::force_key_update).is_some()
     }
 
     fn migrate(&mut self, _now: Duration, local: SocketAddr) {
         self.local = local;
-        self.connection.iter_mut().for_each(Connection::local_address_changed);
+        self.connection.iter_mut().for_each(|c| c.local_address_changed());
     }
 
     fn close(&mut self, now: Duration) {
@@ -288,7 +289,7 @@ impl Stack for Quinn {
     }
 
     fn is_over(&mut self) -> bool {
-        self.connection.as_ref().map_or(self.over, Connection::is_drained)
+        self.connection.as_deref().map_or(self.over, Connection::is_drained)
     }
 
     fn stats(&mut self) -> Stats {

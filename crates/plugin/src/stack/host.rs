@@ -29,19 +29,23 @@ pub(super) struct Call {
 }
 
 thread_local! {
+    /// It is looked for once in a call: that is a function in a library that is loaded late.
     static CALL: Cell<Option<Call>> = const { Cell::new(None) };
 }
 
 /// Runs a call; afterwards the one around it, if any, goes on.
+#[inline]
 pub(super) fn during<R>(call: Call, work: impl FnOnce() -> R) -> R {
-    struct Restore(Option<Call>);
-    impl Drop for Restore {
+    struct Restore<'a>(&'a Cell<Option<Call>>, Option<Call>);
+    impl Drop for Restore<'_> {
         fn drop(&mut self) {
-            CALL.set(self.0);
+            self.0.set(self.1);
         }
     }
-    let _restore = Restore(CALL.replace(Some(call)));
-    work()
+    CALL.with(|current| {
+        let _restore = Restore(current, current.replace(Some(call)));
+        work()
+    })
 }
 
 /// The host, of which the reference must not outlive this call.
