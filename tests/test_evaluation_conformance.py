@@ -218,6 +218,40 @@ def test_the_table_of_the_documentation_is_made_of_the_data_beside_it(collection
     assert all((folder / f"{a}.md").is_file() for a in data["algorithms"])
 
 
+def test_scorecards_of_other_stacks_stay_in_the_table():
+    stored = {
+        "profile": "quick",
+        "repeat": 3,
+        "algorithms": {"neqo-cubic": "gargalo 1", "quinn-cubic": "gargalo 1"},
+        "criteria": [
+            {
+                "title": "Congestion collapse", "section": "RFC 9743 5.1.1", "strength": "should",
+                "verdicts": {"neqo-cubic": "worse", "quinn-cubic": "like"},
+            }
+        ],
+        "faults": [
+            {"algorithm": a, "criterion": "x", "fault": "y"} for a in ("neqo-cubic", "quinn-cubic")
+        ],
+    }  # fmt: skip
+    found = {
+        **stored,
+        "algorithms": {"neqo-cubic": "gargalo 2", "neqo-reno": "gargalo 2"},
+        "criteria": [
+            {**stored["criteria"][0], "verdicts": {"neqo-cubic": "like", "neqo-reno": "better"}}
+        ],
+        "faults": [],
+    }
+    both = published.together(found, stored)
+    assert list(both["algorithms"]) == ["neqo-cubic", "neqo-reno", "quinn-cubic"]
+    assert both["criteria"][0]["verdicts"] == {
+        "neqo-cubic": "like", "neqo-reno": "better", "quinn-cubic": "like",
+    }  # fmt: skip
+    assert [f["algorithm"] for f in both["faults"]] == ["quinn-cubic"]
+    assert "by gargalo 2 (quinn-cubic by gargalo 1). Signs" in published.index(both)
+    with pytest.raises(SystemExit, match=r"quinn-cubic are of profile quick with 3 runs"):
+        published.together({**found, "repeat": 5}, stored)
+
+
 def test_criteria_that_do_not_apply_are_a_sentence(tmp_path):
     with pytest.raises(SweepError, match="nothing to run for vegas: conformance-reno is for reno"):
         evaluation.evaluate(["vegas"], only=["conformance-reno"], store=tmp_path / "store")

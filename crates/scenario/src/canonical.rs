@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
-use gargalo_flow::CaptureEnds;
+use gargalo_flow::{CaptureEnds, LinkSpec};
 use gargalo_lab::Stack;
 use gargalo_link::{Delay, LinkConfig, LossModel, RateModel};
 use gargalo_settings::Setting;
@@ -69,22 +69,38 @@ impl Scenario {
         self.nodes.get(n).map_or("", |n| n.name.as_str())
     }
 
-    /// All but the flows, which may be many: their list is empty.
+    /// All but the flows: their list is empty.
     fn without_flows(&self) -> Value {
+        let mut out = self.frame();
+        // Not within `json!`, which copies what it is given.
+        let nodes = self.nodes.iter();
+        out["nodes"] = nodes
+            .map(|n| json!({ "name": n.name, "host": n.is_host }))
+            .collect();
+        let mut known = Known::default();
+        let links = self.links.iter().map(|l| {
+            let (from, to) = (self.node_name(l.a as usize), self.node_name(l.b as usize));
+            let mut out = json!({ "name": l.name, "from": from, "to": to });
+            for (key, config) in [("up", &l.up), ("down", &l.down)] {
+                out[key] = known.written(config, link).clone();
+            }
+            out
+        });
+        out["links"] = links.collect();
+        out
+    }
+
+    /// All but the nodes, links and flows, which may be many: their lists are empty.
+    fn frame(&self) -> Value {
         let node = |n: usize| self.node_name(n);
-        let mut known = Vec::new();
-        let mut link = |config| known_link(&mut known, config);
         let mut out = json!({
             "name": self.name,
             "description": self.description,
             "seed": self.seed,
             "duration_s": seconds(self.duration),
             "topology": self.topology,
-            "nodes": self.nodes.iter().map(|n| json!({ "name": n.name, "host": n.is_host })).collect::<Vec<_>>(),
-            "links": self.links.iter().map(|l| json!({
-                "name": l.name, "from": node(l.a as usize), "to": node(l.b as usize),
-                "up": link(&l.up), "down": link(&l.down)
-            })).collect::<Vec<_>>(),
+            "nodes": [],
+            "links": [],
             "flows": [],
             "record": {
                 "interval_s": seconds(self.record.interval), "flows": self.record.flows,
@@ -135,26 +151,53 @@ impl Scenario {
     /// SHA-256 of the canonical JSON, in hexadecimal: two scenarios with the same hash give the same results. The seed
     /// and the contents of traces are included, name and description are not.
     pub fn hash(&self) -> String {
-        let mut json = self.without_flows();
+        let mut json = self.frame();
         if let Value::Object(map) = &mut json {
             map.remove("name");
             map.remove("description");
         }
-        let text = text(&json);
-        // The text of one flow at a time: a scenario may have a hundred thousand.
-        let (head, tail) = text.split_once(NO_FLOWS).unwrap_or((&text, ""));
+        let frame = text(&json);
+        // The text of one at a time: a scenario may have a hundred thousand. Keys are sorted: flows, links, nodes.
         let mut hash = Sha256::new();
-        hash.update(head.as_bytes());
-        hash.update(b"\"flows\":[");
+        let (head, tail) = frame.split_once(NO_FLOWS).unwrap_or((&frame, ""));
         let mut transport = None;
-        for (i, f) in self.flows.iter().enumerate() {
-            let mut text = String::from(if i > 0 { "," } else { "" });
-            self.write_flow(f, &mut transport, &mut text);
-            hash.update(text.as_bytes());
-        }
-        hash.update(b"]");
+        feed(&mut hash, head, "flows", &self.flows, |f, out| {
+            self.write_flow(f, &mut transport, out);
+        });
+        let (head, tail) = tail.split_once(NO_LINKS).unwrap_or((tail, ""));
+        let mut known = Known::default();
+        feed(&mut hash, head, "links", &self.links, |l, out| {
+            self.write_link(l, &mut known, out);
+        });
+        let (head, tail) = tail.split_once(NO_NODES).unwrap_or((tail, ""));
+        feed(&mut hash, head, "nodes", &self.nodes, |n, out| {
+            out.extend(["{\"host\":", if n.is_host { "true" } else { "false" }]);
+            out.push_str(",\"name\":");
+            write_string(&n.name, out);
+            out.push('}');
+        });
         hash.update(tail.as_bytes());
         hex(&hash.finalize())
+    }
+
+    /// Writes a link as it is in [`canonical_json`](Self::canonical_json).
+    fn write_link<'a>(
+        &self,
+        l: &'a LinkSpec,
+        known: &mut Known<'a, LinkConfig, String>,
+        out: &mut String,
+    ) {
+        let config = |c: &LinkConfig| text(&link(c));
+        out.extend(["{\"down\":", known.written(&l.down, config)]);
+        for (key, name) in [
+            (",\"from\":", self.node_name(l.a as usize)),
+            (",\"name\":", &*l.name),
+            (",\"to\":", self.node_name(l.b as usize)),
+        ] {
+            out.push_str(key);
+            write_string(name, out);
+        }
+        out.extend([",\"up\":", known.written(&l.up, config), "}"]);
     }
 
     /// Writes a flow as it is in [`canonical_json`](Self::canonical_json). `known`: the last transport and its text,
@@ -180,8 +223,31 @@ impl Scenario {
     }
 }
 
-/// Where flows, and the transport of a flow, belong in a text. No string has it: quotes in strings are escaped.
+/// Feeds what is before a list, and the list, an item at a time.
+fn feed<'a, T>(
+    hash: &mut Sha256,
+    head: &str,
+    key: &str,
+    items: &'a [T],
+    mut write: impl FnMut(&'a T, &mut String),
+) {
+    hash.update(head.as_bytes());
+    hash.update(format!("\"{key}\":["));
+    let mut text = String::new();
+    for (i, item) in items.iter().enumerate() {
+        text.clear();
+        text.push_str(if i > 0 { "," } else { "" });
+        write(item, &mut text);
+        hash.update(text.as_bytes());
+    }
+    hash.update(b"]");
+}
+
+/// Where flows, links, nodes, and the transport of a flow belong in a text. No string has it: quotes in strings are
+/// escaped.
 const NO_FLOWS: &str = "\"flows\":[]";
+const NO_LINKS: &str = "\"links\":[]";
+const NO_NODES: &str = "\"nodes\":[]";
 const NO_TRANSPORT: &str = "\"transport\":null";
 
 fn ends(ends: CaptureEnds) -> &'static str {
@@ -356,15 +422,26 @@ const OWN_FORM: [&str; 11] = [
 /// How many links are compared with the next one: networks have few kinds.
 const KNOWN_LINKS: usize = 8;
 
-/// A link as [`link`] writes it, or a copy of one that is the same.
-fn known_link<'a>(known: &mut Vec<(&'a LinkConfig, Value)>, config: &'a LinkConfig) -> Value {
-    if let Some((_, written)) = known.iter().find(|(same, _)| *same == config) {
-        return written.clone();
+/// What was written of the latest kinds.
+struct Known<'a, T, W>(Vec<(&'a T, W)>);
+
+impl<T, W> Default for Known<'_, T, W> {
+    fn default() -> Self {
+        Self(Vec::new())
     }
-    let written = link(config);
-    known.truncate(KNOWN_LINKS - 1);
-    known.insert(0, (config, written.clone()));
-    written
+}
+
+impl<'a, T: PartialEq, W> Known<'a, T, W> {
+    /// What is written of something, or was of one that is the same.
+    fn written(&mut self, of: &'a T, write: impl FnOnce(&T) -> W) -> &W {
+        let place = self.0.iter().position(|(same, _)| *same == of);
+        let place = place.unwrap_or_else(|| {
+            self.0.truncate(KNOWN_LINKS - 1);
+            self.0.insert(0, (of, write(of)));
+            0
+        });
+        &self.0[place].1
+    }
 }
 
 fn link(c: &LinkConfig) -> Value {
@@ -502,10 +579,10 @@ mod tests {
                 ..LinkConfig::default()
             })
             .collect();
-        let mut known = Vec::new();
+        let mut known = Known::default();
         for config in kinds.iter().chain(&kinds).chain(&kinds[18..]) {
-            assert_eq!(known_link(&mut known, config), link(config));
-            assert!(known.len() <= KNOWN_LINKS);
+            assert_eq!(known.written(config, link), &link(config));
+            assert!(known.0.len() <= KNOWN_LINKS);
         }
     }
 }

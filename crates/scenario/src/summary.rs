@@ -85,9 +85,9 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     let groups: BTreeSet<usize> = without_rows.filter_map(|f| f.group).collect();
     let groups = groups.iter().filter_map(|g| out.groups.get(*g));
     let in_groups: u64 = groups.map(|g| g.flows).sum();
-    json!({
+    let mut json = json!({
         "summary": summary,
-        "links": out.links.iter().map(link).collect::<Vec<_>>(),
+        "links": null,
         "run": {
             "name": scenario.name,
             "scenario_hash": scenario.hash(),
@@ -102,7 +102,10 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
             "peak_flows": out.peak_flows,
             "warnings": warnings,
         },
-    })
+    });
+    // Not within `json!`, which copies what it is given.
+    json["links"] = out.links.iter().map(link).collect();
+    json
 }
 
 fn dropped(l: &LinkResult) -> u64 {

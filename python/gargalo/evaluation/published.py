@@ -3,8 +3,8 @@
 `python -m gargalo.evaluation.published docs` writes `docs/scorecards/index.md`, a table that compares them, what the
 table shows as data beside it, and a page for each; runs are kept in a store, so that only what has changed is done
 again. With `--stacks` it does so in `docs/scorecards/quic` for the algorithms of these stacks, or of all installed but
-the one inside, whose algorithms are the built-in ones. With `--stored` nothing is run: the table is written again from
-the data.
+the one inside, whose algorithms are the built-in ones; what the data has of other stacks stays, and the table says which
+engine made what. With `--stored` nothing is run: the table is written again from the data.
 """
 
 from __future__ import annotations
@@ -79,8 +79,7 @@ def verdicts(cards: Sequence[Scorecard]) -> dict[str, Any]:
     return {
         "profile": cards[0].profile.name,
         "repeat": cards[0].profile.repeat,
-        "made": f"by gargalo {_core.__engine__}",
-        "algorithms": [card.algorithm for card in cards],
+        "algorithms": {card.algorithm: f"gargalo {_core.__engine__}" for card in cards},
         # In their own order, those of some algorithms only among them.
         "criteria": [
             {
@@ -100,6 +99,45 @@ def verdicts(cards: Sequence[Scorecard]) -> dict[str, Any]:
     }
 
 
+def together(found: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was found, with what is stored of other algorithms, in the order of names.
+
+    Raises:
+        SystemExit: The others are of another profile, or of other numbers of runs.
+
+    """
+    others = {a: by for a, by in stored["algorithms"].items() if a not in found["algorithms"]}
+    if others and any(found[key] != stored[key] for key in ("profile", "repeat")):
+        msg = (
+            f"{', '.join(others)} are of profile {stored['profile']} with {stored['repeat']} runs: "
+            "make them again as well, or these in the same way"
+        )
+        raise SystemExit(msg)
+    merged: dict[str, dict[str, Any]] = {}
+    for part in (found, stored):
+        for c in part["criteria"]:
+            known = merged.setdefault(c["title"], {**c, "verdicts": {}})["verdicts"]
+            known |= {a: v for a, v in c["verdicts"].items() if part is found or a in others}
+    order = [c.title for c in CRITERIA if merged.get(c.title, {}).get("verdicts")]
+    return {
+        **found,
+        # Stacks in the order of names, their algorithms in their own.
+        "algorithms": dict(
+            sorted((found["algorithms"] | others).items(), key=lambda a: a[0].split("-")[0])
+        ),
+        "criteria": [merged[title] for title in order],
+        "faults": [*found["faults"], *(f for f in stored["faults"] if f["algorithm"] in others)],
+    }
+
+
+def makers(algorithms: Mapping[str, str]) -> str:
+    """Return which engines made the scorecards: the one of most, then each other with what it made."""
+    engines = sorted(set(algorithms.values()), key=lambda e: -list(algorithms.values()).count(e))
+    first, *rest = engines
+    told = [f"{', '.join(a for a, by in algorithms.items() if by == e)} by {e}" for e in rest]
+    return f"by {first}" + (f" ({'; '.join(told)})" if told else "")
+
+
 def index(found: Mapping[str, Any], collection: Collection = BUILT_IN) -> str:
     """Return the page that compares: a row for each criterion, a column for each algorithm."""
     algorithms = found["algorithms"]
@@ -109,7 +147,7 @@ def index(found: Mapping[str, Any], collection: Collection = BUILT_IN) -> str:
         WIDE + MARK + f"# {collection.title}",
         "",
         f"{collection.whose} by the criteria of RFC 9743, profile `{found['profile']}` "
-        f"({found['repeat']} runs of each cell), made by `{collection.made_by}` {found['made']}. Signs compare with "
+        f"({found['repeat']} runs of each cell), made by `{collection.made_by}` {makers(algorithms)}. Signs compare with "
         f"{YARDSTICK} on the same points and are advisory: [what they mean]({up}/evaluate.md#verdicts).",
         "",
         ", ".join(f"{cell(v)} {v}" for v in VERDICTS if v in shown),
@@ -241,8 +279,11 @@ def main() -> None:
             found = [evaluate(names(), **how)]
             named = names()
         cards = [card for e in found for card in e.scorecards]
-        data = json.dumps(verdicts(cards), indent=1, ensure_ascii=False)
-        (folder / DATA).write_text(data + "\n", encoding="utf-8")
+        data = verdicts(cards)
+        if given.stacks and (folder / DATA).is_file():
+            data = together(data, json.loads((folder / DATA).read_text(encoding="utf-8")))
+        text = json.dumps(data, indent=1, ensure_ascii=False)
+        (folder / DATA).write_text(text + "\n", encoding="utf-8")
         for name, card in zip(named, cards, strict=True):
             (folder / f"{card.algorithm}.md").write_text(page(card, name), encoding="utf-8")
         facts = {

@@ -2,6 +2,7 @@
 
 use gargalo_units::{Duration, Instant};
 
+use super::grammar::simple;
 use super::ok;
 use crate::build::{self, RunOptions};
 use crate::jitter;
@@ -146,13 +147,17 @@ fn the_setup_does_not_grow_with_copies() {
     assert_eq!(many.to_json()["flows"], serde_json::Value::from(all));
 }
 
-/// The hash is made of one flow at a time.
+/// The hash is made of one flow, link and node at a time.
 #[test]
 fn the_hash_is_that_of_the_canonical_text() {
     use sha2::{Digest, Sha256};
     let udp = "\n[[flows]]\nfrom = \"left0\"\nto = \"right0\"\ntransport.udp = {}\nworkload.cbr = \
         { rate = \"1Mbit/s\" }";
-    for text in [PAIR.to_owned(), format!("{PAIR}{udp}")] {
+    let odd = simple(
+        r#"up = { delay = "3ms", loss = 0.01 }, outages = [["1s", "2s"]]"#,
+        "transport.tcp = {}",
+    );
+    for text in [PAIR.to_owned(), format!("{PAIR}{udp}"), odd] {
         let scenario = ok(&text);
         let mut json = scenario.to_json();
         let map = json.as_object_mut().unwrap();
