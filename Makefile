@@ -322,7 +322,7 @@ comparison: setup ## measures every congestion control on six networks for the d
 scorecards: setup ## evaluates every congestion control by the criteria of RFC 9743 for the documentation
 	"$(BIN)/python" -m gargalo.evaluation.published docs
 
-# Not aioquic's: code in Python takes hours.
+# Not aioquic's, which take an hour: `--stacks aioquic` adds them to the table.
 stack-scorecards: setup ## evaluates the congestion controls of the installed QUIC stacks in the same way
 	"$(BIN)/python" -m gargalo.evaluation.published docs --stacks neqo ngtcp2 picoquic quiche quinn
 
