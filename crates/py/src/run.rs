@@ -1,6 +1,7 @@
 //! Running a scenario: text in, tables out, with the interpreter free meanwhile.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -372,8 +373,8 @@ pub(crate) fn write(
     }
     let facts = json["run"].as_object().into_iter().flatten();
     run.extend(facts.map(|(key, value)| (key.as_str(), Part::Value(value))));
-    dir.write("run.json", &in_lines(&run))?;
-    dir.write("summary.json", &in_lines(&json["summary"]))?;
+    dir.write_with("run.json", |file| in_lines(&run, file))?;
+    dir.write_with("summary.json", |file| in_lines(&json["summary"], file))?;
     if let Some(Ok(text)) = text {
         dir.write("scenario.toml", text.as_bytes())?;
     }
@@ -390,12 +391,10 @@ enum Part<'a> {
     Written(&'a RawValue),
 }
 
-/// JSON in lines.
-fn in_lines(value: &impl Serialize) -> Vec<u8> {
-    // Only keys that are no text could not be written.
-    let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
-    text.push(b'\n');
-    text
+/// Writes JSON in lines.
+fn in_lines(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    out.write_all(b"\n")
 }
 
 /// JSON that stays as it is written.

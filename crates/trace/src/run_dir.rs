@@ -105,8 +105,25 @@ impl RunDir {
     /// # Errors
     /// When the file system reports an error.
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<(), Error> {
+        self.write_with(name, |file| file.write_all(contents))
+    }
+
+    /// Writes a whole file by pieces, so that it need not be in memory.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_with(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Error> {
         let path = self.file(name)?;
-        fs::write(&path, contents).map_err(|e| Error::io("write", &path, e))
+        let written = fs::File::create(&path).and_then(|file| {
+            let mut file = BufWriter::new(file);
+            write(&mut file)?;
+            file.flush()
+        });
+        written.map_err(|e| Error::io("write", &path, e))
     }
 
     /// Writes a table as `<name>.parquet`; `go_on` is called at intervals with the number of rows written so far.
