@@ -56,7 +56,7 @@ def main() -> None:
     run, cpu_s, wall_s = timed(file, changes)
     # Data outnumbers acknowledgements in bytes whichever direction is listed first.
     bottleneck = max(
-        (link for link in run.links if link["name"] == "bottleneck"),
+        (link for link in run.links if link["name"] in ("bottleneck", "link")),
         key=lambda link: link["utilization"] or 0.0,
     )
     found = {

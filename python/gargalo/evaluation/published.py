@@ -3,8 +3,8 @@
 `python -m gargalo.evaluation.published docs` writes `docs/scorecards/index.md`, a table that compares them, what the
 table shows as data beside it, and a page for each; runs are kept in a store, so that only what has changed is done
 again. With `--stacks` it does so in `docs/scorecards/quic` for the algorithms of these stacks, or of all installed but
-the one inside, whose algorithms are the built-in ones; what the data has of other stacks stays, and the table says which
-engine made what. With `--stored` nothing is run: the table is written again from the data.
+the one inside, whose algorithms are the built-in ones; what the data has of other stacks stays, and the table says
+which engine made what. With `--stored` nothing is run: the table is written again from the data.
 """
 
 from __future__ import annotations
@@ -147,8 +147,9 @@ def index(found: Mapping[str, Any], collection: Collection = BUILT_IN) -> str:
         WIDE + MARK + f"# {collection.title}",
         "",
         f"{collection.whose} by the criteria of RFC 9743, profile `{found['profile']}` "
-        f"({found['repeat']} runs of each cell), made by `{collection.made_by}` {makers(algorithms)}. Signs compare with "
-        f"{YARDSTICK} on the same points and are advisory: [what they mean]({up}/evaluate.md#verdicts).",
+        f"({found['repeat']} runs of each cell), made by `{collection.made_by}` {makers(algorithms)}. "
+        f"Signs compare with {YARDSTICK} on the same points and are advisory: "
+        f"[what they mean]({up}/evaluate.md#verdicts).",
         "",
         ", ".join(f"{cell(v)} {v}" for v in VERDICTS if v in shown),
         "",
