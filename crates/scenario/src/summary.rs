@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gargalo_flow::{FlowResult, LinkResult, Outcome};
+use gargalo_quic::NOQ;
 use gargalo_trace::stats;
 use gargalo_units::{Count, SenderCounters};
 use gargalo_workload::AppResult;
@@ -12,7 +13,7 @@ use crate::background;
 use crate::media_frames;
 use crate::objects::{self, Completion};
 use crate::pings::RoundTrips;
-use crate::resolved::{Scenario, Transport};
+use crate::resolved::{Flow, Scenario, Transport};
 
 /// A share of packets; null if it is not known, or nothing was sent.
 fn share(part: Count, sent: Count) -> Json {
@@ -28,6 +29,16 @@ fn stack(scenario: &Scenario, flow: &FlowResult) -> String {
     match spec.map(|f| &f.transport) {
         Some(Transport::Quic(q)) if !q.stack.is_noq() => format!(" (stack {})", q.stack),
         _ => String::new(),
+    }
+}
+
+/// Whether noq's own BBRv3 is at one of its ends: noq-proto 1.4 offers no way to give that a seed.
+fn draws_of_the_system(flow: &Flow) -> bool {
+    match &flow.transport {
+        Transport::Quic(q) => {
+            q.congestion.name == "noq-bbr3" && (q.stack.client == NOQ || q.stack.server == NOQ)
+        }
+        Transport::Tcp(_) | Transport::Mptcp(_) | Transport::Udp => false,
     }
 }
 
@@ -48,6 +59,12 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
         if let Some(why) = &f.failure {
             warnings.push(format!("flow {}: {why}", f.label));
         }
+    }
+    if scenario.flows.iter().any(draws_of_the_system) {
+        warnings.push(
+            "noq-bbr3 draws random numbers of the system, which no seed decides: runs of this scenario differ"
+                .to_owned(),
+        );
     }
     if let Some((from, until)) = out.measured
         && from == until

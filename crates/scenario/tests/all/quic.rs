@@ -70,6 +70,20 @@ fn bytes_survive_loss_reordering_and_duplication() {
 }
 
 #[test]
+fn a_control_that_no_seed_decides_is_told() {
+    for (congestion, told) in [("noq-bbr3", true), ("bbr3", false), ("noq-cubic", false)] {
+        let out = simulate(&network(
+            "rate = \"50Mbit/s\"",
+            &[&format!(
+                "transport.quic = {{ congestion = \"{congestion}\" }}\nworkload.bulk = {{ bytes = \"10kB\" }}"
+            )],
+        ));
+        let warnings = out.json["run"]["warnings"].to_string();
+        assert_eq!(warnings.contains("no seed decides"), told, "{warnings}");
+    }
+}
+
+#[test]
 fn the_first_byte_tells_the_handshake() {
     // A link that is never busy: only round trips count, and a server's flight that fits its limit.
     let request = "workload.request = { objects = 1, size = \"10kB\" }";
