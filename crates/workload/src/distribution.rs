@@ -61,45 +61,151 @@ pub enum Distribution {
     },
 }
 
+/// A distribution with the constants of its quantile function, for many draws.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sampler {
+    Fixed(f64),
+    Exponential {
+        mean: f64,
+    },
+    Geometric {
+        /// Logarithm of the probability of one more.
+        more: f64,
+    },
+    Pareto(Tail),
+    ClippedPareto {
+        power: f64,
+        min: f64,
+        max: f64,
+    },
+    LogNormal(Body),
+    Hybrid {
+        share: f64,
+        body: Body,
+        tail: Tail,
+    },
+}
+
+/// A log-normal distribution between two bounds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Body {
+    mu: f64,
+    sigma: f64,
+    min: f64,
+    max: f64,
+    /// Share of the distribution without bounds that is below `min`, and between the bounds.
+    below: f64,
+    between: f64,
+}
+
+impl Body {
+    fn new(mu: f64, sigma: f64, min: f64, max: f64) -> Self {
+        let share_below = |x: f64| normal_cdf((libm::log(x) - mu) / sigma);
+        let below = share_below(min);
+        Self {
+            mu,
+            sigma,
+            min,
+            max,
+            below,
+            between: share_below(max) - below,
+        }
+    }
+
+    fn quantile(&self, u: f64) -> f64 {
+        let x = if self.sigma > 0.0 {
+            libm::exp(self.mu + self.sigma * normal_quantile(self.below + u * self.between))
+        } else {
+            libm::exp(self.mu)
+        };
+        bounded(x, self.min, self.max)
+    }
+}
+
+/// A Pareto distribution between two bounds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tail {
+    min: f64,
+    max: f64,
+    power: f64,
+    /// Share of the distribution without bound that is below `max`.
+    below: f64,
+}
+
+impl Tail {
+    fn new(alpha: f64, min: f64, max: f64) -> Self {
+        Self {
+            min,
+            max,
+            power: -1.0 / alpha,
+            below: 1.0 - libm::pow(min / max, alpha),
+        }
+    }
+
+    fn quantile(&self, u: f64) -> f64 {
+        let x = self.min * libm::pow(1.0 - u * self.below, self.power);
+        bounded(x, self.min, self.max)
+    }
+}
+
+impl Sampler {
+    /// See [`Distribution::quantile`].
+    pub(crate) fn quantile(&self, u: f64) -> f64 {
+        let u = below_one(u);
+        match self {
+            Self::Fixed(x) => *x,
+            Self::Exponential { mean } => -mean * libm::log1p(-u),
+            Self::Geometric { more } => (1.0 + libm::floor(libm::log1p(-u) / more)).max(1.0),
+            Self::Pareto(tail) => tail.quantile(u),
+            Self::ClippedPareto { power, min, max } => {
+                bounded(min * libm::pow(1.0 - u, *power), *min, *max) - min
+            }
+            Self::LogNormal(body) => body.quantile(u),
+            Self::Hybrid { share, body, .. } if u < *share => body.quantile(below_one(u / share)),
+            Self::Hybrid { share, tail, .. } => {
+                tail.quantile(below_one((u - share) / (1.0 - share)))
+            }
+        }
+    }
+
+    /// Draws a value.
+    pub(crate) fn draw<R: Rng>(&self, rng: &mut R) -> f64 {
+        self.quantile(rng.random())
+    }
+
+    /// Draws a duration; the distribution is in seconds.
+    pub(crate) fn draw_span<R: Rng>(&self, rng: &mut R) -> Duration {
+        Duration::from_secs_f64(self.draw(rng).max(0.0))
+    }
+}
+
 impl Distribution {
-    /// The value that a share `u` (0 to 1) of all values does not exceed.
-    pub fn quantile(&self, u: f64) -> f64 {
-        let u = u.clamp(0.0, ONE_BELOW);
+    /// Its quantile function with the constants worked out.
+    pub(crate) fn sampler(&self) -> Sampler {
         match *self {
-            Self::Fixed(x) => x,
-            Self::Exponential(mean) => -mean * libm::log1p(-u),
+            Self::Fixed(x) => Sampler::Fixed(x),
+            Self::Exponential(mean) => Sampler::Exponential { mean },
             Self::Geometric(mean) => {
                 let p = 1.0 / mean.max(1.0);
                 if p >= 1.0 {
-                    return 1.0;
+                    Sampler::Fixed(1.0)
+                } else {
+                    let more = libm::log1p(-p);
+                    Sampler::Geometric { more }
                 }
-                (1.0 + libm::floor(libm::log1p(-u) / libm::log1p(-p))).max(1.0)
             }
-            Self::Pareto { alpha, min, max } => {
-                let beyond = libm::pow(min / max, alpha);
-                bounded(
-                    min * libm::pow(1.0 - u * (1.0 - beyond), -1.0 / alpha),
-                    min,
-                    max,
-                )
-            }
-            Self::ClippedPareto { alpha, min, max } => {
-                bounded(min * libm::pow(1.0 - u, -1.0 / alpha), min, max) - min
-            }
+            Self::Pareto { alpha, min, max } => Sampler::Pareto(Tail::new(alpha, min, max)),
+            Self::ClippedPareto { alpha, min, max } => Sampler::ClippedPareto {
+                power: -1.0 / alpha,
+                min,
+                max,
+            },
             Self::LogNormal {
                 mu,
                 sigma,
                 min,
                 max,
-            } => {
-                let z = |x: f64| (libm::log(x) - mu) / sigma;
-                if sigma.is_nan() || sigma <= 0.0 {
-                    return bounded(libm::exp(mu), min, max);
-                }
-                let (low, high) = (normal_cdf(z(min)), normal_cdf(z(max)));
-                let x = libm::exp(mu + sigma * normal_quantile(low + u * (high - low)));
-                bounded(x, min, max)
-            }
+            } => Sampler::LogNormal(Body::new(mu, sigma, min, max)),
             Self::Hybrid {
                 mu,
                 sigma,
@@ -107,36 +213,22 @@ impl Distribution {
                 body,
                 alpha,
                 max,
-            } => {
-                if u < body {
-                    let min = 1.0;
-                    let inside = Self::LogNormal {
-                        mu,
-                        sigma,
-                        min,
-                        max: cut,
-                    };
-                    inside.quantile(u / body)
-                } else {
-                    let tail = Self::Pareto {
-                        alpha,
-                        min: cut,
-                        max,
-                    };
-                    tail.quantile((u - body) / (1.0 - body))
-                }
-            }
+            } => Sampler::Hybrid {
+                share: body,
+                body: Body::new(mu, sigma, 1.0, cut),
+                tail: Tail::new(alpha, cut, max),
+            },
         }
+    }
+
+    /// The value that a share `u` (0 to 1) of all values does not exceed.
+    pub fn quantile(&self, u: f64) -> f64 {
+        self.sampler().quantile(u)
     }
 
     /// Draws a value.
     pub fn draw<R: Rng>(&self, rng: &mut R) -> f64 {
         self.quantile(rng.random())
-    }
-
-    /// Draws a duration; the distribution is in seconds.
-    pub fn draw_span<R: Rng>(&self, rng: &mut R) -> Duration {
-        Duration::from_secs_f64(self.draw(rng).max(0.0))
     }
 
     /// Mean of the values, by the numerical integration of [`Distribution::mean_of`].
@@ -153,6 +245,7 @@ impl Distribution {
         if let Self::Fixed(x) = *self {
             return f(x);
         }
+        let sampler = self.sampler();
         let mut sum = 0.0;
         let mut rest = 1.0;
         for layer in 0..=LAYERS {
@@ -162,7 +255,7 @@ impl Distribution {
             let points = f64::from(POINTS);
             for i in 0..POINTS {
                 let u = start + mass * (f64::from(i) + 0.5) / points;
-                sum += f(self.quantile(u)) * mass / points;
+                sum += f(sampler.quantile(u)) * mass / points;
             }
             rest -= mass;
         }
@@ -172,6 +265,10 @@ impl Distribution {
 
 /// The largest number below one that a uniform draw gives.
 const ONE_BELOW: f64 = 1.0 - f64::EPSILON / 2.0;
+
+fn below_one(u: f64) -> f64 {
+    u.clamp(0.0, ONE_BELOW)
+}
 
 fn bounded(x: f64, min: f64, max: f64) -> f64 {
     // Not `clamp`, which panics if the bounds are swapped.

@@ -14,10 +14,10 @@ use gargalo_units::{Duration, Instant, Rate};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::distribution::Distribution;
+use super::distribution::{Distribution, Sampler};
 use super::exponential;
 use super::ftp::Ftp;
-use super::web::{Sessions, Web};
+use super::web::{PageSampler, Sessions, Web};
 use super::wire::{WireBytes, WireModel};
 
 /// The kind of transfers of a source.
@@ -71,7 +71,15 @@ pub struct Plan {
     /// Pages before the start.
     earlier: u64,
     sizes: Pcg64,
+    sampler: JobSampler,
     source: Source,
+}
+
+/// The sizes of a job, to be drawn.
+#[derive(Clone, Debug)]
+enum JobSampler {
+    File(Sampler),
+    Page(Box<PageSampler>),
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +89,7 @@ enum Source {
         gap: Duration,
         rng: Pcg64,
     },
-    Sessions(Sessions),
+    Sessions(Box<Sessions>),
 }
 
 /// The random stream of a name; the same name gives the same stream.
@@ -244,8 +252,16 @@ impl Plan {
                     let length = 5.0 * pages * web.think_time().mean();
                     lead = Duration::from_secs_f64(length.min(MOST_EARLIER / per_second.max(1e-9)));
                 }
-                Source::Sessions(Sessions::new(gap(sessions), stream("instants")))
+                Source::Sessions(Box::new(Sessions::new(
+                    web,
+                    gap(sessions),
+                    stream("instants"),
+                )))
             }
+        };
+        let sampler = match &model {
+            Model::Ftp(ftp) => JobSampler::File(Distribution::from(ftp.size).sampler()),
+            Model::Web(web) => JobSampler::Page(Box::new(PageSampler::new(web))),
         };
         let mut plan = Self {
             model,
@@ -256,6 +272,7 @@ impl Plan {
             scale: 1.0,
             earlier: 0,
             sizes: stream("sizes"),
+            sampler,
             source,
         };
         plan.skip();
@@ -264,8 +281,8 @@ impl Plan {
 
     /// Skips the pages before the start.
     fn skip(&mut self) {
-        if let (Source::Sessions(sessions), Model::Web(web)) = (&mut self.source, &self.model) {
-            while sessions.next(web, self.pairs, self.lead).is_some() {
+        if let Source::Sessions(sessions) = &mut self.source {
+            while sessions.next(self.pairs, self.lead).is_some() {
                 self.earlier += 1;
             }
         }
@@ -273,8 +290,8 @@ impl Plan {
 
     /// The next transfer.
     pub fn next_job(&mut self) -> Option<Job> {
-        let (at, pair, begins_session) = match (&mut self.source, &self.model) {
-            (Source::Files { next, gap, rng }, _) => {
+        let (at, pair, begins_session) = match &mut self.source {
+            Source::Files { next, gap, rng } => {
                 let at = *next;
                 if at >= self.end {
                     return None;
@@ -282,24 +299,22 @@ impl Plan {
                 *next = at + exponential(*gap, rng).max(Duration::from_nanos(1));
                 (at, rng.random_range(0..self.pairs.max(1)), false)
             }
-            (Source::Sessions(sessions), Model::Web(web)) => {
-                let page = sessions.next(web, self.pairs, self.end)?;
+            Source::Sessions(sessions) => {
+                let page = sessions.next(self.pairs, self.end)?;
                 (page.at, page.pair, page.begins_session)
             }
-            (Source::Sessions(_), Model::Ftp(_)) => return None,
         };
         let (scale, rng) = (self.scale, &mut self.sizes);
         let whole = |x: f64| libm::round(x * scale).clamp(1.0, LARGEST) as u64;
         let mut parsing = Duration::ZERO;
-        let objects = match &self.model {
-            Model::Ftp(ftp) => vec![whole(Distribution::from(ftp.size).draw(rng))],
-            Model::Web(web) => {
-                let embedded = web.draw_embedded(rng);
-                parsing = web.parsing_time().draw_span(rng);
+        let objects = match &self.sampler {
+            JobSampler::File(size) => vec![whole(size.draw(rng))],
+            JobSampler::Page(page) => {
+                let embedded = page.draw_embedded(rng);
+                parsing = page.parsing_time.draw_span(rng);
                 let mut list = Vec::with_capacity(1 + embedded as usize);
-                list.push(whole(web.main_size().draw(rng)));
-                let size = web.embedded_size();
-                list.extend((0..embedded).map(|_| whole(size.draw(rng))));
+                list.push(whole(page.main_size.draw(rng)));
+                list.extend((0..embedded).map(|_| whole(page.embedded_size.draw(rng))));
                 list
             }
         };

@@ -14,7 +14,7 @@ use gargalo_units::{Bytes, Duration};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::distribution::Distribution;
+use super::distribution::{Distribution, Sampler};
 use super::exponential;
 use super::quantity::{Load, PerSecond};
 use super::random::{Count, CountPareto, Size, SizeHybrid, SizeLogNormal, Time, TimePareto};
@@ -149,28 +149,12 @@ impl Web {
         self.embedded_size.unwrap_or(usual).into()
     }
 
-    /// Seconds from the main object to the request of the first embedded one.
-    pub(crate) fn parsing_time(&self) -> Distribution {
-        self.parsing_time.into()
-    }
-
     fn embedded(&self) -> Distribution {
         self.embedded.unwrap_or(self.model.embedded()).into()
     }
 
     fn pages(&self) -> Distribution {
         self.pages.into()
-    }
-
-    /// Pages of a session, drawn.
-    pub(crate) fn draw_pages(&self, rng: &mut Pcg64) -> u32 {
-        // A cast saturates; at least one page, and a bounded number.
-        (libm::round(self.pages().draw(rng)) as u32).clamp(1, 1_000_000)
-    }
-
-    /// Embedded objects of a page, drawn.
-    pub(crate) fn draw_embedded(&self, rng: &mut Pcg64) -> u32 {
-        (libm::round(self.embedded().draw(rng)) as u32).min(100_000)
     }
 
     /// Mean number of embedded objects as drawn: whole numbers.
@@ -185,6 +169,34 @@ impl Web {
     }
 }
 
+/// What a page consists of, to be drawn.
+#[derive(Clone, Debug)]
+pub(crate) struct PageSampler {
+    embedded: Sampler,
+    /// From the main object to the request of the first embedded one.
+    pub parsing_time: Sampler,
+    /// Bytes of the main object.
+    pub main_size: Sampler,
+    /// Bytes of an embedded object.
+    pub embedded_size: Sampler,
+}
+
+impl PageSampler {
+    pub(crate) fn new(web: &Web) -> Self {
+        Self {
+            embedded: web.embedded().sampler(),
+            parsing_time: Distribution::from(web.parsing_time).sampler(),
+            main_size: web.main_size().sampler(),
+            embedded_size: web.embedded_size().sampler(),
+        }
+    }
+
+    /// Number of embedded objects, drawn.
+    pub(crate) fn draw_embedded(&self, rng: &mut Pcg64) -> u32 {
+        (libm::round(self.embedded.draw(rng)) as u32).min(100_000)
+    }
+}
+
 /// The active sessions, the one with the earliest next page first.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
@@ -192,6 +204,8 @@ pub(crate) struct Sessions {
     next_session: Duration,
     count: u64,
     active: BinaryHeap<Reverse<Session>>,
+    pages: Sampler,
+    think_time: Sampler,
     rng: Pcg64,
 }
 
@@ -209,19 +223,21 @@ pub(crate) struct PageStart {
 }
 
 impl Sessions {
-    pub(crate) fn new(gap: Duration, mut rng: Pcg64) -> Self {
+    pub(crate) fn new(web: &Web, gap: Duration, mut rng: Pcg64) -> Self {
         let next_session = exponential(gap, &mut rng);
         Self {
             gap,
             next_session,
             count: 0,
             active: BinaryHeap::new(),
+            pages: web.pages().sampler(),
+            think_time: web.think_time().sampler(),
             rng,
         }
     }
 
     /// The next page before `end`.
-    pub(crate) fn next(&mut self, web: &Web, pairs: u32, end: Duration) -> Option<PageStart> {
+    pub(crate) fn next(&mut self, pairs: u32, end: Duration) -> Option<PageStart> {
         loop {
             let page = self.active.peek().map_or(Duration::MAX, |Reverse(p)| p.0);
             if page.min(self.next_session) >= end {
@@ -229,7 +245,9 @@ impl Sessions {
             }
             if self.next_session < page {
                 let pair = self.rng.random_range(0..pairs.max(1));
-                let pages = web.draw_pages(&mut self.rng);
+                // A cast saturates; at least one page, and a bounded number.
+                let pages = libm::round(self.pages.draw(&mut self.rng)) as u32;
+                let pages = pages.clamp(1, 1_000_000);
                 let begins = self.next_session;
                 self.active
                     .push(Reverse((begins, self.count, pages, pair, true)));
@@ -239,7 +257,7 @@ impl Sessions {
             }
             let Reverse((at, session, left, pair, begins_session)) = self.active.pop()?;
             if left > 1 {
-                let next = at + web.think_time().draw_span(&mut self.rng);
+                let next = at + self.think_time.draw_span(&mut self.rng);
                 self.active
                     .push(Reverse((next, session, left - 1, pair, false)));
             }

@@ -1,6 +1,6 @@
 //! Parameters that are declared with `settings!`: their list, from the schema, and their values.
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -40,7 +40,7 @@ use super::{BuildError, Checked, Param, ParamKind, Params, checked};
 ///
 /// A parameter is a number (`f64`, `u32`, `u64`, `usize`) or a `Duration`, both with a range from least to most, a
 /// `bool`, or an enum of [`names!`](gargalo_settings::names!).
-pub trait Declared: Keyed + Default + 'static {
+pub trait Declared: Keyed + Default + Clone + Send + 'static {
     /// All parameters in the order of declaration, those of included tables after the own.
     fn params() -> &'static [Param] {
         static KNOWN: Mutex<BTreeMap<TypeId, &'static [Param]>> = Mutex::new(BTreeMap::new());
@@ -55,21 +55,43 @@ pub trait Declared: Keyed + Default + 'static {
     /// # Errors
     /// The first parameter that is unknown, repeated or invalid.
     fn from_params(algorithm: &'static str, given: &Params) -> Result<Self, BuildError> {
+        if let Some(read) = read_before(given) {
+            return Ok(read);
+        }
         let mut table = Map::new();
         for (param, value) in checked(Self::params(), algorithm, given)? {
             if value != param.default_checked() {
                 table.insert(param.name.to_owned(), json(value));
             }
         }
-        if table.is_empty() {
-            return Ok(Self::default());
-        }
-        Self::take(&table, &mut Files::default())
-            .map_err(|source| BuildError::Setting { algorithm, source })
+        let read = if table.is_empty() {
+            Self::default()
+        } else {
+            Self::take(&table, &mut Files::default())
+                .map_err(|source| BuildError::Setting { algorithm, source })?
+        };
+        keep_read(given, &read);
+        Ok(read)
     }
 }
 
-impl<T: Keyed + Default + 'static> Declared for T {}
+impl<T: Keyed + Default + Clone + Send + 'static> Declared for T {}
+
+/// For each type the last parameters given and what they were read to: thousands of short connections share them.
+static READ: Mutex<BTreeMap<TypeId, Read>> = Mutex::new(BTreeMap::new());
+type Read = (Params, Box<dyn Any + Send>);
+
+/// What [`Declared::from_params`] gave the last time, if the same was given.
+fn read_before<T: Declared>(given: &Params) -> Option<T> {
+    let read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let (params, value) = read.get(&TypeId::of::<T>())?;
+    (params == given).then(|| value.downcast_ref().cloned())?
+}
+
+fn keep_read<T: Declared>(given: &Params, value: &T) {
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    read.insert(TypeId::of::<T>(), (given.clone(), Box::new(value.clone())));
+}
 
 settings! {
     /// The parameters of an algorithm that has none.

@@ -132,7 +132,7 @@ impl Request {
             (Some(sizes), _) => Arc::clone(sizes),
             (None, Some(Size::Fixed(size))) => vec![size; self.count()].into(),
             (None, Some(random)) => {
-                let (mut rng, size) = (rng(), Distribution::from(random));
+                let (mut rng, size) = (rng(), Distribution::from(random).sampler());
                 let most = LARGEST.as_f64();
                 let mut draw = || libm::round(size.draw(&mut rng)).clamp(1.0, most) as u64;
                 (0..self.count()).map(|_| Bytes::new(draw())).collect()
