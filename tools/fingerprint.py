@@ -118,10 +118,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these scenarios")
     parser.add_argument("--compare", type=Path, metavar="FILE", help="an earlier output")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, help="0: none but this process"
+    )
     args = parser.parse_args()
-    with ProcessPoolExecutor(args.workers) as pool:
-        found = dict(pool.map(fingerprint, scenarios(args.names)))
+    chosen = scenarios(args.names)
+    if args.workers:
+        with ProcessPoolExecutor(args.workers) as pool:
+            found = dict(pool.map(fingerprint, chosen))
+    else:
+        found = dict(map(fingerprint, chosen))
     if args.compare is None:
         print(json.dumps(found, indent=1, sort_keys=True))
         return 0
