@@ -80,7 +80,8 @@ endef
 # What typical runs execute, for the compiler to arrange the code by: a tenth faster. A build for speed uses it if it is there.
 PGO := $(TARGET)/pgo
 PROFILE := $(PGO)/typical.profdata
-HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+PROFILED := $(wildcard $(PROFILE))
+HOST = $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 USE_PROFILE := RUSTFLAGS="$${RUSTFLAGS:-} -Cprofile-use=$(abspath $(PROFILE))"
 
 profile: $(VENV)/.deps ## see what typical runs execute: what `make setup` builds then is a tenth faster, as wheels of `make dist` are
@@ -94,8 +95,8 @@ profile: $(VENV)/.deps ## see what typical runs execute: what `make setup` build
 	PYTHONPATH=$(PGO)/package "$(BIN)/python" tools/fingerprint.py --workers 0 >/dev/null
 	"$$(rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata" merge -o $(PROFILE) $(PGO)/raw
 
-$(WHEELS)/.speed: $(VENV)/.maturin $(SOURCES) $(wildcard $(PROFILE))
-	$(call BUILD_WHEEL,--release$(if $(wildcard $(PROFILE)), --target $(HOST)),,$(if $(wildcard $(PROFILE)),$(USE_PROFILE)))
+$(WHEELS)/.speed: $(VENV)/.maturin $(SOURCES) $(PROFILED)
+	$(call BUILD_WHEEL,--release$(if $(PROFILED), --target $(HOST)),,$(if $(PROFILED),$(USE_PROFILE)))
 
 $(WHEELS)/.tests: $(VENV)/.maturin $(SOURCES)
 	$(call BUILD_WHEEL,, in the profile of the tests)

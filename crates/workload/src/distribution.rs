@@ -228,7 +228,7 @@ impl Distribution {
 
     /// Draws a value.
     pub fn draw<R: Rng>(&self, rng: &mut R) -> f64 {
-        self.quantile(rng.random())
+        self.sampler().draw(rng)
     }
 
     /// Mean of the values, by the numerical integration of [`Distribution::mean_of`].

@@ -71,15 +71,7 @@ pub struct Plan {
     /// Pages before the start.
     earlier: u64,
     sizes: Pcg64,
-    sampler: JobSampler,
     source: Source,
-}
-
-/// The sizes of a job, to be drawn.
-#[derive(Clone, Debug)]
-enum JobSampler {
-    File(Sampler),
-    Page(Box<PageSampler>),
 }
 
 #[derive(Clone, Debug)]
@@ -88,8 +80,12 @@ enum Source {
         next: Duration,
         gap: Duration,
         rng: Pcg64,
+        size: Sampler,
     },
-    Sessions(Box<Sessions>),
+    Pages {
+        sessions: Box<Sessions>,
+        page: Box<PageSampler>,
+    },
 }
 
 /// The random stream of a name; the same name gives the same stream.
@@ -232,11 +228,15 @@ impl Plan {
         };
         let mut lead = Duration::ZERO;
         let source = match &model {
-            Model::Ftp(_) => {
+            Model::Ftp(ftp) => {
                 let gap = gap(per_second);
                 let mut rng = stream("instants");
-                let next = exponential(gap, &mut rng);
-                Source::Files { next, gap, rng }
+                Source::Files {
+                    next: exponential(gap, &mut rng),
+                    gap,
+                    rng,
+                    size: Distribution::from(ftp.size).sampler(),
+                }
             }
             Model::Web(web) => {
                 let pages = web.mean_pages();
@@ -252,16 +252,12 @@ impl Plan {
                     let length = 5.0 * pages * web.think_time().mean();
                     lead = Duration::from_secs_f64(length.min(MOST_EARLIER / per_second.max(1e-9)));
                 }
-                Source::Sessions(Box::new(Sessions::new(
-                    web,
-                    gap(sessions),
-                    stream("instants"),
-                )))
+                let sessions = Sessions::new(web, gap(sessions), stream("instants"));
+                Source::Pages {
+                    sessions: Box::new(sessions),
+                    page: Box::new(PageSampler::new(web)),
+                }
             }
-        };
-        let sampler = match &model {
-            Model::Ftp(ftp) => JobSampler::File(Distribution::from(ftp.size).sampler()),
-            Model::Web(web) => JobSampler::Page(Box::new(PageSampler::new(web))),
         };
         let mut plan = Self {
             model,
@@ -272,7 +268,6 @@ impl Plan {
             scale: 1.0,
             earlier: 0,
             sizes: stream("sizes"),
-            sampler,
             source,
         };
         plan.skip();
@@ -281,7 +276,7 @@ impl Plan {
 
     /// Skips the pages before the start.
     fn skip(&mut self) {
-        if let Source::Sessions(sessions) = &mut self.source {
+        if let Source::Pages { sessions, .. } = &mut self.source {
             while sessions.next(self.pairs, self.lead).is_some() {
                 self.earlier += 1;
             }
@@ -290,41 +285,45 @@ impl Plan {
 
     /// The next transfer.
     pub fn next_job(&mut self) -> Option<Job> {
-        let (at, pair, begins_session) = match &mut self.source {
-            Source::Files { next, gap, rng } => {
+        let (pairs, scale, sizes) = (self.pairs, self.scale, &mut self.sizes);
+        let whole = |x: f64| libm::round(x * scale).clamp(1.0, LARGEST) as u64;
+        let job = match &mut self.source {
+            Source::Files {
+                next,
+                gap,
+                rng,
+                size,
+            } => {
                 let at = *next;
                 if at >= self.end {
                     return None;
                 }
                 *next = at + exponential(*gap, rng).max(Duration::from_nanos(1));
-                (at, rng.random_range(0..self.pairs.max(1)), false)
+                Job {
+                    at: self.start + at,
+                    pair: rng.random_range(0..pairs.max(1)),
+                    begins_session: false,
+                    objects: vec![whole(size.draw(sizes))],
+                    parsing: Duration::ZERO,
+                }
             }
-            Source::Sessions(sessions) => {
-                let page = sessions.next(self.pairs, self.end)?;
-                (page.at, page.pair, page.begins_session)
+            Source::Pages { sessions, page } => {
+                let start = sessions.next(pairs, self.end)?;
+                let embedded = page.draw_embedded(sizes);
+                let parsing = page.parsing_time.draw_span(sizes);
+                let mut objects = Vec::with_capacity(1 + embedded as usize);
+                objects.push(whole(page.main_size.draw(sizes)));
+                objects.extend((0..embedded).map(|_| whole(page.embedded_size.draw(sizes))));
+                Job {
+                    at: self.start + start.at.saturating_sub(self.lead),
+                    pair: start.pair,
+                    begins_session: start.begins_session,
+                    objects,
+                    parsing,
+                }
             }
         };
-        let (scale, rng) = (self.scale, &mut self.sizes);
-        let whole = |x: f64| libm::round(x * scale).clamp(1.0, LARGEST) as u64;
-        let mut parsing = Duration::ZERO;
-        let objects = match &self.sampler {
-            JobSampler::File(size) => vec![whole(size.draw(rng))],
-            JobSampler::Page(page) => {
-                let embedded = page.draw_embedded(rng);
-                parsing = page.parsing_time.draw_span(rng);
-                let mut list = Vec::with_capacity(1 + embedded as usize);
-                list.push(whole(page.main_size.draw(rng)));
-                list.extend((0..embedded).map(|_| whole(page.embedded_size.draw(rng))));
-                list
-            }
-        };
-        Some(Job {
-            at: self.start + at.saturating_sub(self.lead),
-            pair,
-            begins_session,
-            objects,
-            parsing,
-        })
+        Some(job)
     }
 
     /// The bytes of all transfers on the wire, and the number of objects.

@@ -65,6 +65,10 @@ names! {
     }
 }
 
+/// Most objects that a page embeds, and most pages of a session, as drawn.
+const MOST_EMBEDDED: u32 = 100_000;
+const MOST_PAGES: u32 = 1_000_000;
+
 /// Size of a file in SURGE.
 const SURGE_FILE: Size = Size::Hybrid(SizeHybrid {
     mu: 9.357,
@@ -160,12 +164,13 @@ impl Web {
     /// Mean number of embedded objects as drawn: whole numbers.
     pub(crate) fn mean_embedded(&self) -> f64 {
         self.embedded()
-            .mean_of(|n| libm::round(n).clamp(0.0, 100_000.0))
+            .mean_of(|n| libm::round(n).clamp(0.0, f64::from(MOST_EMBEDDED)))
     }
 
     /// Mean number of pages as drawn.
     pub(crate) fn mean_pages(&self) -> f64 {
-        self.pages().mean_of(|n| libm::round(n).clamp(1.0, 1e6))
+        self.pages()
+            .mean_of(|n| libm::round(n).clamp(1.0, f64::from(MOST_PAGES)))
     }
 }
 
@@ -193,7 +198,7 @@ impl PageSampler {
 
     /// Number of embedded objects, drawn.
     pub(crate) fn draw_embedded(&self, rng: &mut Pcg64) -> u32 {
-        (libm::round(self.embedded.draw(rng)) as u32).min(100_000)
+        (libm::round(self.embedded.draw(rng)) as u32).min(MOST_EMBEDDED)
     }
 }
 
@@ -247,7 +252,7 @@ impl Sessions {
                 let pair = self.rng.random_range(0..pairs.max(1));
                 // A cast saturates; at least one page, and a bounded number.
                 let pages = libm::round(self.pages.draw(&mut self.rng)) as u32;
-                let pages = pages.clamp(1, 1_000_000);
+                let pages = pages.clamp(1, MOST_PAGES);
                 let begins = self.next_session;
                 self.active
                     .push(Reverse((begins, self.count, pages, pair, true)));
