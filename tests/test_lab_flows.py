@@ -220,7 +220,8 @@ def test_pings_are_answered_at_once(stack: str) -> None:
     assert answered["rtt_s"].median() < 0.2
     total = answered["forward_delay_s"] + answered["return_delay_s"]
     assert (total - answered["rtt_s"]).abs().max() < 1e-9
-    assert (run.pings["sent_s"].diff().drop_nulls() > 0).all()
+    # In order; requests that a busy machine made late leave at one reading of the clock.
+    assert pings["sent_s"].is_sorted()
 
 
 @needs_namespaces
