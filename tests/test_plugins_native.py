@@ -81,7 +81,7 @@ def frames(run: gargalo.Run) -> dict[str, pl.DataFrame]:
     """All tables, with the names of congestion controls in C as those of the built-in ones."""
     frames = {}
     for name in TABLES:
-        frame = getattr(run, name)
+        frame = run.table(name)
         text = [c for c, kind in frame.schema.items() if kind == pl.String]
         frames[name] = frame.with_columns(pl.col(c).str.replace(r"-c$", "") for c in text)
     return frames

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 
 import gargalo
@@ -63,10 +64,34 @@ def test_load_gives_what_run_gave(tiny, tmp_path):
     assert again.link_samples.equals(run.link_samples)
     assert again.summary == run.summary
     assert again.scenario == run.scenario
+    assert again.links == run.links
+    assert again.table("links").equals(run.table("links"))
     with pytest.raises(FileNotFoundError, match="no results"):
         gargalo.load(tmp_path)
     with pytest.raises(gargalo.RunError, match="exists"):
         gargalo.run(tiny, output=tmp_path / "out")
+
+
+def test_every_table_by_its_name(tiny):
+    run = gargalo.run(tiny)
+    assert run.table("flows").equals(run.flows)
+    assert run.table("links").to_dicts() == run.links
+    assert {link["direction"] for link in run.links} == {"up", "down"}
+    for name in ("no-such-table", "summary"):
+        with pytest.raises(ValueError, match=r"there is no table .* tables are flows, links, "):
+            run.table(name)
+
+
+def test_results_without_a_table_of_links_have_them_in_run_json(tiny, tmp_path):
+    run = gargalo.run(tiny, output=tmp_path / "out")
+    place = tmp_path / "out"
+    facts = json.loads((place / "run.json").read_text(encoding="utf-8"))
+    (place / "run.json").write_text(json.dumps(facts | {"links": run.links}), encoding="utf-8")
+    (place / "links.parquet").unlink()
+    (place / "manifest.json").unlink()
+    again = gargalo.load(place)
+    assert again.links == run.links
+    assert "links" not in again.info
 
 
 def test_progress_can_stop_a_run(tiny):

@@ -98,8 +98,6 @@ def test_the_page_of_files_has_every_key(tmp_path):
         see("run.json", facts)
         for group in summary["groups"].values():
             see("groups", group)
-        for link in facts["links"]:
-            see("links", link)
         for load in summary.get("background", {}).get("loads", []):
             see("loads", load)
         for group in summary.get("background", {}).get("groups", []):
@@ -107,7 +105,6 @@ def test_the_page_of_files_has_every_key(tmp_path):
     assert found["summary.json"] == told["summary.json"][0]
     assert found["groups"] == told["groups"][0]
     assert found["loads"] == told["background"][0]
-    assert found["links"] == told["links"][0]
     assert found["run.json"] == told["run.json"][0]
     # Kinds of traffic that this mix does not have have more.
     missing = told["background"][1] - found["background"]

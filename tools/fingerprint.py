@@ -85,11 +85,8 @@ def fingerprint(path: Path) -> tuple[str, dict[str, dict[str, str]]]:
 def hashes(run: gargalo.Run) -> dict[str, dict[str, str]]:
     """Hash the tables and the figures of a run."""
     facts = run.to_json()
-    found = {name: columns(getattr(run, name)) for name in TABLES}
+    found = {name: columns(run.table(name)) for name in TABLES}
     found["summary"] = {k: digest(as_json(v)) for k, v in facts["summary"].items()}
-    found["links"] = {
-        k: digest(as_json([link.get(k) for link in facts["links"]])) for k in facts["links"][0]
-    }
     found["run"] = {
         k: digest(as_json(v)) for k, v in facts["run"].items() if k not in OF_THE_MACHINE
     }

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 ENDINGS = {"bit/s": "bps", "s": "s", "byte": "bytes", "packets": "packets", "BDP": "bdp"}
 """What the column of a label in SI ends with, by its unit."""
 RESULTS, CELLS = "results", "cells"
-SUMMARY, LINKS = "summary", "links"
+SUMMARY = "summary"
 
 Tables: TypeAlias = "Mapping[str, Callable[[], Iterator[pl.DataFrame]]]"
 """The parts of each table, by its name."""
 
 
 def tables_of_run(directory: Path) -> Tables:
-    """Return the tables of a run: those that were recorded, `links`, and `summary` with its figures in one row.
+    """Return the tables of a run: those that were recorded, and `summary` with its figures in one row.
 
     Raises:
         FileNotFoundError: The directory has no results.
@@ -37,10 +37,12 @@ def tables_of_run(directory: Path) -> Tables:
     found: dict[str, Callable[[], Iterator[pl.DataFrame]]] = {}
     facts = {**run.info, **run.summary}
     found[SUMMARY] = lambda: iter([flat([facts])])
-    found[LINKS] = lambda: iter([flat(run.links)])
     for name in results.TABLES:
         if (directory / f"{name}.parquet").is_file():
             found[name] = partial(parts, directory, name)
+        elif name == "links" and run.links:
+            # Older results have them beside the tables.
+            found[name] = lambda: iter([flat(run.links)])
     return found
 
 

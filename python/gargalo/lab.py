@@ -93,7 +93,6 @@ def run(
         table = _in_memory(done) if output is None else done._table
         done = Run(
             summary=facts["summary"],
-            links=facts["links"],
             info=facts["run"],
             scenario=done.scenario,
             _setup=done._setup,

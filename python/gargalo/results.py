@@ -57,8 +57,6 @@ class Run:
 
     summary: dict[str, Any]
     """Figures of the whole run."""
-    links: list[dict[str, Any]]
-    """Each link direction: utilization, drops, queueing delay."""
     info: dict[str, Any]
     """Seed, packets, events, wall time, warnings."""
     scenario: dict[str, Any]
@@ -85,7 +83,6 @@ class Run:
         facts = json.loads(result.json)
         return cls(
             summary=facts["summary"],
-            links=facts["links"],
             info=facts["run"],
             scenario=json.loads(result.scenario),
             _setup=lambda: Setup.read(json.loads(result.setup)),
@@ -102,6 +99,11 @@ class Run:
     def setup(self) -> Setup:
         """What the engine made of the scenario: nodes, links and flows in SI."""
         return self._setup()
+
+    @cached_property
+    def links(self) -> list[dict[str, Any]]:
+        """Each link direction: utilization, drops, queueing delay; the rows of the table `links`."""
+        return self._rows("links", ALL)
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -167,6 +169,19 @@ class Run:
     def subflow_samples(self) -> pl.DataFrame:
         """A row per subflow and sampling instant: window, round-trip time, rates."""
         return self._table("subflow_samples")
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Return a table by its name, as `gargalo list tables` has them; `links` is a data frame here, too.
+
+        Raises:
+            ValueError: There is no such table.
+
+        """
+        if name not in TABLES:
+            msg = f'there is no table "{name}"; tables are {", ".join(TABLES)}'
+            raise ValueError(msg)
+        found: pl.DataFrame = self._table(name) if name == "links" else getattr(self, name)
+        return found
 
     @property
     def plot(self) -> Plots:
@@ -252,13 +267,15 @@ def load(directory: str | Path) -> Run:
         RunError: A file is not what was written, or another version wrote it.
 
     """
+    import polars as pl
+
     from gargalo.scenarios.setup import Setup
 
     path = Path(directory)
     info, summary = (_described(path, name) for name in ("run.json", "summary.json"))
     why = "damaged, or of another version of gargalo; run the scenario again"
     try:
-        scenario, links = info.pop("scenario"), info.pop("links")
+        scenario = info.pop("scenario")
     except (KeyError, AttributeError):
         msg = f"{path}/run.json is {why}"
         raise _core.RunError(msg) from None
@@ -272,14 +289,16 @@ def load(directory: str | Path) -> Run:
     interrupted = info.pop("interrupted", False)
 
     # Damage of these is reported now, not when they are looked at.
-    read = {name: _table(path, name) for name in ("flows", "subflows")}
+    read = {name: _table(path, name) for name in ("flows", "subflows", "links")}
+    if (links := info.pop("links", None)) is not None:
+        # Older results have no table of them.
+        read["links"] = pl.DataFrame(links, infer_schema_length=None)
 
     def table(name: str) -> pl.DataFrame:
         return read[name] if name in read else _table(path, name)
 
     return Run(
         summary=summary,
-        links=links,
         info=info,
         scenario=scenario,
         _setup=lambda: setup,

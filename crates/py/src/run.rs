@@ -149,7 +149,7 @@ pub fn setup(
 ) -> PyResult<String> {
     let names = names_of(names)?;
     let scenario = parse(text, path, &overrides, &names, color)?;
-    Ok(scenario.compact_json().to_string())
+    Ok(scenario.compact_json())
 }
 
 /// Runs a scenario.
@@ -182,7 +182,8 @@ pub fn run(
     let origin = scenario::Origin { path };
     let mut scenario = scenario::parse_for(world, text, &origin, &overrides, &names)
         .map_err(|d| wrong(&d, false))?;
-    let (document, setup) = (scenario.document.clone(), raw(&scenario.compact_json()));
+    let document = scenario.document.clone();
+    let setup = RawValue::from_string(scenario.compact_json()).map_err(run_error)?;
     let faults = Arc::new(Faults::default());
     let native = gargalo_native::Faults::new();
     let stacks = Stacks::adopt(&mut scenario, classes, &faults, &native)?;
@@ -365,7 +366,6 @@ pub(crate) fn write(
         ("source", Part::Value(source)),
         ("scenario", Part::Value(document)),
         ("setup", Part::Written(&result.setup)),
-        ("links", Part::Value(&json["links"])),
         ("interrupted", Part::Value(&interrupted)),
     ]);
     if !json["commands"].is_null() {

@@ -40,7 +40,6 @@ impl Recording {
                 "measured_from_s": 0.0,
                 "measured_until_s": self.facts.duration_s,
             },
-            "links": [],
             "run": {
                 "name": name,
                 "world": "recorded",

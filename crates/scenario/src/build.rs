@@ -30,7 +30,7 @@ use crate::tables::tables;
 /// What a run produced.
 #[derive(Debug)]
 pub struct Outcome {
-    /// `{"summary", "links", "run"}`, all SI.
+    /// `{"summary", "run"}`, all SI.
     pub json: Json,
     /// The results tables: flows, links, samples, events and others.
     pub tables: Tables,

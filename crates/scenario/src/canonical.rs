@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
-use gargalo_flow::{CaptureEnds, LinkSpec};
+use gargalo_flow::{CaptureEnds, LinkSpec, Node};
 use gargalo_lab::Stack;
 use gargalo_link::{Delay, LinkConfig, LossModel, RateModel};
 use gargalo_settings::Setting;
@@ -18,8 +18,23 @@ use crate::resolved::{Flow, Scenario, Transport};
 impl Scenario {
     /// The scenario as resolved: SI units, the unit in the name of each key.
     pub fn to_json(&self) -> Value {
-        let mut out = self.without_flows();
         let node = |n: usize| self.node_name(n);
+        let mut out = self.frame();
+        // Not within `json!`, which copies what it is given.
+        let nodes = self.nodes.iter();
+        out["nodes"] = nodes
+            .map(|n| json!({ "name": n.name, "host": n.is_host }))
+            .collect();
+        let mut known = Known::default();
+        let links = self.links.iter().map(|l| {
+            let (from, to) = (node(l.a as usize), node(l.b as usize));
+            let mut out = json!({ "name": l.name, "from": from, "to": to });
+            for (key, config) in [("up", &l.up), ("down", &l.down)] {
+                out[key] = known.written(config, link).clone();
+            }
+            out
+        });
+        out["links"] = links.collect();
         let flows = self.flows.iter().map(|f| {
             let mut out = flow(f, &node);
             out["transport"] = f.transport.write();
@@ -29,9 +44,9 @@ impl Scenario {
         out
     }
 
-    /// [`to_json`](Self::to_json) of a size that does not grow with the number of copies: flows that differ only in
-    /// `id` are one, with the first `id` and a `count`.
-    pub fn compact_json(&self) -> Value {
+    /// [`to_json`](Self::to_json) as text of a size that does not grow with the number of copies: flows that differ only
+    /// in `id` are one, with the first `id` and a `count`.
+    pub fn compact_json(&self) -> String {
         let mut kinds: Vec<(&Flow, Value, u64)> = Vec::new();
         for f in &self.flows {
             let mut kind = flow(f, &|n: usize| self.node_name(n));
@@ -47,47 +62,26 @@ impl Scenario {
                 _ => kinds.push((f, kind, 1)),
             }
         }
-        let mut out = self.without_flows();
-        let mut known: Option<(&Transport, Value)> = None;
-        let flows = kinds.into_iter().map(|(first, mut kind, count)| {
-            let known = match &known {
-                Some((same, written)) if same.is_same(&first.transport) => written,
-                _ => &known.insert((&first.transport, first.transport.write())).1,
-            };
+        let mut text = String::new();
+        let mut known = None;
+        let kinds = kinds.into_iter().map(|(first, mut kind, count)| {
             kind["id"] = first.id.into();
-            kind["transport"] = known.clone();
             if count > 1 {
                 kind["count"] = count.into();
             }
-            kind
+            (first, kind)
         });
-        out["flows"] = flows.collect();
-        out
+        self.write(
+            &self.frame(),
+            kinds,
+            |(first, kind), out| write_flow(&kind, &first.transport, &mut known, out),
+            &mut |part| text.push_str(part),
+        );
+        text
     }
 
     fn node_name(&self, n: usize) -> &str {
         self.nodes.get(n).map_or("", |n| n.name.as_str())
-    }
-
-    /// All but the flows: their list is empty.
-    fn without_flows(&self) -> Value {
-        let mut out = self.frame();
-        // Not within `json!`, which copies what it is given.
-        let nodes = self.nodes.iter();
-        out["nodes"] = nodes
-            .map(|n| json!({ "name": n.name, "host": n.is_host }))
-            .collect();
-        let mut known = Known::default();
-        let links = self.links.iter().map(|l| {
-            let (from, to) = (self.node_name(l.a as usize), self.node_name(l.b as usize));
-            let mut out = json!({ "name": l.name, "from": from, "to": to });
-            for (key, config) in [("up", &l.up), ("down", &l.down)] {
-                out[key] = known.written(config, link).clone();
-            }
-            out
-        });
-        out["links"] = links.collect();
-        out
     }
 
     /// All but the nodes, links and flows, which may be many: their lists are empty.
@@ -156,28 +150,46 @@ impl Scenario {
             map.remove("name");
             map.remove("description");
         }
-        let frame = text(&json);
-        // The text of one at a time: a scenario may have a hundred thousand. Keys are sorted: flows, links, nodes.
         let mut hash = Sha256::new();
+        let mut known = None;
+        self.write(
+            &json,
+            self.flows.iter(),
+            |f, out| {
+                let flow = flow(f, &|n: usize| self.node_name(n));
+                write_flow(&flow, &f.transport, &mut known, out);
+            },
+            &mut |part| hash.update(part.as_bytes()),
+        );
+        hex(&hash.finalize())
+    }
+
+    /// Writes the scenario as in [`canonical_json`](Self::canonical_json), the text of one link, flow or node at a time:
+    /// it may have a hundred thousand. `frame` is all but these.
+    fn write<F>(
+        &self,
+        frame: &Value,
+        flows: impl Iterator<Item = F>,
+        write_flow: impl FnMut(F, &mut String),
+        sink: &mut dyn FnMut(&str),
+    ) {
+        let frame = text(frame);
+        // Keys are sorted: flows, links, nodes.
         let (head, tail) = frame.split_once(NO_FLOWS).unwrap_or((&frame, ""));
-        let mut transport = None;
-        feed(&mut hash, head, "flows", &self.flows, |f, out| {
-            self.write_flow(f, &mut transport, out);
-        });
+        list(head, "flows", flows, write_flow, sink);
         let (head, tail) = tail.split_once(NO_LINKS).unwrap_or((tail, ""));
         let mut known = Known::default();
-        feed(&mut hash, head, "links", &self.links, |l, out| {
-            self.write_link(l, &mut known, out);
-        });
+        let write_link = |l, out: &mut String| self.write_link(l, &mut known, out);
+        list(head, "links", self.links.iter(), write_link, sink);
         let (head, tail) = tail.split_once(NO_NODES).unwrap_or((tail, ""));
-        feed(&mut hash, head, "nodes", &self.nodes, |n, out| {
+        let write_node = |n: &Node, out: &mut String| {
             out.extend(["{\"host\":", if n.is_host { "true" } else { "false" }]);
             out.push_str(",\"name\":");
             write_string(&n.name, out);
             out.push('}');
-        });
-        hash.update(tail.as_bytes());
-        hex(&hash.finalize())
+        };
+        list(head, "nodes", self.nodes.iter(), write_node, sink);
+        sink(tail);
     }
 
     /// Writes a link as it is in [`canonical_json`](Self::canonical_json).
@@ -199,48 +211,47 @@ impl Scenario {
         }
         out.extend([",\"up\":", known.written(&l.up, config), "}"]);
     }
-
-    /// Writes a flow as it is in [`canonical_json`](Self::canonical_json). `known`: the last transport and its text,
-    /// which copies of a flow share.
-    fn write_flow<'a>(
-        &'a self,
-        f: &'a Flow,
-        known: &mut Option<(&'a Transport, String)>,
-        out: &mut String,
-    ) {
-        let flow = flow(f, &|n: usize| self.node_name(n));
-        let text = text(&flow);
-        let known = match known {
-            Some(known) if known.0.is_same(&f.transport) => known,
-            _ => {
-                let mut text = String::from("\"transport\":");
-                write(&f.transport.write(), &mut text);
-                known.insert((&f.transport, text))
-            }
-        };
-        let (head, tail) = text.split_once(NO_TRANSPORT).unwrap_or((&text, ""));
-        out.extend([head, known.1.as_str(), tail]);
-    }
 }
 
-/// Feeds what is before a list, and the list, an item at a time.
-fn feed<'a, T>(
-    hash: &mut Sha256,
+/// Writes a flow, given as JSON but for its transport. `known`: the last transport and its text, which copies of a flow
+/// share.
+fn write_flow<'a>(
+    flow: &Value,
+    transport: &'a Transport,
+    known: &mut Option<(&'a Transport, String)>,
+    out: &mut String,
+) {
+    let text = text(flow);
+    let known = match known {
+        Some(known) if known.0.is_same(transport) => known,
+        _ => {
+            let mut text = String::from("\"transport\":");
+            write(&transport.write(), &mut text);
+            known.insert((transport, text))
+        }
+    };
+    let (head, tail) = text.split_once(NO_TRANSPORT).unwrap_or((&text, ""));
+    out.extend([head, known.1.as_str(), tail]);
+}
+
+/// Passes on what is before a list, and the list, an item at a time.
+fn list<T>(
     head: &str,
     key: &str,
-    items: &'a [T],
-    mut write: impl FnMut(&'a T, &mut String),
+    items: impl Iterator<Item = T>,
+    mut write: impl FnMut(T, &mut String),
+    sink: &mut dyn FnMut(&str),
 ) {
-    hash.update(head.as_bytes());
-    hash.update(format!("\"{key}\":["));
+    sink(head);
+    sink(&format!("\"{key}\":["));
     let mut text = String::new();
-    for (i, item) in items.iter().enumerate() {
+    for (i, item) in items.enumerate() {
         text.clear();
         text.push_str(if i > 0 { "," } else { "" });
         write(item, &mut text);
-        hash.update(text.as_bytes());
+        sink(&text);
     }
-    hash.update(b"]");
+    sink("]");
 }
 
 /// Where flows, links, nodes, and the transport of a flow belong in a text. No string has it: quotes in strings are
@@ -296,15 +307,17 @@ pub(crate) fn results_hash(
         hash.update(text.as_bytes());
     };
     canonical(&found["summary"], &mut hash);
-    // As an array, a flow at a time.
-    hash.update("[");
-    for (i, flow) in tables.flows.rows().enumerate() {
-        hash.update(if i > 0 { "," } else { "" });
-        canonical(&flow, &mut hash);
+    // As arrays, a flow or link at a time.
+    for table in [&*tables.flows, &*tables.links] {
+        hash.update("[");
+        for (i, row) in table.rows().enumerate() {
+            hash.update(if i > 0 { "," } else { "" });
+            canonical(&row, &mut hash);
+        }
+        hash.update("]");
     }
-    hash.update("]");
-    canonical(&found["links"], &mut hash);
     let (mut since, mut stopped) = (0, false);
+    let is_there_already = |t: &gargalo_trace::Columns| t.schema() == tables.links.schema();
     // Without rows these are no part of it: runs without them have the hash that they had before there were
     // such tables.
     let later = [
@@ -313,7 +326,9 @@ pub(crate) fn results_hash(
         tables.media_frames.schema().name,
         tables.packets.schema().name,
     ];
-    let counts = |t: &&gargalo_trace::Columns| !t.is_empty() || !later.contains(&t.schema().name);
+    let counts = |t: &&gargalo_trace::Columns| {
+        !is_there_already(t) && (!t.is_empty() || !later.contains(&t.schema().name))
+    };
     for table in tables.all().into_iter().filter(counts) {
         table.feed(&mut |bytes| {
             for piece in bytes.chunks(EVERY) {

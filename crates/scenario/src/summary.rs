@@ -42,7 +42,7 @@ fn draws_of_the_system(flow: &Flow) -> bool {
     }
 }
 
-/// `{"summary", "links", "run"}`.
+/// `{"summary", "run"}`.
 pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     let mut warnings = Vec::new();
     if out.interrupted {
@@ -102,9 +102,8 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
     let groups: BTreeSet<usize> = without_rows.filter_map(|f| f.group).collect();
     let groups = groups.iter().filter_map(|g| out.groups.get(*g));
     let in_groups: u64 = groups.map(|g| g.flows).sum();
-    let mut json = json!({
+    json!({
         "summary": summary,
-        "links": null,
         "run": {
             "name": scenario.name,
             "scenario_hash": scenario.hash(),
@@ -119,38 +118,6 @@ pub(crate) fn json(scenario: &Scenario, out: &Outcome, wall_s: f64) -> Json {
             "peak_flows": out.peak_flows,
             "warnings": warnings,
         },
-    });
-    // Not within `json!`, which copies what it is given.
-    json["links"] = out.links.iter().map(link).collect();
-    json
-}
-
-fn dropped(l: &LinkResult) -> u64 {
-    l.dropped_queue_full + l.dropped_aqm + l.lost + l.too_big
-}
-
-fn link(l: &LinkResult) -> Json {
-    let percentile = |p: f64| l.queue_delay.percentile(p).decimal_secs();
-    json!({
-        "name": &*l.name,
-        "direction": l.direction,
-        "capacity_bps": l.capacity.map(|c| c.as_bps()),
-        "utilization": l.utilization,
-        "offered_packets": l.offered_packets,
-        "duplicated_packets": l.duplicated_packets,
-        "sent_packets": l.sent_packets,
-        "sent_bytes": l.sent_bytes,
-        "dropped_packets": dropped(l),
-        "dropped_queue_full_packets": l.dropped_queue_full,
-        "dropped_aqm_packets": l.dropped_aqm,
-        "lost_packets": l.lost,
-        "too_big_packets": l.too_big,
-        "marked_packets": l.marked_packets,
-        "queue_delay_mean_s": l.queue_delay.mean().decimal_secs(),
-        "queue_delay_p50_s": percentile(50.0),
-        "queue_delay_p95_s": percentile(95.0),
-        "queue_delay_p99_s": percentile(99.0),
-        "queue_delay_max_s": l.queue_delay.max().decimal_secs(),
     })
 }
 

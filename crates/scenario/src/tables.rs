@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use gargalo_flow::{FlowResult, Outcome, Phase, Progress, Samples, Watch};
+use gargalo_flow::{FlowResult, LinkResult, Outcome, Phase, Progress, Samples, Watch};
 use gargalo_trace::Tables;
-use gargalo_trace::schema::{DatagramRow, EventRow, FlowRow, FlowSample, GaugeRow, LinkSample};
+use gargalo_trace::schema::{
+    DatagramRow, EventRow, FlowRow, FlowSample, GaugeRow, LinkRow, LinkSample,
+};
 use gargalo_units::Bytes;
 use gargalo_workload::AppResult;
 
@@ -35,6 +37,10 @@ pub(crate) fn tables(
         media_frames::push(f, &mut tables.media_frames);
         multipath::push(scenario, &out, f, &mut row, &mut tables.subflows);
         tables.flows.push(&row);
+    }
+    for l in &out.links {
+        rows.next()?;
+        tables.links.push(&link_row(l));
     }
     samples_of(scenario, &out, samples, &mut rows, &mut tables)?;
     Ok(tables)
@@ -84,6 +90,32 @@ fn flow_row<'a>(
         add_application(result, (out, f), &mut row);
     }
     row
+}
+
+/// The row of a link direction.
+fn link_row(l: &LinkResult) -> LinkRow<'_> {
+    let delay = &l.queue_delay;
+    LinkRow {
+        name: &l.name,
+        direction: l.direction,
+        capacity: l.capacity.map(|c| c.as_bps()),
+        utilization: l.utilization,
+        offered_packets: l.offered_packets,
+        duplicated_packets: l.duplicated_packets,
+        sent_packets: l.sent_packets,
+        sent: Bytes::new(l.sent_bytes),
+        dropped_packets: l.dropped_queue_full + l.dropped_aqm + l.lost + l.too_big,
+        dropped_queue_full_packets: l.dropped_queue_full,
+        dropped_aqm_packets: l.dropped_aqm,
+        lost_packets: l.lost,
+        too_big_packets: l.too_big,
+        marked_packets: l.marked_packets,
+        queue_delay_mean: delay.mean(),
+        queue_delay_p50: delay.percentile(50.0),
+        queue_delay_p95: delay.percentile(95.0),
+        queue_delay_p99: delay.percentile(99.0),
+        queue_delay_max: delay.max(),
+    }
 }
 
 /// Adds the application's results of a flow.
@@ -218,7 +250,7 @@ impl<'a, 'w> Rows<'a, 'w> {
         let s = &out.samples;
         let samples = s.flows.len() + s.subflows.len() + s.links.len();
         let records = s.events.len() + s.gauges.len() + s.datagrams.len();
-        let total = out.flows.len() + samples + records;
+        let total = out.flows.len() + out.links.len() + samples + records;
         Self {
             done: 0,
             total: total as u64,

@@ -261,6 +261,50 @@ tables! {
         fell_back: Option<bool> => "fell_back" [""],
     }
 
+    /// A direction of a link: what it carried and dropped, and how long packets waited.
+    Links("links"): LinkRow<'a> {
+        /// Name of the link.
+        name: &'a str => "name" [""],
+        /// up or down.
+        direction: &'a str => "direction" [""],
+        /// Mean rate in the measured window; missing if it is unlimited.
+        capacity: Option<u64> => "capacity_bps" ["bit/s"],
+        /// Mean share of that used in the window; missing likewise.
+        utilization: Option<f64> => "utilization" ["1"],
+        /// Packets that arrived at the link.
+        offered_packets: u64 => "offered_packets" ["packet"],
+        /// Copies that it made of them (`duplicate`).
+        duplicated_packets: u64 => "duplicated_packets" ["packet"],
+        /// Packets that it sent, copies included: at most `offered_packets` + `duplicated_packets`. More than
+        /// `offered_packets` are copies: a link splits no packet. The rest were dropped, or waited when the run ended.
+        /// The auditor checks this (`link-not-conserved`).
+        sent_packets: u64 => "sent_packets" ["packet"],
+        /// Their bytes, with headers.
+        sent: Bytes => "sent_bytes" ["byte"],
+        /// Packets that it did not carry, for any of the next four reasons.
+        dropped_packets: u64 => "dropped_packets" ["packet"],
+        /// The queue was full.
+        dropped_queue_full_packets: u64 => "dropped_queue_full_packets" ["packet"],
+        /// Active queue management or a policer dropped them.
+        dropped_aqm_packets: u64 => "dropped_aqm_packets" ["packet"],
+        /// Random loss or an outage.
+        lost_packets: u64 => "lost_packets" ["packet"],
+        /// Larger than the link's MTU: dropped whole, as nothing splits them.
+        too_big_packets: u64 => "too_big_packets" ["packet"],
+        /// Marked with congestion experienced.
+        marked_packets: u64 => "marked_packets" ["packet"],
+        /// Mean queueing delay in the measured window.
+        queue_delay_mean: Duration => "queue_delay_mean_s" ["s"],
+        /// Its median.
+        queue_delay_p50: Duration => "queue_delay_p50_s" ["s"],
+        /// Its 95th percentile.
+        queue_delay_p95: Duration => "queue_delay_p95_s" ["s"],
+        /// Its 99th percentile.
+        queue_delay_p99: Duration => "queue_delay_p99_s" ["s"],
+        /// The longest.
+        queue_delay_max: Duration => "queue_delay_max_s" ["s"],
+    }
+
     /// A flow at an instant; with several paths, sums over its subflows, and the smallest of their round-trip
     /// times.
     FlowSamples("flow_samples"): FlowSample<'a> {

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use crate::schema::{
-    Datagrams, Events, FlowSamples, Flows, Gauges, LinkSamples, MediaFrames, Objects, Packets,
-    Pings, SubflowSamples, Subflows,
+    Datagrams, Events, FlowSamples, Flows, Gauges, LinkSamples, Links, MediaFrames, Objects,
+    Packets, Pings, SubflowSamples, Subflows,
 };
 use crate::table::{Columns, Table};
 use crate::{Error, RunDir};
@@ -14,6 +14,8 @@ use crate::{Error, RunDir};
 pub struct Tables {
     /// A row per flow.
     pub flows: Table<Flows>,
+    /// A row per link direction.
+    pub links: Table<Links>,
     /// A row per flow and sampling instant.
     pub flow_samples: Table<FlowSamples>,
     /// A row per link direction and sampling instant.
@@ -40,9 +42,10 @@ pub struct Tables {
 
 impl Tables {
     /// All of them, in the order of the reference.
-    pub fn all(&self) -> [&Columns; 12] {
+    pub fn all(&self) -> [&Columns; 13] {
         [
             &self.flows,
+            &self.links,
             &self.flow_samples,
             &self.link_samples,
             &self.events,

@@ -240,7 +240,7 @@ def kept(identifier: str, name: str, run: Run) -> Table:
     """Return a table of a run."""
     if run._stream is None:
         file = io.BytesIO()
-        getattr(run, name).write_ipc_stream(file)
+        run.table(name).write_ipc_stream(file)
         data = file.getvalue()
     else:
         data = run._stream(name)

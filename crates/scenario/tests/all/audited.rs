@@ -305,7 +305,7 @@ fn a_window_of_a_few_packets_is_told_and_none_is_used_beyond_its_capacity() {
         RunOptions::default(),
     )
     .unwrap();
-    for l in out.json["links"].as_array().unwrap() {
+    for l in out.tables.links.rows() {
         assert!(l["utilization"].as_f64().is_none_or(|u| u <= 1.0), "{l}");
     }
 }
@@ -414,7 +414,7 @@ fn packets_of_a_link_that_copies_add_up() {
                 [[flows]]\nfrom = \"client\"\nto = \"server\"\ntransport.udp = {}\n\
                 workload.cbr = { rate = \"1Mbit/s\" }\nstop = \"2s\"";
     let out = run(&scenario(text), RunOptions::default()).unwrap();
-    let up = &out.json["links"][0];
+    let up = out.tables.links.rows().next().unwrap();
     let n = |key: &str| up[key].as_u64().unwrap();
     assert!(n("sent_packets") > n("offered_packets"));
     assert_eq!(

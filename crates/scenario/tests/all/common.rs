@@ -11,10 +11,11 @@ pub fn scenario(text: &str) -> Scenario {
     }
 }
 
-/// What a run of it gives, with the rows of flows and subflows in its JSON.
+/// What a run of it gives, with the rows of flows, subflows and links in its JSON.
 pub fn simulate(text: &str) -> Outcome {
     let mut out = run(&scenario(text), RunOptions::default()).unwrap();
     out.json["flows"] = out.tables.flows.rows().collect();
     out.json["subflows"] = out.tables.subflows.rows().collect();
+    out.json["links"] = out.tables.links.rows().collect();
     out
 }
