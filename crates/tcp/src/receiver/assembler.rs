@@ -56,7 +56,10 @@ impl Assembler {
     pub fn insert(&mut self, offset: u64, payload: &Payload) -> Inserted {
         let (from, to) = (offset, offset + u64::from(payload.len()));
         // Everything before `behind` begins at or before `to`, so the last of them is the first to meet.
-        let behind = self.ranges.partition_point(|r| r.0 <= to);
+        let behind = match self.ranges.back() {
+            Some(last) if last.0 > to => self.ranges.partition_point(|r| r.0 <= to),
+            _ => self.ranges.len(),
+        };
         if behind > 0 && self.ranges[behind - 1].1 == from {
             // The common case: the data continues a range and reaches no other.
             let start = self.ranges[behind - 1].0;

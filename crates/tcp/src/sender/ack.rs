@@ -9,6 +9,9 @@ use super::{AckFacts, AckOutcome, Flight, Frto, Notice, Phase, Recovery, Sender}
 /// The shortest round-trip time for which a timestamp tick of 1 ms is precise enough.
 const COARSE: Duration = Duration::from_millis(10);
 
+/// Room for so many segments is kept from one loss to the next.
+const MARKED_KEPT: usize = 16;
+
 /// The least delay of an early retransmission (Linux).
 const EARLY_DELAY: Duration = Duration::from_millis(2);
 
@@ -373,7 +376,7 @@ impl Sender {
     }
 
     fn mark(&mut self, now: Instant, advanced: bool) -> u64 {
-        let mut marked: Vec<Sent> = Vec::new();
+        let mut marked = std::mem::take(&mut self.marked);
         match self.recovery {
             Recovery::NewReno => {
                 let first = self.episode.phase != Phase::Loss && self.duplicates.acks == DUP_THRESH;
@@ -418,7 +421,12 @@ impl Sender {
                         .detect_by_time(now, |s| rack.due(s, window), |s| marked.push(*s));
             }
         }
-        self.report_lost(now, &marked)
+        let bytes = self.report_lost(now, &marked);
+        if marked.capacity() <= MARKED_KEPT {
+            marked.clear();
+            self.marked = marked;
+        }
+        bytes
     }
 
     /// Early retransmit (RFC 5827 §3) of fewer than four segments, after a quarter of a round trip, as reordering may

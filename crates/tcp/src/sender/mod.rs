@@ -36,7 +36,7 @@ use chrono::Chrono;
 use episode::{Episode, Frto, Phase};
 use mtu_search::MtuSearch;
 use rack::Rack;
-use scoreboard::Scoreboard;
+use scoreboard::{Scoreboard, Sent};
 use timeout::Timeouts;
 use undo::Undo;
 use written::Written;
@@ -134,6 +134,8 @@ pub(crate) struct Sender {
     counts: Counts,
     notices: VecDeque<Notice>,
     coupled: Coupled,
+    /// Segments that are being marked lost; empty in between.
+    marked: Vec<Sent>,
 }
 
 /// The amount in flight when a loss or mark was detected.
@@ -299,6 +301,7 @@ impl Sender {
             counts: Counts::default(),
             notices: VecDeque::new(),
             coupled: Coupled::default(),
+            marked: Vec::new(),
         }
     }
 

@@ -122,6 +122,11 @@ pub(super) struct Layout {
 }
 
 impl Options {
+    /// Whether none of them is on the heap: there are none but timestamps.
+    #[inline]
+    pub(super) const fn is_flat(&self) -> bool {
+        self.sack.is_empty() && self.extra.is_none() && self.mptcp.is_none()
+    }
     /// Length of all options before padding.
     #[inline]
     pub fn len(&self) -> u32 {
@@ -147,16 +152,22 @@ impl Options {
     }
     /// Length on the wire: with padding, and without the SACK blocks that do not fit. Above [`MAX_OPTIONS_LEN`]
     /// only when the options do not fit without SACK blocks either.
-    #[inline]
+    #[inline(always)]
     pub fn padded_len(&self) -> u32 {
+        if self.is_flat() {
+            return if self.timestamps.is_some() { 12 } else { 0 };
+        }
+        self.padded_len_of_others()
+    }
+
+    #[inline(never)]
+    fn padded_len_of_others(&self) -> u32 {
         if self.extra.is_none() {
-            // Nearly every segment of a transfer.
+            // Nearly every other segment of a transfer.
             let (timestamps, n) = (self.timestamps.is_some(), self.sack.len() as u32);
             match (&self.mptcp, timestamps, n) {
-                (None, true, 0) => return 12,
-                (None, true, n) => return 16 + 8 * n.min(3),
-                (None, false, 0) => return 0,
-                (None, false, n) => return 4 + 8 * n,
+                (None, true, n) if n > 0 => return 16 + 8 * n.min(3),
+                (None, false, n) if n > 0 => return 4 + 8 * n,
                 (Some(list), timestamps, 0) => {
                     let len = list.aligned_len() + if timestamps { 12 } else { 0 };
                     if len <= MAX_OPTIONS_LEN {

@@ -47,6 +47,11 @@ impl Payload {
     pub fn bytes(&self) -> Option<&Bytes> {
         self.bytes.as_deref()
     }
+    /// Whether it has real content.
+    #[inline]
+    pub const fn is_real(&self) -> bool {
+        self.bytes.is_some()
+    }
     /// Bytes `from..to` of the payload.
     pub fn slice(&self, from: u32, to: u32) -> Self {
         let to = to.min(self.len);

@@ -113,6 +113,11 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Whether no part of it is on the heap: it has no real content, and of the options at most timestamps.
+    #[inline]
+    pub const fn is_flat(&self) -> bool {
+        self.options.is_flat() && !self.payload.is_real()
+    }
     /// Sequence space the segment occupies: payload plus one each for SYN and FIN.
     #[inline]
     pub fn sequence_len(&self) -> u32 {

@@ -60,6 +60,16 @@ pub(crate) struct Run<'a> {
     pub packets: usize,
 }
 
+/// A block that was marked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    left: u64,
+    right: u64,
+    /// Absolute indices of its entries: the first, and the one after the last.
+    first: u64,
+    end: u64,
+}
+
 /// The segments in flight.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
@@ -86,8 +96,8 @@ pub(crate) struct Scoreboard {
     repeated: VecDeque<(u64, Instant)>,
     /// The highest entry that was selectively acknowledged, plus one.
     forward: u64,
-    /// Blocks marked lately: an acknowledgement repeats those of the one before.
-    known: [(u64, u64); 4],
+    /// Blocks marked lately: an acknowledgement repeats those of the one before, or extends them.
+    known: [Block; 4],
     /// Which of them is replaced next.
     oldest: u8,
 }
@@ -254,17 +264,26 @@ impl Scoreboard {
     /// Marks offsets `left..right` as selectively acknowledged; `delivered` is called for newly delivered segments.
     #[inline]
     pub(crate) fn sack(&mut self, left: u64, right: u64, mut delivered: impl FnMut(&Sent)) {
-        if self.known.contains(&(left, right)) {
-            return;
-        }
-        let same = self.known.iter().position(|b| b.0 == left);
-        let at = same.unwrap_or_else(|| {
-            self.oldest = (self.oldest + 1) % 4;
-            usize::from(self.oldest)
-        });
-        self.known[at] = (left, right);
-        let first = self.find(left);
-        let mut i = first;
+        let same = self.known.iter().position(|b| b.left == left);
+        let at = match same {
+            Some(at) if self.known[at].right == right => return,
+            Some(at) => at,
+            None => {
+                self.oldest = (self.oldest + 1) % 4;
+                let (at, first) = (usize::from(self.oldest), self.base + self.find(left) as u64);
+                self.known[at] = Block {
+                    left,
+                    right,
+                    first,
+                    end: first,
+                };
+                at
+            }
+        };
+        let block = &mut self.known[at];
+        block.right = right;
+        let first = block.first;
+        let mut i = block.end.saturating_sub(self.base) as usize;
         while let Some(e) = self.entries.get_mut(i) {
             if e.end() > right {
                 break;
@@ -289,10 +308,13 @@ impl Scoreboard {
             i += 1;
             self.forward = self.forward.max(self.base + i as u64);
         }
-        if i > first
-            && let Some(e) = self.entries.get_mut(first)
+        let end = self.base + i as u64;
+        self.known[at].end = end;
+        if end > first
+            && let Some(first) = first.checked_sub(self.base)
+            && let Some(e) = self.entries.get_mut(first as usize)
         {
-            e.run = (i - first) as u32;
+            e.run = (end - self.base - first) as u32;
         }
     }
 
