@@ -574,6 +574,19 @@ def test_a_file_that_cannot_be_finished_leaves_nothing(store, monkeypatch):
     assert (store.path / "x").read_bytes() == b"0123456789", "whatever is written at once"
 
 
+def test_a_file_that_gets_its_name_is_not_removed_as_abandoned(store, monkeypatch):
+    rename = Path.rename
+
+    def late(self, target):
+        # Another sweep begins, and removes what killed ones left.
+        assert store.clean() == 0
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    module.write_file(store.path, store.path / "x", b"data", "plan")
+    assert (store.path / "x").read_bytes() == b"data"
+
+
 def test_what_is_not_a_file_under_construction_is_left(store):
     tmp = store.path / "tmp"
     (tmp / "plan.1.a").mkdir()

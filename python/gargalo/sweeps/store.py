@@ -543,18 +543,18 @@ def write_file(store: Path, target: Path, data: bytes, owner: str) -> None:
     """Write a file so that it appears whole or not at all, even if the power fails."""
     temporary, fd = _temporary(store, owner)
     try:
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+        # While it is locked: a file that no process holds may be removed as one that a killed sweep left.
         temporary.rename(target)
     except BaseException:
         with suppress(OSError):
             temporary.unlink()
         raise
+    finally:
+        os.close(fd)
 
 
 def _temporary(store: Path, owner: str) -> tuple[Path, int]:
