@@ -131,9 +131,12 @@ def load_named(text: str, changes: Iterable[tuple[str, str]] = ()) -> None:
     """
     known = registry.registered()["stack"]
     missing = {name: file for name, file in installed().items() if name not in known}
-    # Where none are installed, scenarios are not read twice.
-    wanted = named(text, changes) & missing.keys() if missing else ()
-    for name in sorted(wanted):
+    changes = list(changes)
+    # A scenario without any of the names, and without escapes that could write one, is not read twice.
+    parts = [text, *(value for _, value in changes)]
+    if not any(word in part for part in parts for word in (*missing, "\\")):
+        return
+    for name in sorted(named(text, changes) & missing.keys()):
         load(missing[name])
 
 

@@ -90,6 +90,11 @@ class LocalPool:
         busy = sum(w.task is not None for w in self._workers)
         return self._size - busy - len(self._waiting)
 
+    def expect(self, runs: int) -> None:
+        """Start the workers that so many runs will need."""
+        for _ in range(min(self._size, runs) - len(self._workers)):
+            self._workers.append(self._spawn())
+
     def start(self, task: Task) -> None:
         """Begin a run, or start the worker that will do it."""
         self._waiting.append(task)

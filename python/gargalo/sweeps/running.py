@@ -8,6 +8,7 @@ import time
 from collections import deque
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -30,7 +31,6 @@ from gargalo.sweeps.work import Setup, check_keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from gargalo.results import Run
     from gargalo.sweeps.claims import Claims
@@ -106,10 +106,7 @@ def execute(
     check_labels(jobs)
     loaded = plugins if isinstance(plugins, Plugins) else Plugins.load(plugins)
     measuring = Measure.of(measure)
-    identifier = Identifier(loaded.digests)
-    tasks = [identifier.task(j) for j in jobs]
     wanted = _Wanted(tuple(dict.fromkeys(keep)), measuring)
-    plan = plan_frame(jobs, tasks, measuring)
     title = name if name is not None else default_name(jobs)
     why = _core.bad_name(title)
     if why is not None:
@@ -132,16 +129,21 @@ def execute(
         files=files,
     ).dumps()
     with ExitStack() as stack:
-        executor: Executor | None = None
+        pool = LocalPool(setup, Path(store), workers or cores(), stall_s=stall_s)
+        stack.enter_context(closing(pool))
+        if cluster is None and not Path(store).exists():
+            # All is to be done: they load their libraries while the scenarios are read here.
+            pool.expect(sum(j.world == "sim" for j in jobs))
+        identifier = Identifier(loaded.digests)
+        tasks = [identifier.task(j) for j in jobs]
+        plan = plan_frame(jobs, tasks, measuring)
+        executor: Executor = pool
         if cluster is not None:
             from gargalo.sweeps.cluster import Cluster
 
             # Before the store is made: a wrong address must not leave an empty store.
             executor = stack.enter_context(closing(Cluster(cluster, setup)))
         opened, repaired = _open(store, wanted, tasks, title, repair=repair)
-        if executor is None:
-            pool = LocalPool(setup, opened.path, workers or cores(), stall_s=stall_s)
-            executor = stack.enter_context(closing(pool))
         lab = RealTime(setup, at_once)
         empty = Sweep(title, opened, plan, repaired=repaired)
         return _execute(empty, (executor, lab), wanted, tasks, progress)

@@ -77,7 +77,10 @@ def network(flows: Sequence[dict[str, Any]], factor: float) -> dict[str, Any]:
 
 def together(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the runs with flows of both."""
-    return rows.filter(pl.col("own") > 0) if "own" in rows.columns else rows.head(0)
+    if "own" not in rows.columns:
+        return rows.head(0)
+    # Few of many calls have others among them, and a filter is slow for few rows.
+    return rows if all(rows["own"].to_list()) else rows.filter(pl.col("own") > 0)
 
 
 def beside(column: str, how: How = "mean") -> Callable[[pl.DataFrame], float | None]:
@@ -120,15 +123,14 @@ def harm_of_others(rows: pl.DataFrame, *, column: str, more_is_better: bool) -> 
     """See `harm`."""
     if column not in rows.columns or "own" not in rows.columns:
         return None
-    keys = ("others", "first", "buffer_bdp")
-    solo = {
-        tuple(row[k] for k in keys): row[column]
-        for row in rows.filter(pl.col("own") == 0).iter_rows(named=True)
-    }
+    # In lists: there are few rows, and very many calls.
+    cells = list(zip(*(rows[k].to_list() for k in ("others", "first", "buffer_bdp")), strict=True))
+    own, values = rows["own"].to_list(), rows[column].to_list()
+    solo = {c: v for c, n, v in zip(cells, own, values, strict=True) if n == 0}
     found = []
-    for row in together(rows).iter_rows(named=True):
-        alone, now = solo.get(tuple(row[k] for k in keys)), row[column]
-        if alone is None or now is None:
+    for cell, n, now in zip(cells, own, values, strict=True):
+        alone = solo.get(cell)
+        if not n or alone is None or now is None:
             continue
         if now == alone:
             found.append(0.0)
