@@ -44,8 +44,8 @@ impl Scenario {
         out
     }
 
-    /// [`to_json`](Self::to_json) as text of a size that does not grow with the number of copies: flows that differ only
-    /// in `id` are one, with the first `id` and a `count`.
+    /// [`to_json`](Self::to_json) as text of a size that does not grow with the number of copies: flows that differ
+    /// only in `id` are one, with the first `id` and a `count`.
     pub fn compact_json(&self) -> String {
         let mut kinds: Vec<(&Flow, Value, u64)> = Vec::new();
         for f in &self.flows {
@@ -164,8 +164,8 @@ impl Scenario {
         hex(&hash.finalize())
     }
 
-    /// Writes the scenario as in [`canonical_json`](Self::canonical_json), the text of one link, flow or node at a time:
-    /// it may have a hundred thousand. `frame` is all but these.
+    /// Writes the scenario as in [`canonical_json`](Self::canonical_json), the text of one link, flow or node at a
+    /// time: it may have a hundred thousand. `frame` is all but these.
     fn write<F>(
         &self,
         frame: &Value,
