@@ -131,6 +131,8 @@ def load_named(text: str, changes: Iterable[tuple[str, str]] = ()) -> None:
     """
     known = registry.registered()["stack"]
     missing = {name: file for name, file in installed().items() if name not in known}
+    if not missing:
+        return
     changes = list(changes)
     # A scenario without any of the names, and without escapes that could write one, is not read twice.
     parts = [text, *(value for _, value in changes)]
