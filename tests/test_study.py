@@ -234,6 +234,14 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     assert "Of 2 claims, Then: 2 contradicted; Today: 1 reproduced, 1 contradicted." in shown
     row = next(line for line in shown.splitlines() if "#claim-fills" in line)
     assert row.endswith("| ✗ contradicted | ✓ reproduced | ✓ reproduced: Loss |")
+    whole = pages.data(facts)
+    part = whole | {"profile": "night", "claims": [c | {"others": []} for c in whole["claims"]]}
+    joined = pages.joined(part, whole)
+    assert pages.readings(joined) == ["Then", "Today (quick)"]
+    assert "Of the profile `quick` (12 runs," in pages.page(joined)
+    assert "tried on the first |\n" in pages.page(joined)
+    assert "Loss" not in pages.page(joined)
+    assert pages.joined(whole, whole) == whole | {"also": []}
     page = outcome.page.read_text(encoding="utf-8")
     assert "tried: Loss" in page
     loaded = reporting.report_of_study(tmp_path / "study" / "report")

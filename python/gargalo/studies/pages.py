@@ -1,8 +1,9 @@
 """What studies found as pages of the documentation.
 
 `python -m gargalo.studies.pages docs` takes what `gargalo study NAME` has left in `runs/studies` and writes
-`docs/studies/results/NAME.json`, every verdict with its evidence, and `NAME.md`, the same as a page. With `--stored`
-the pages are written again from the data beside them.
+`docs/studies/results/NAME.json`, every verdict with its evidence, and `NAME.md`, the same as a page. With several
+profiles, readings that the first lacks come from those after it, and are called by their profile. With `--stored` the
+pages are written again from the data beside them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,26 @@ KEPT = ("study", "profile", "runs", "failed", "all_packets", "missing", "claims"
 def data(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is published of the facts that a study leaves in its directory."""
     return {"made": f"by gargalo {outcome['engine']}"} | {key: outcome[key] for key in KEPT}
+
+
+def joined(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is published, with the readings of another profile that it lacks.
+
+    A hypothesis is tried on the first reading of its own profile, so those of the other are left out.
+    """
+    lacking = [reading for reading in readings(other) if reading not in readings(first)]
+    theirs = {c["id"]: judgements(c) for c in other["claims"]}
+    claims = []
+    for claim in first["claims"]:
+        more = [
+            {**j, "reading": f"{j['reading']} ({other['profile']})"}
+            for j in theirs.get(claim["id"], [])
+            if j["reading"] in lacking and not j["tried"]
+        ]
+        claims.append({**claim, "others": [*claim["others"], *more]})
+    of_it = {key: other[key] for key in ("profile", "runs", "all_packets", "made")}
+    also = [{**of_it, "readings": lacking}] if lacking else []
+    return {**first, "claims": claims, "also": [*first.get("also", []), *also]}
 
 
 def judgements(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -61,6 +83,12 @@ def page(found: Mapping[str, Any]) -> str:
         f"{found['made']}. `gargalo study {name}` makes them again, with pictures, all cells and their scenarios; "
         f"[{name}](../{name}.md) says what was done and why it came out so.",
     ]
+    for also in found.get("also", []):
+        lines += [
+            "",
+            f"Of the profile `{also['profile']}` ({also['runs']:,} runs, {also['all_packets']:,} packets, made "
+            f"{also['made']}): {', '.join(also['readings'])}.",
+        ]
     if found["failed"]:
         lines += ["", f"**{found['failed']} runs failed.**"]
     for what, why in found["missing"].items():
@@ -154,7 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("docs", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help="Default: all that were run.")
-    parser.add_argument("--profile", default="quick")
+    parser.add_argument("--profile", nargs="+", default=["quick"], metavar="PROFILE")
     parser.add_argument(
         "--stored", action="store_true", help="write pages from the data beside them"
     )
@@ -162,13 +190,18 @@ def main() -> None:
     folder = given.docs / "studies" / "results"
     folder.mkdir(parents=True, exist_ok=True)
     for name in given.names or sorted(STUDIES):
-        stored, left = folder / f"{name}.json", STORES / name / given.profile / "study.json"
+        stored = folder / f"{name}.json"
+        left = [STORES / name / profile / "study.json" for profile in given.profile]
         if not given.stored:
-            if not left.is_file():
-                print(f"{left} is not there: gargalo study {name} makes it", file=sys.stderr)
+            absent = [str(file) for file in left if not file.is_file()]
+            if absent:
+                print(
+                    f"not there: {', '.join(absent)}; gargalo study {name} makes it",
+                    file=sys.stderr,
+                )
                 continue
-            found = data(json.loads(left.read_text(encoding="utf-8")))
-            text = json.dumps(found, indent=1, ensure_ascii=False)
+            of_each = [data(json.loads(file.read_text(encoding="utf-8"))) for file in left]
+            text = json.dumps(reduce(joined, of_each), indent=1, ensure_ascii=False)
             stored.write_text(text + "\n", encoding="utf-8")
         if stored.is_file():
             found = json.loads(stored.read_text(encoding="utf-8"))
