@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
@@ -184,6 +185,20 @@ def test_a_class_cannot_end_the_process(gargalo, tmp_path):
     assert done.returncode == 2, done.stderr
     assert "leaves.py:2: SystemExit: 0" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_rewritten_within_a_second_is_taken_as_it_is(gargalo, tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    (tmp_path / "s.toml").write_text(scenario("aimd"))
+    file = tmp_path / "aimd.py"
+
+    def packets(gain: str) -> int:
+        file.write_text(AIMD.replace("gain=1.0", f"gain={gain}"))
+        os.utime(file, (1e9, 1e9))
+        done = gargalo("run", "s.toml", "--json", "--plugin", "aimd.py")
+        return json.loads(done.stdout)["links"][0]["sent_packets"]
+
+    assert packets("1.0") != packets("0.1")
 
 
 def test_failures_in_the_command_show_the_traceback(gargalo, tmp_path):

@@ -19,7 +19,8 @@ from gargalo.exploring.lessons.model import HERE, ORDER, QUOTE, read
 from gargalo.exploring.lessons.sheet import sheet
 from gargalo.exploring.server import Asked, Site, answer
 from gargalo.exploring.view import parts
-from gargalo.exploring.watching import Watched, execute
+from gargalo.exploring.watching import Watched
+from gargalo.plugins import source
 from gargalo.plugins.registry import registered
 from test_explore import Client
 
@@ -194,7 +195,7 @@ def test_a_file_of_the_command_line_is_taken_as_it_is_at_each_run(tmp_path):
     file.write_text(text, encoding="utf-8")
     of = lesson("own-controller")
     theirs = of.controllers()["own"]
-    execute(file)
+    source.execute(text, str(file))
     site = Site([], of.name, of, Watched([file]).refresh)
 
     def told():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 import io
 import json
 import os
@@ -229,8 +228,7 @@ def place_of(sweep: Sweep, run: str) -> str:
 
 def load_plugin(path: Path) -> None:
     """Run a Python file that registers classes, or load a shared library."""
-    from gargalo.plugins import native
-    from gargalo.plugins.registry import registered
+    from gargalo.plugins import native, source
 
     if native.is_library(path):
         try:
@@ -241,23 +239,22 @@ def load_plugin(path: Path) -> None:
 
     try:
         reading.check(path, reading.MOST_TEXT)
+        if path.suffix != ".py":
+            fail(f"--plugin {path}: neither a Python file (.py) nor a shared library (.so)")
+        text = reading.text(path)
     except FileNotFoundError:
         fail(f"--plugin {path}: no such file")
     except OSError as e:
         fail(f"--plugin {path}: cannot be read: {reading.reason(e)}")
-    before = registered()
-    spec = importlib.util.spec_from_file_location(f"gargalo_plugin_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        fail(f"--plugin {path}: neither a Python file (.py) nor a shared library (.so)")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
+    except UnicodeDecodeError:
+        fail(f"--plugin {path}: not a text file")
     try:
-        spec.loader.exec_module(module)
+        found = source.execute(text, str(path.absolute()))
     except (Exception, SystemExit) as e:
         trace, place = of_user(e)
         say(trace)
         fail(f"--plugin {place or f'{path}: '}{type(e).__name__}: {e}")
-    if registered() == before:
+    if not any(found.values()):
         say(
             f'warning: {path} registers no class; decorate it with @gargalo.congestion("name"), '
             '@gargalo.scheduler("name") or @gargalo.path_manager("name")'

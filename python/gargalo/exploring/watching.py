@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gargalo import reading
-from gargalo.plugins.registry import added, register, registered
+from gargalo.plugins import source
+from gargalo.plugins.registry import register, registered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,27 +36,14 @@ class Watched:
         for file, loaded in self._texts.items():
             text = reading.text(file)
             if text != loaded:
-                execute(file)
+                source.execute(text, str(file.absolute()))
                 self._texts[file] = text
-
-
-def execute(file: Path) -> None:
-    """Run a Python file, which registers its classes."""
-    spec = importlib.util.spec_from_file_location(f"gargalo_plugin_{file.stem}", file)
-    if spec is None or spec.loader is None:
-        msg = f"{file} is not a Python file"
-        raise ImportError(msg)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    # Compiled from the text: two edits within a second are two files.
-    exec(compile(reading.text(file), str(file), "exec"), module.__dict__)
 
 
 def classes(file: Path) -> Classes:
     """Return the classes of a Python file; what is registered by their names stays so."""
     before = registered()
-    execute(file)
-    found = added(before, registered())
+    found = source.execute(reading.text(file), str(file.absolute()))
     for kind, own in found.items():
         for name in own:
             if name in before[kind]:

@@ -20,7 +20,7 @@ import cloudpickle  # type: ignore[import-untyped]
 
 from gargalo import reading
 from gargalo._core import NativeCongestion, NativeStack
-from gargalo.plugins import discovery, native
+from gargalo.plugins import discovery, native, source
 from gargalo.plugins.registry import KINDS, Classes, Kind, registered
 from gargalo.sweeps import work
 from gargalo.sweeps.errors import SweepError
@@ -62,7 +62,7 @@ class Plugins:
                 continue
             text = _text(file)
             try:
-                classes = work.load_plugin(str(file), text)
+                classes = source.execute(text, str(file))
             except (Exception, SystemExit) as e:
                 msg = f"--plugin {file}: {work_place(e, file)}{type(e).__name__}: {e}"
                 raise SweepError(msg) from None
@@ -92,7 +92,7 @@ class Plugins:
             return None
         # The module of a plugin file that was loaded before exists in this process alone.
         modules = {c.__module__ for c in classes if isinstance(c, type)}
-        loaded = [m for m in modules if m.startswith(work.PLUGIN)]
+        loaded = [m for m in modules if m.startswith(source.MODULE)]
         with travelling([*modules] if by_value else loaded):
             data: bytes = cloudpickle.dumps(self.others)
         return data

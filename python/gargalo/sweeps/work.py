@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import io
 import json
 import math
 import os
 import pickle
 import platform
-import sys
 import tempfile
 import threading
 import traceback
@@ -24,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from gargalo import _core
 from gargalo.diagnostics import sentence
 from gargalo.names import CEILING, DRAIN, ROUND_TRIP, TRANSFER
-from gargalo.plugins import discovery, registry
+from gargalo.plugins import discovery, registry, source
 from gargalo.results import TABLES, Run
 from gargalo.sweeps.ceiling import drain_time, goodput_ceiling, least_completion, least_round_trip
 from gargalo.sweeps.rows import RUNS, Row, Stream, files
@@ -54,8 +52,6 @@ MULTIPATH = (
     "duplicate_bytes",
 )
 """What the row of a run with flows over several paths has of them: sums."""
-PLUGIN = "gargalo_plugin_"
-"""What names of modules made of plugin files begin with."""
 LATE = ("late_p99_s", "late_max_s")
 """How late packets were in the lab."""
 
@@ -123,24 +119,11 @@ def prepare(setup: bytes) -> Ready:
 def _classes(given: Setup) -> registry.Classes:
     found: registry.Classes = {kind: {} for kind in registry.KINDS}
     parts = [] if given.classes is None else [pickle.loads(given.classes)]
-    parts += [load_plugin(name, text) for name, text in given.plugins]
+    parts += [source.execute(text, name) for name, text in given.plugins]
     for part in parts:
         for kind, classes in part.items():
             found[kind].update(classes)
     return found
-
-
-def load_plugin(name: str, text: str) -> registry.Classes:
-    """Run the text of a Python file; return the classes that it registers."""
-    before = registry.registered()
-    spec = importlib.util.spec_from_loader(PLUGIN + Path(name).stem, loader=None)
-    if spec is None:  # Only if there were a loader.
-        raise ImportError(name)
-    module = importlib.util.module_from_spec(spec)
-    module.__file__ = name
-    sys.modules[spec.name] = module
-    exec(compile(text, name, "exec"), module.__dict__)
-    return registry.added(before, registry.registered())
 
 
 def load_measure(measure: bytes | str | None) -> Callable[[Run], Mapping[str, Any]] | None:
