@@ -102,6 +102,11 @@ def test_copies_are_flows_of_their_own_and_one_in_the_files(tmp_path):
         file.write_text(json.dumps(facts))
         with pytest.raises(gargalo.RunError, match=r"its setup is damaged.*count is"):
             gargalo.load(tmp_path / "out")
+    facts["setup"]["flows"][0]["count"] = 5
+    for wrong in (5, [1, {"a": 2}]):
+        file.write_text(json.dumps({**facts, "links": wrong}))
+        with pytest.raises(gargalo.RunError, match="its links are damaged"):
+            gargalo.load(tmp_path / "out")
 
 
 def test_attributes():

@@ -241,6 +241,10 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     assert "Of the profile `quick` (12 runs," in pages.page(joined)
     assert "tried on the first |\n" in pages.page(joined)
     assert "Loss" not in pages.page(joined)
+    failed = pages.page(pages.joined(part, {**whole, "failed": 7, "missing": {"this": "Why."}}))
+    assert "**7 runs failed.**" in failed
+    assert "Not done: this. Why." in failed
+    assert pages.readings(pages.joined(joined, whole)) == pages.readings(joined)
     assert pages.joined(whole, whole) == whole | {"also": []}
     page = outcome.page.read_text(encoding="utf-8")
     assert "tried: Loss" in page

@@ -522,8 +522,16 @@ def test_the_line_of_a_file_that_failed_is_named(tmp_path):
         file.write_text(text)
         with pytest.raises(sweeps.SweepError, match=f"^--plugin {file}:? {told}"):
             plugins.Plugins.load([file])
-    file.write_bytes(b"\xff\xfe")
-    with pytest.raises(sweeps.SweepError, match="not a text file"):
+    for content in (b"\xff\xfe", b"# -*- coding: none-such -*-\n"):
+        file.write_bytes(content)
+        with pytest.raises(sweeps.SweepError, match="not a text file"):
+            plugins.Plugins.load([file])
+    file.write_bytes(b"# -*- coding: latin-1 -*-\nassert len('\xe9') == 1\n")
+    with pytest.raises(sweeps.SweepError, match="registers no class"):
+        plugins.Plugins.load([file])
+    # A file has its own future statements, and not those of the module that runs it.
+    file.write_text("def f(x: int): pass\nassert f.__annotations__['x'] is int\n")
+    with pytest.raises(sweeps.SweepError, match="registers no class"):
         plugins.Plugins.load([file])
     with pytest.raises(sweeps.SweepError, match=r"cannot be read: .*[Nn]o such file"):
         plugins.Plugins.load([tmp_path / "none.py"])

@@ -153,6 +153,19 @@ def test_two_sweeps_may_begin_a_store(tmp_path, monkeypatch):
     assert sweeps.Store.create(path).verified
 
 
+def test_a_store_is_begun_while_another_sweep_removes_what_is_abandoned(tmp_path, monkeypatch):
+    written = Path.write_bytes
+
+    def cleaned(self: Path, data: bytes) -> int:
+        done = written(self, data)
+        if self.name.startswith("probe"):
+            sweeps.Store(tmp_path).clean()
+        return done
+
+    monkeypatch.setattr(Path, "write_bytes", cleaned)
+    assert sweeps.Store.create(tmp_path).verified
+
+
 def test_removed_while_a_sweep_runs(tmp_path):
     def watch(p: sweeps.SweepProgress) -> None:
         if p.done == 3:

@@ -292,7 +292,11 @@ def load(directory: str | Path) -> Run:
     read = {name: _table(path, name) for name in ("flows", "subflows", "links")}
     if (links := info.pop("links", None)) is not None:
         # Older results have no table of them.
-        read["links"] = pl.DataFrame(links, infer_schema_length=None)
+        try:
+            read["links"] = pl.DataFrame(links, infer_schema_length=None)
+        except (TypeError, ValueError, pl.exceptions.PolarsError) as e:
+            msg = f"{path}/run.json: its links are {why} ({e})"
+            raise _core.RunError(msg) from None
 
     def table(name: str) -> pl.DataFrame:
         return read[name] if name in read else _table(path, name)

@@ -241,13 +241,13 @@ def load_plugin(path: Path) -> None:
         reading.check(path, reading.MOST_TEXT)
         if path.suffix != ".py":
             fail(f"--plugin {path}: neither a Python file (.py) nor a shared library (.so)")
-        text = reading.text(path)
+        text = source.read(path)
     except FileNotFoundError:
         fail(f"--plugin {path}: no such file")
     except OSError as e:
         fail(f"--plugin {path}: cannot be read: {reading.reason(e)}")
-    except UnicodeDecodeError:
-        fail(f"--plugin {path}: not a text file")
+    except (UnicodeDecodeError, SyntaxError) as e:
+        fail(f"--plugin {path}: not a text file: {e}")
     try:
         found = source.execute(text, str(path.absolute()))
     except (Exception, SystemExit) as e:

@@ -6,7 +6,6 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gargalo import reading
 from gargalo.plugins import source
 from gargalo.plugins.registry import register, registered
 
@@ -24,7 +23,7 @@ class Watched:
 
     def __init__(self, files: Iterable[Path]) -> None:
         """Take files that have been loaded; shared libraries stay as they are."""
-        self._texts = {file: reading.text(file) for file in files if file.suffix == ".py"}
+        self._texts = {file: source.read(file) for file in files if file.suffix == ".py"}
 
     def refresh(self) -> None:
         """Load each file again that has changed.
@@ -34,7 +33,7 @@ class Watched:
 
         """
         for file, loaded in self._texts.items():
-            text = reading.text(file)
+            text = source.read(file)
             if text != loaded:
                 source.execute(text, str(file.absolute()))
                 self._texts[file] = text
@@ -43,7 +42,7 @@ class Watched:
 def classes(file: Path) -> Classes:
     """Return the classes of a Python file; what is registered by their names stays so."""
     before = registered()
-    found = source.execute(reading.text(file), str(file.absolute()))
+    found = source.execute(source.read(file), str(file.absolute()))
     for kind, own in found.items():
         for name in own:
             if name in before[kind]:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["anchor", "judgements", "page", "readings", "sign", "table", "written"]
 
 MARK = "<!-- Made by `python -m gargalo.studies.pages`; do not edit. -->\n\n"
-KEPT = ("study", "profile", "runs", "failed", "all_packets", "missing", "claims")
+RUNS = ("runs", "failed", "all_packets", "missing")
+KEPT = ("study", "profile", *RUNS, "claims")
 """Of what a study says of itself: not what depends on the machine, or on how often it was called."""
 
 
@@ -43,7 +44,8 @@ def joined(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
 
     A hypothesis is tried on the first reading of its own profile, so those of the other are left out.
     """
-    lacking = [reading for reading in readings(other) if reading not in readings(first)]
+    had = {*readings(first), *(r for also in first.get("also", []) for r in also["readings"])}
+    lacking = [reading for reading in readings(other) if reading not in had]
     theirs = {c["id"]: judgements(c) for c in other["claims"]}
     claims = []
     for claim in first["claims"]:
@@ -53,7 +55,7 @@ def joined(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
             if j["reading"] in lacking and not j["tried"]
         ]
         claims.append({**claim, "others": [*claim["others"], *more]})
-    of_it = {key: other[key] for key in ("profile", "runs", "all_packets", "made")}
+    of_it = {key: other[key] for key in ("profile", "made", *RUNS)}
     also = [{**of_it, "readings": lacking}] if lacking else []
     return {**first, "claims": claims, "also": [*first.get("also", []), *also]}
 
@@ -83,16 +85,14 @@ def page(found: Mapping[str, Any]) -> str:
         f"{found['made']}. `gargalo study {name}` makes them again, with pictures, all cells and their scenarios; "
         f"[{name}](../{name}.md) says what was done and why it came out so.",
     ]
+    lines += unfinished(found)
     for also in found.get("also", []):
         lines += [
             "",
             f"Of the profile `{also['profile']}` ({also['runs']:,} runs, {also['all_packets']:,} packets, made "
             f"{also['made']}): {', '.join(also['readings'])}.",
+            *unfinished(also),
         ]
-    if found["failed"]:
-        lines += ["", f"**{found['failed']} runs failed.**"]
-    for what, why in found["missing"].items():
-        lines += ["", f"Not done: {what}. {why}"]
     lines += ["", counted(found, judging), ""]
     lines += table(
         ["claim", *(j or "verdict" for j in judging), "tried on the first"],
@@ -101,6 +101,14 @@ def page(found: Mapping[str, Any]) -> str:
     for claim in found["claims"]:
         lines += ["", *section(claim)]
     return "\n".join(lines) + "\n"
+
+
+def unfinished(of: Mapping[str, Any]) -> Iterable[str]:
+    """Return what failed and what was left out, as lines."""
+    if of["failed"]:
+        yield from ("", f"**{of['failed']} runs failed.**")
+    for what, why in of["missing"].items():
+        yield from ("", f"Not done: {what}. {why}")
 
 
 def counted(found: Mapping[str, Any], judging: Sequence[str]) -> str:
@@ -182,7 +190,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("docs", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help="Default: all that were run.")
-    parser.add_argument("--profile", nargs="+", default=["quick"], metavar="PROFILE")
+    parser.add_argument(
+        "--profile", action="append", help="quick unless given; may be given several times"
+    )
     parser.add_argument(
         "--stored", action="store_true", help="write pages from the data beside them"
     )
@@ -191,7 +201,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in given.names or sorted(STUDIES):
         stored = folder / f"{name}.json"
-        left = [STORES / name / profile / "study.json" for profile in given.profile]
+        left = [STORES / name / profile / "study.json" for profile in given.profile or ["quick"]]
         if not given.stored:
             absent = [str(file) for file in left if not file.is_file()]
             if absent:

@@ -111,9 +111,9 @@ def work_place(e: BaseException, file: Path) -> str:
 
 def _text(file: Path) -> str:
     try:
-        return reading.text(file)
-    except UnicodeDecodeError:
-        msg = f"--plugin {file}: not a text file"
+        return source.read(file)
+    except (UnicodeDecodeError, SyntaxError) as e:
+        msg = f"--plugin {file}: not a text file: {e}"
     except OSError as e:
         msg = f"--plugin {file}: cannot be read: {reading.reason(e)}"
     raise SweepError(msg)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gargalo import _core
+from gargalo import _core, reading
 from gargalo.running import memory_bytes
 from gargalo.sweeps import compact
 from gargalo.sweeps.errors import StoreError, SweepError
@@ -76,7 +76,7 @@ def execute(
         measure: Called in the worker with every `Run`; the numbers it returns become columns of
             `Sweep.frame()`. When its source changes, runs are done again: its module, and packages that it declares
             (`measure.packages = ("mine.cases",)`).
-        keep: Tables to keep whole, of `flows`, `flow_samples`, `link_samples`, `events`, `objects`, `pings`.
+        keep: Tables to keep whole, of those that `gargalo list tables` has.
         workers: Processes for simulations; by default one for each core.
         at_once: Runs in the lab at the same time; they are done here, after all simulations.
         cluster: Address of a Dask scheduler, instead of processes.
@@ -131,7 +131,7 @@ def execute(
     with ExitStack() as stack:
         pool = LocalPool(setup, Path(store), workers or cores(), stall_s=stall_s)
         stack.enter_context(closing(pool))
-        if cluster is None and not Path(store).exists():
+        if cluster is None and not reading.kind(Path(store)):
             # All is to be done: they load their libraries while the scenarios are read here.
             pool.expect(sum(j.world == "sim" for j in jobs))
         identifier = Identifier(loaded.digests)

@@ -157,7 +157,8 @@ class Store:
         # Fails now, not after the first run, if nothing can be written.
         probe = path / "tmp" / f"probe.{os.getpid()}.{secrets.token_hex(4)}"
         probe.write_bytes(b"")
-        probe.unlink()
+        # Another sweep that begins takes it for an abandoned one.
+        probe.unlink(missing_ok=True)
         return store
 
     @staticmethod
