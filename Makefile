@@ -1,5 +1,5 @@
 # Gargalo: `make setup` prepares everything and runs nothing; every other target depends on it.
-# Needs Rust >= 1.93, a C linker and any Python >= 3.10 (PYTHON=/path/to/python chooses one).
+# Needs Rust >= 1.93, a C compiler and any Python >= 3.10 (PYTHON=/path/to/python chooses one).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -42,7 +42,7 @@ define CHECK_RUST
 command -v cargo >/dev/null && command -v rustc >/dev/null || { echo "setup: Rust is missing; install version 1.93 or later with rustup (https://rustup.rs)" >&2; exit 1; }; \
 rust="$$(rustc --version | sed -E 's/^rustc ([0-9]+)\.([0-9]+).*/\1 \2/')"; set -- $$rust; \
 { [ "$$1" -gt 1 ] || [ "$$2" -ge 93 ]; } || { echo "setup: Rust $$1.$$2 is too old, 1.93 is needed: rustup update stable" >&2; exit 1; }; \
-command -v cc >/dev/null || { echo "setup: no C linker (cc); install one (apt install gcc)" >&2; exit 1; }
+command -v cc >/dev/null || { echo "setup: no C compiler (cc); install one (apt install gcc)" >&2; exit 1; }
 endef
 
 # What builds the wheel.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gargalo.reporting import Verdict
+
+
+LATER = "future work"
+"""Where a work has what it leaves for later."""
+NEW = re.compile(r"^New: |^\d+\. \(new\) ")
+"""How the text of a claim of ours begins."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ NSQUIC = Work(
     "a master's dissertation of 2018 (USP)",
     "nsquic",
     (
-        Item("claim 1", "QUIC is sooner done than TCP CUBIC for every size, bandwidth, delay and "
+        Item("claim 1", "QUIC finishes earlier than TCP CUBIC for every size, bandwidth, delay and "
             "loss.", "always-faster"),
         Item("claim 2", "Its advantage grows with bandwidth and with delay.", "advantage-grows"),
         Item("claim 3", "QUIC's time varies little up to 0.1% of loss, TCP's grows and varies.", "loss"),
@@ -68,11 +75,11 @@ NSQUIC = Work(
             "10% of the link.", "figures-tcp", shows=("5 Mbit/s, 1 MB", "1 Gbit/s, 1 MB")),
         Item("text", "10 kB: QUIC and TCP differ by hundredths of a second; 1 kB: QUIC is slightly "
             "slower.", "small-transfers"),
-        Item("future work", "Reordering.", "reordering"),
-        Item("future work", "Pages of many small objects.", "small-objects"),
-        Item("future work", "0-RTT.", "zero-rtt"),
-        Item("future work", "Wireless and mixed networks.", "wireless"),
-        Item("future work", "BBR among the TCPs.", page="congestion/bbr.md", command="gargalo example cubic-vs-bbr"),
+        Item(LATER, "Reordering.", "reordering"),
+        Item(LATER, "Pages of many small objects.", "small-objects"),
+        Item(LATER, "0-RTT.", "zero-rtt"),
+        Item(LATER, "Wireless and mixed networks.", "wireless"),
+        Item(LATER, "BBR among the TCPs.", page="congestion/bbr.md", command="gargalo example cubic-vs-bbr"),
     ),
 )  # fmt: skip
 
@@ -81,10 +88,12 @@ TOOL = Work(
     "a tool paper of 2018 (USP)",
     "nsquic",
     (
-        Item("figure 4", "From 10 kB on QUIC is sooner done than Hybla and NewReno.", "tool-sizes"),
+        Item(
+            "figure 4", "From 10 kB on QUIC finishes earlier than Hybla and NewReno.", "tool-sizes"
+        ),
         Item(
             "figure 5",
-            "On its dumbbell QUIC is sooner done than both at every delay.",
+            "On its dumbbell QUIC finishes earlier than both at every delay.",
             "tool-delays",
         ),
     ),
@@ -130,8 +139,8 @@ MPTCP = Work(
         Item("claim 6", "There it is worse under LIA and wVegas.", "single-worse"),
         Item("claim 6", "In Exp5 to Exp8 it is worse.", "single-lossy"),
         Item("claim 7", "Full mesh without loss can be below one TCP.", "below-tcp"),
-        Item("future work", "A scheduler that switches between LWS, LTS and HSR.", "adaptive"),
-        Item("future work", "TCP and UDP flows in the background of the paths.", "background"),
+        Item(LATER, "A scheduler that switches between LWS, LTS and HSR.", "adaptive"),
+        Item(LATER, "TCP and UDP flows in the background of the paths.", "background"),
     ),
 )  # fmt: skip
 
@@ -149,13 +158,13 @@ USERSPACE = Work(
         Item("claim 3, means", "Cellular traces: BBR 5.3, CUBIC 4.66, NewReno 3.71 Mbit/s.", "traces-order"),
         Item("claim 3", "BBR leads on T-Mobile's traces only.", "traces-lead"),
         Item("text", "BBR varies less from run to run.", "variation"),
-        Item("future work", "Pacing.", "pacing"),
-        Item("future work", "What its absence cost.", "pacing-cost"),
-        Item("future work", "Several flows that compete.", "competition"),
-        Item("future work", "Later versions of BBR.", "bbr3"),
-        Item("future work", "Voice.", "calls"),
-        Item("future work", "Streaming.", "films"),
-        Item("future work", "Complex topologies.", "parking-lot"),
+        Item(LATER, "Pacing.", "pacing"),
+        Item(LATER, "What its absence cost.", "pacing-cost"),
+        Item(LATER, "Several flows that compete.", "competition"),
+        Item(LATER, "Later versions of BBR.", "bbr3"),
+        Item(LATER, "Voice.", "calls"),
+        Item(LATER, "Streaming.", "films"),
+        Item(LATER, "Complex topologies.", "parking-lot"),
     ),
 )  # fmt: skip
 
@@ -168,7 +177,8 @@ HEAD = """\
 
 Every figure, table, claim and idea for future work of the five works that the [studies](studies.md) repeat: what came out with the
 stack of the work's time and with today's, and where it stands. A claim that the first stack contradicts is **inconclusive** where
-something that the work leaves open turns it: the reading is named.
+something that the work leaves open changes the verdict: the reading is named. What a work leaves for later is built, and judged by a claim
+of ours, which the row repeats; those are counted apart. The works are named by kind, year and university.
 
 """
 
@@ -189,18 +199,21 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def overview(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a table of how many claims of each work stand where."""
+    """Return a table of how many items of each work stand where, and of how many claims of ours on what it leaves."""
     counted = []
     for work in WORKS:
         found = results.get(work.study)
-        states = (
-            []
-            if found is None
-            else [standing(claim_of(found, i.claim))[0] for i in work.items if i.claim]
-        )
-        counts = [str(states.count(v)) if found else "" for v in VERDICTS]
-        counted.append([work.title, str(len(work.items)), *counts])
-    return pages.table(["work", "items", *VERDICTS], counted)
+        cells = [work.title]
+        for ours in (False, True):
+            items = [i for i in work.items if (i.place == LATER) == ours]
+            cells.append(str(len(items)))
+            for verdict in VERDICTS:
+                states = [standing(claim_of(found, i.claim))[0] for i in items if i.claim and found]
+                cells.append(str(states.count(verdict)) if found else "")
+        counted.append(cells)
+    return pages.table(
+        ["work", "published items", *VERDICTS, LATER, *(f"ours {v}" for v in VERDICTS)], counted
+    )
 
 
 def shown(found: Mapping[str, Any]) -> list[str]:
@@ -228,7 +241,10 @@ def rows(work: Work, found: Mapping[str, Any]) -> Iterable[list[str]]:
         link = f"studies/results/{work.study}.md#{pages.anchor(claim)}"
         state = f"[{pages.sign(verdict)}]({link})" + (f": {why}" if why else "")
         command = f"`{item.command or f'gargalo study {work.study}'}`"
-        yield [item.place, item.text, command, *cells, state]
+        text = item.text
+        if item.place == LATER:
+            text += f" Ours: {NEW.sub('', claim['text'])}"
+        yield [item.place, text, command, *cells, state]
 
 
 def claim_of(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -265,8 +281,8 @@ def standing(claim: Mapping[str, Any]) -> tuple[Verdict, str]:
     ):
         turning = [j["reading"] for j in tried if j["verdict"] == verdict]
         if turning:
-            return "inconclusive", f"{told_as} {', '.join(turning)}"
-    return "contradicted", f"tried: {', '.join(j['reading'] for j in tried)}" if tried else ""
+            return "inconclusive", f"{told_as} {'; '.join(turning)}"
+    return "contradicted", f"tried: {'; '.join(j['reading'] for j in tried)}" if tried else ""
 
 
 def stored(folder: Path) -> dict[str, Any]:

@@ -52,7 +52,7 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
 
 @command(
     examples=[
-        ("gargalo evaluate cubic", "The scorecard of a built-in one, in minutes."),
+        ("gargalo evaluate cubic", "The scorecard of a built-in one, in half a minute."),
         ("gargalo evaluate mine.py", "Of a class in a Python file; mine.so is a compiled one."),
         ("gargalo evaluate --stack quiche cubic", "Of a QUIC stack's own one."),
         ("gargalo evaluate mine.py --only bufferbloat --repeat 2", "One criterion, sooner."),
@@ -85,7 +85,7 @@ FailOn: TypeAlias = Literal["regression", "fault", "never"]
     "--profile",
     default="quick",
     metavar="NAME",
-    help="quick (minutes), standard (about ten) or full (a night).",
+    help="quick (half a minute), standard (ten minutes) or full (a night).",
 )
 @click.option(
     "--only", multiple=True, metavar="CRITERION", help="Only this criterion; may be repeated."

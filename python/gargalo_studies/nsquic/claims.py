@@ -42,8 +42,8 @@ BECAUSE_GROWS = (
     "segment, the claim holds. Pacing and the number of connections move nothing there."
 )
 BECAUSE_NODES = (
-    "Medians and slowest flows are as claimed at every number of nodes; only the fastest of 40 or "
-    "80 flows is TCP's, whose "
+    "Medians and slowest flows are as claimed at every number of nodes; only the fastest of 80 "
+    "flows is TCP's, whose "
     "flows share less evenly. Starts within a round trip, another window or one connection do not change that."
 )
 BECAUSE_QUIC = (
@@ -77,7 +77,7 @@ def always_faster(context: Context, case: Assessment) -> None:
             ratios = {x: gain(context, experiment, factor, x) for x in found}
             for level, over in ratios.items():
                 where = f"{experiment}, {level_text(factor, level)}"
-                case.require(above(over, 1.0), f"{where}: QUIC is not sooner done")
+                case.require(above(over, 1.0), f"{where}: QUIC does not finish earlier")
             least = min(found, key=lambda x: rank(ratios[x]))
             where = f"{experiment}, least of {len(found)} levels: {level_text(factor, least)}"
             text = f"{where}: CUBIC's time over QUIC's"
@@ -314,7 +314,7 @@ def small_transfers(context: Context, case: Assessment) -> None:
 
 
 def tool(experiment: str, factor: str, least: float = 0.0) -> Callable[[Context], Finding]:
-    """Make the check of a figure of the tool paper: at every level QUIC is sooner done than both TCPs."""
+    """Make the check of a figure of the tool paper: at every level QUIC finishes earlier than both TCPs."""
 
     @assessed
     def check(context: Context, case: Assessment) -> None:
@@ -327,7 +327,7 @@ def tool(experiment: str, factor: str, least: float = 0.0) -> Callable[[Context]
                 where = f"{level_text(factor, x)}: {p}'s time over QUIC's"
                 case.show(where, over, expected="> 1" if judged else "")
                 if judged:
-                    case.require(above(over, 1.0), f"{level_text(factor, x)}: {p} is sooner done")
+                    case.require(above(over, 1.0), f"{level_text(factor, x)}: {p} finishes earlier")
         if not case.conditions:
             raise Unmeasured(f"{TITLES[factor]} was not varied")
 
@@ -407,13 +407,13 @@ CLAIMS = (
     ),
     Claim(
         "tool-sizes",
-        "Tool paper, figure 4: from 10 kB on QUIC is sooner done than Hybla and NewReno.",
+        "Tool paper, figure 4: from 10 kB on QUIC finishes earlier than Hybla and NewReno.",
         tool("tool-simple", "kb", 10.0),
         experiments=("tool-simple",),
     ),
     Claim(
         "tool-delays",
-        "Tool paper, figure 5: on its dumbbell QUIC is sooner done than Hybla and NewReno at every delay.",
+        "Tool paper, figure 5: on its dumbbell QUIC finishes earlier than Hybla and NewReno at every delay.",
         tool("tool-dumbbell", "delay_s"),
         experiments=("tool-dumbbell",),
     ),

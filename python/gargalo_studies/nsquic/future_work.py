@@ -177,7 +177,7 @@ def what_is_left(context: Context, case: Assessment) -> None:
 
 @assessed
 def radio_hurts_tcp(context: Context, case: Assessment) -> None:
-    """Over a wireless link, alone or behind a wired path, QUIC is sooner done than CUBIC wherever packets are lost."""
+    """Over a wireless link, alone or behind a wire, QUIC finishes earlier than CUBIC wherever packets get lost."""
     rows = context.experiment("wireless")
     cells = rows.select("where", "loss").unique().sort("where", "loss") if rows.height else rows
     for where, loss in cells.iter_rows():
@@ -225,7 +225,7 @@ FUTURE_WORK = (
     Claim(
         "wireless",
         "New: over a wireless link with bursts of lost packets, alone or behind a wired network, "
-        "QUIC is sooner done than "
+        "QUIC finishes earlier than "
         "TCP CUBIC.",
         radio_hurts_tcp,
         because=BECAUSE_RADIO,

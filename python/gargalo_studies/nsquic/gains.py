@@ -1,4 +1,4 @@
-"""How much sooner one protocol is done than another, paired by seed."""
+"""How much earlier one protocol finishes than another, paired by seed."""
 
 from __future__ import annotations
 
