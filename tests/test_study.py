@@ -159,7 +159,11 @@ def small():
         return studies.contradicted([line], "both fill the link")
 
     def tables(context):
-        return [TableBlock("cells", "all", context.frame.select("protocol", "share"))]
+        rows = context.frame.select("protocol", "share")
+        return [
+            TableBlock("cells", "all", rows),
+            TableBlock("shares", "Of the link.", rows.head(1), group="sums"),
+        ]
 
     return Study(
         name="small",
@@ -192,6 +196,9 @@ def test_a_small_study_ends_in_verdicts_and_a_page(tmp_path):
     assert "Reno fills the link." in page
     assert "reproduced" in page
     # Again: nothing is left to do.
+    published = pages.page(pages.data(facts, tmp_path / "study" / "report"))
+    assert "## shares\n\nOf the link.\n\n| protocol | share |\n" in published
+    assert "## cells" not in published
     again = studies.run_study(study, "quick", directory=tmp_path / "study", workers=1)
     assert (again.sweep.done, again.sweep.reused) == (0, 4)
     assert [c.verdict for c in again.claims] == [c.verdict for c in outcome.claims]
@@ -254,6 +261,8 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
         "Verdicts by reading",
         "cells: Then",
         "cells: Today",
+        "shares: Then",
+        "shares: Today",
     }
     quick = study.profiles["quick"]
     tried = study.readings[2]

@@ -19,7 +19,7 @@ from gargalo_studies.high_speed_tcp.claims import (
     who_scales,
 )
 from gargalo_studies.high_speed_tcp.experiments import EXPERIMENTS
-from gargalo_studies.high_speed_tcp.figures import tables
+from gargalo_studies.high_speed_tcp.figures import agreement, published, tables
 from gargalo_studies.high_speed_tcp.measure import measure
 from gargalo_studies.high_speed_tcp.ratings import mean_over
 from gargalo_studies.high_speed_tcp.readings import READINGS, ns2
@@ -225,6 +225,29 @@ def test_tables_have_a_row_a_protocol_and_a_column_a_round_trip():
     lot = found["All protocols together, parking lot"]
     assert lot["protocol"].to_list() == list(PROTOCOLS)
     assert lot["long round trip, Mbit/s"].to_list() == pytest.approx(range(len(PROTOCOLS)))
+
+
+def test_agreement_with_the_published_is_of_each_load_and_quantity():
+    theirs_all = published()
+    ours = {
+        "flow_goodput_bps": "published_goodput_bps",
+        "spread": "published_spread",
+        "jain": "published_jain",
+    }
+    # Half of the published: equal ranks, and a correlation of 1.
+    beside = theirs_all.with_columns(
+        (pl.col(theirs) / 2).alias(name) for name, theirs in ours.items()
+    )
+    rows = agreement(beside)
+    assert rows.height == 9
+    assert rows["rank correlation"].to_list() == pytest.approx([1.0] * 9)
+    assert rows["correlation"].to_list() == pytest.approx([1.0] * 9)
+    assert rows["median of here over published"].to_list() == pytest.approx([0.5] * 9)
+    # A missing run is not zero.
+    few = beside.with_columns(
+        pl.when(pl.col("protocol") == "bic").then(None).otherwise(pl.col("jain")).alias("jain")
+    )
+    assert agreement(few)["correlation"].to_list() == pytest.approx([1.0] * 9)
 
 
 def test_longer_runs_are_those_of_libra_and_reno_alone():

@@ -1,9 +1,9 @@
 """What studies found as pages of the documentation.
 
 `python -m gargalo.studies.pages docs` takes what `gargalo study NAME` has left in `runs/studies` and writes
-`docs/studies/results/NAME.json`, every verdict with its evidence, and `NAME.md`, the same as a page. With several
-profiles, readings that the first lacks come from those after it, and are called by their profile. With `--stored` the
-pages are written again from the data beside them.
+`docs/studies/results/NAME.json`, every verdict with its evidence and the tables of the report, and `NAME.md`, the same
+as a page. With several profiles, readings that the first lacks come from those after it, and are called by their
+profile. With `--stored` the pages are written again from the data beside them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from gargalo.quantities import measured
+from gargalo.reporting import TableBlock, report_of_study
 from gargalo.reporting.model import VERDICTS
+from gargalo.reporting.tables import view
 from gargalo.studies.registry import STUDIES
 from gargalo.studies.running import STORES
 
@@ -30,13 +34,32 @@ __all__ = ["anchor", "judgements", "page", "readings", "sign", "table", "written
 
 MARK = "<!-- Made by `python -m gargalo.studies.pages`; do not edit. -->\n\n"
 RUNS = ("runs", "failed", "all_packets", "missing")
+LEFT_OUT = ("all cells", "all runs")
+"""Groups of tables that are too long for a page."""
 KEPT = ("study", "profile", *RUNS, "claims")
 """Of what a study says of itself: not what depends on the machine, or on how often it was called."""
 
 
-def data(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is published of the facts that a study leaves in its directory."""
-    return {"made": f"by gargalo {outcome['engine']}"} | {key: outcome[key] for key in KEPT}
+def data(outcome: Mapping[str, Any], report: Path | None = None) -> dict[str, Any]:
+    """Return what is published of the facts, and of the report, that a study leaves in its directory."""
+    found = {"made": f"by gargalo {outcome['engine']}"} | {key: outcome[key] for key in KEPT}
+    if report is None:
+        return found
+    blocks = [b for b in report_of_study(report).tables if b.group and b.group not in LEFT_OUT]
+    return found | {"tables": [stored_table(block) for block in blocks]}
+
+
+def stored_table(block: TableBlock) -> dict[str, Any]:
+    """Return a table as values in SI, by column."""
+    columns = block.frame.to_dict(as_series=False)
+    return {
+        "title": block.title,
+        "caption": block.caption,
+        "columns": {
+            name: [float(f"{v:.6g}") if isinstance(v, float) else v for v in values]
+            for name, values in columns.items()
+        },
+    }
 
 
 def joined(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,6 +123,13 @@ def page(found: Mapping[str, Any]) -> str:
     )
     for claim in found["claims"]:
         lines += ["", *section(claim)]
+    for stored in found.get("tables", []):
+        block = TableBlock(stored["title"], "", pl.DataFrame(stored["columns"]))
+        shown = view(block)
+        lines += ["", f"## {stored['title']}", "", stored["caption"], ""]
+        lines += table(
+            [c.title for c in shown.columns], [[c.text for c in row] for row in shown.rows]
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -210,7 +240,10 @@ def main() -> None:
                     file=sys.stderr,
                 )
                 continue
-            of_each = [data(json.loads(file.read_text(encoding="utf-8"))) for file in left]
+            of_each = [
+                data(json.loads(file.read_text(encoding="utf-8")), file.parent / "report")
+                for file in left
+            ]
             text = json.dumps(reduce(joined, of_each), indent=1, ensure_ascii=False)
             stored.write_text(text + "\n", encoding="utf-8")
         if stored.is_file():

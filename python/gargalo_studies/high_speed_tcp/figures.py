@@ -234,6 +234,33 @@ def published() -> pl.DataFrame:
     )
 
 
+def agreement(beside: pl.DataFrame) -> pl.DataFrame:
+    """Return how the published figures of RTT fairness and ours agree, a row for each load and quantity.
+
+    Correlations are over the protocols: Pearson's of the values, and Spearman's of their ranks.
+    """
+    found = []
+    for load in sorted(beside["load"].unique()):
+        rows = beside.filter(pl.col("load") == load)
+        for name, ours in (
+            ("goodput of a flow", "flow_goodput_bps"),
+            ("coefficient of variation", "spread"),
+            ("Jain's index", "jain"),
+        ):
+            theirs = pl.col(
+                "published_goodput_bps" if ours == "flow_goodput_bps" else f"published_{ours}"
+            )
+            of_both = rows.select(
+                pl.corr(theirs, pl.col(ours)).alias("correlation"),
+                pl.corr(theirs, pl.col(ours), method="spearman").alias("rank correlation"),
+                (pl.col(ours) / theirs).median().alias("median of here over published"),
+                (pl.col(ours) / theirs).min().alias("least"),
+                (pl.col(ours) / theirs).max().alias("most"),
+            )
+            found.append({"load": load, "quantity": name, **of_both.row(0, named=True)})
+    return pl.DataFrame(found)
+
+
 def together(context: Context, experiment: str, groups: Sequence[str]) -> pl.DataFrame:
     """Return the goodput of a flow of every protocol when all share a link, in Mbit/s, one row a cell and protocol.
 
@@ -284,14 +311,20 @@ def tables(context: Context) -> list[TableBlock]:
         beside = (
             published().join(ours, on=["protocol", "load"], how="left").sort("protocol", "load")
         )
-        found.append(
+        found += [
             TableBlock(
                 "RTT fairness: published and here",
                 "Published figures are of one run each, in ns-2.29 with the code of 2008.",
                 beside,
                 group="fairness",
-            )
-        )
+            ),
+            TableBlock(
+                "RTT fairness: agreement with the published",
+                "Over the seven protocols that are published.",
+                agreement(beside),
+                group="fairness",
+            ),
+        ]
     for name, title, caption, groups in (
         ("inter-fairness", "All protocols together, dumbbell", "with and without libra", ("",)),
         (
