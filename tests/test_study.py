@@ -231,6 +231,9 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     assert [j.reading for j in beats.judgements()] == ["Then", "Today"]
     assert fills.evidence[0].value < 0.25 < 0.8 < fills.others[0].evidence[0].value
     facts = json.loads((tmp_path / "study" / "study.json").read_text())
+    assert facts["runs"] == 8
+    # Packets of a run that two readings share count once.
+    assert facts["all_packets"] == facts["packets"] > 0
     assert [o["verdict"] for o in facts["claims"][0]["others"]] == ["reproduced", "reproduced"]
     assert list(facts)[:4] == ["study", "profile", "engine", "verdicts"]
     assert facts["verdicts"] == {
@@ -245,7 +248,7 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     part = whole | {"profile": "night", "claims": [c | {"others": []} for c in whole["claims"]]}
     joined = pages.joined(part, whole)
     assert pages.readings(joined) == ["Then", "Today (quick)"]
-    assert "Of the profile `quick` (12 runs," in pages.page(joined)
+    assert "Of the profile `quick` (8 different runs, " in pages.page(joined)
     assert "tried on the first |\n" in pages.page(joined)
     assert "Loss" not in pages.page(joined)
     failed = pages.page(pages.joined(part, {**whole, "failed": 7, "missing": {"this": "Why."}}))

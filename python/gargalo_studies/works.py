@@ -187,13 +187,12 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Write the page from the results of the studies, by name."""
     text = HEAD + "\n".join(overview(results)) + "\n"
     for work in WORKS:
-        text += f"\n## {work.title}\n\nSource: {work.source}. `gargalo study {work.study}` makes all of it"
+        text += f"\n## {work.title}\n\nSource: {work.source}; [what was done](studies/{work.study}.md).\n\n"
         found = results.get(work.study)
-        text += f"; [what was done](studies/{work.study}.md).\n\n"
         if found is None:
             text += "Its results are not here.\n"
             continue
-        text += f"Profile `{found['profile']}`, {found['runs']:,} runs.\n\n"
+        text += f"`{pages.command(found)}` makes all of it: {found['runs']:,} different runs.\n\n"
         text += "\n".join(pages.table(heads(found), rows(work, found))) + "\n"
     return text
 
@@ -240,7 +239,7 @@ def rows(work: Work, found: Mapping[str, Any]) -> Iterable[list[str]]:
         verdict, why = standing(claim)
         link = f"studies/results/{work.study}.md#{pages.anchor(claim)}"
         state = f"[{pages.sign(verdict)}]({link})" + (f": {why}" if why else "")
-        command = f"`{item.command or f'gargalo study {work.study}'}`"
+        command = f"`{item.command or pages.command(found)}`"
         text = item.text
         if item.place == LATER:
             text += f" Ours: {NEW.sub('', claim['text'])}"

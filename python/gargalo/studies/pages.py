@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gargalo.reporting.model import Verdict
 
-__all__ = ["anchor", "judgements", "page", "readings", "sign", "table", "written"]
+__all__ = ["anchor", "command", "judgements", "page", "readings", "sign", "table", "written"]
 
 MARK = "<!-- Made by `python -m gargalo.studies.pages`; do not edit. -->\n\n"
 RUNS = ("runs", "failed", "all_packets", "missing")
@@ -78,7 +78,7 @@ def joined(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
             if j["reading"] in lacking and not j["tried"]
         ]
         claims.append({**claim, "others": [*claim["others"], *more]})
-    of_it = {key: other[key] for key in ("profile", "made", *RUNS)}
+    of_it = {key: other[key] for key in ("profile", "made", *RUNS) if key in other}
     also = [{**of_it, "readings": lacking}] if lacking else []
     return {**first, "claims": claims, "also": [*first.get("also", []), *also]}
 
@@ -104,16 +104,15 @@ def page(found: Mapping[str, Any]) -> str:
     lines = [
         MARK + f"# Results of {name}",
         "",
-        f"Profile `{found['profile']}`: {found['runs']:,} runs, {found['all_packets']:,} packets simulated, made "
-        f"{found['made']}. `gargalo study {name}` makes them again, with pictures, all cells and their scenarios; "
+        f"Profile `{found['profile']}`: {amount(found)}. `{command(found)}` makes them again, with pictures, all "
+        "cells and their scenarios; "
         f"[{name}](../{name}.md) says what was done and why it came out so.",
     ]
     lines += unfinished(found)
     for also in found.get("also", []):
         lines += [
             "",
-            f"Of the profile `{also['profile']}` ({also['runs']:,} runs, {also['all_packets']:,} packets, made "
-            f"{also['made']}): {', '.join(also['readings'])}.",
+            f"Of the profile `{also['profile']}` ({amount(also)}): {', '.join(also['readings'])}.",
             *unfinished(also),
         ]
     lines += ["", counted(found, judging), ""]
@@ -131,6 +130,19 @@ def page(found: Mapping[str, Any]) -> str:
             [c.title for c in shown.columns], [[c.text for c in row] for row in shown.rows]
         )
     return "\n".join(lines) + "\n"
+
+
+def command(found: Mapping[str, Any]) -> str:
+    """Return what makes the results again."""
+    profile = "" if found["profile"] == "quick" else f" --profile {found['profile']}"
+    return f"gargalo study {found['study']}{profile}"
+
+
+def amount(of: Mapping[str, Any]) -> str:
+    """Return how much was run, and by what."""
+    packets = of.get("all_packets")
+    told = "" if packets is None else f", {packets:,} packets simulated"
+    return f"{of['runs']:,} different runs{told}, made {of['made']}"
 
 
 def unfinished(of: Mapping[str, Any]) -> Iterable[str]:
@@ -162,7 +174,7 @@ def overview(found: Mapping[str, Any], judging: Sequence[str]) -> Iterable[list[
         for j in all_of:
             if j["tried"]:
                 tried.setdefault(j["verdict"], []).append(j["reading"])
-        told = "; ".join(f"{sign(v)}: {', '.join(r)}" for v, r in tried.items())
+        told = "<br>".join(f"{sign(v)}: {'; '.join(r)}" for v, r in tried.items())
         link = f"[{claim['text']}](#{anchor(claim)})"
         yield [link, *(by_reading.get(r, "") for r in judging), told]
 

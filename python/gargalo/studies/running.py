@@ -60,15 +60,15 @@ class Outcome:
         """Return the facts: study, profile, engine, verdicts, runs, wall time, claims with their evidence, report.
 
         `verdicts` has the verdict of each claim by its identifier and the title of the reading, of hypotheses too;
-        the title is empty if the study has one reading only. `packets` and `wall_s` are of the runs done now,
-        `all_packets` of all that were simulated.
+        the title is empty if the study has one reading only. A run that readings share counts once. `packets`
+        and `wall_s` are of the runs done now, `all_packets` of all that were simulated.
         """
         return {
             "study": self.study.name,
             "profile": self.profile.name,
             "engine": _core.__engine__,
             "verdicts": {c.id: {j.reading: j.verdict for j in c.judgements()} for c in self.claims},
-            "runs": self.sweep.plan.height,
+            "runs": self.sweep.plan["run"].n_unique(),
             "done": self.sweep.done,
             "reused": self.sweep.reused,
             "failed": len(self.sweep.failures),
@@ -341,10 +341,10 @@ def judged(
 
 
 def simulated(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs that were not in the lab."""
-    if "late_max_s" not in frame.columns:
-        return frame
-    return frame.filter(pl.col("late_max_s").is_null())
+    """Return the runs that were not in the lab, each once: readings may share runs."""
+    if "late_max_s" in frame.columns:
+        frame = frame.filter(pl.col("late_max_s").is_null())
+    return frame.unique("run", maintain_order=True)
 
 
 def total(frame: pl.DataFrame, column: str) -> float:
@@ -356,7 +356,7 @@ def real_time(frame: pl.DataFrame) -> dict[str, str | int | float]:
     """Return what a report says of the runs in the lab."""
     if "late_max_s" not in frame.columns:
         return {}
-    rows = frame.filter(pl.col("late_max_s").is_not_null())
+    rows = frame.filter(pl.col("late_max_s").is_not_null()).unique("run", maintain_order=True)
     if rows.height == 0:
         return {}
     late = rows["late_p99_s"]
@@ -453,7 +453,7 @@ def build_report(
         facts={
             "source": study.source,
             "engine": f"gargalo {_core.__engine__}",
-            "runs": sweep.plan.height,
+            "runs": sweep.plan["run"].n_unique(),
             "repeats per cell": context.profile.repeat,
             "packets simulated": int(total(virtual, "packets")),
             "time of all simulations, in s of one core": round(total(virtual, "wall_s"), 1),

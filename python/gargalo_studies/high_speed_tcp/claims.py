@@ -372,8 +372,8 @@ CLAIMS = (
         "sixteen-fill",
         "16 connections suffice to fill 1 Gbit/s with 20% background, for all protocols but libra.",
         sixteen_fill,
-        because="Libra fills the link too, unless it is paced as its paper says; with that pacing "
-        "the claim holds: the pacing decides it.",
+        because="Libra fills the link too, since slow start opens its windows; where it is in congestion "
+        "avoidance from the start, as its paper defines it, the claim holds.",
         experiments=("connections",),
     ),
     Claim(
@@ -388,8 +388,7 @@ CLAIMS = (
         "FAST and H-TCP scale best; libra worst, below reno.",
         who_scales,
         because="At 20% background the window decides and is the same for all; only 80% tells "
-        "protocols apart. With an alpha "
-        "of 100 for FAST the claim holds, and clearly if Libra is paced too: what the work leaves open decides it.",
+        "protocols apart.",
         experiments=("connections", "capacity", "parking-fairness", "parking-scalability"),
     ),
     Claim(
