@@ -3,12 +3,15 @@
 
     .venv/bin/python benches/large_networks.py [PAIRS ...]
     .venv/bin/python benches/large_networks.py --web [PERCENT ...]
+    .venv/bin/python benches/large_networks.py --arrivals
 
 A dumbbell with 10 Mbit/s for each pair of hosts and a Reno flow between each. Each size runs in a process of its own,
 once for a millisecond, of which next to nothing is simulated, and once for a second.
 
 With `--web`: web traffic in both directions of 1 Gbit/s with a round trip of 200 ms, a connection for each object, at
 shares of the capacity.
+
+With `--arrivals`: 10,000 transfers of 100 kB a second over 10 Gbit/s, which come and go for 1 and for 10 s.
 """
 
 from __future__ import annotations
@@ -81,6 +84,31 @@ def web(percent: int, duration: str) -> dict[str, object]:
     }
 
 
+def arrivals(duration: str) -> dict[str, object]:
+    """Return the scenario."""
+    return {
+        "name": "come-and-go",
+        "duration": duration,
+        "topology": {
+            "dumbbell": {
+                "pairs": 4,
+                "access": {"rate": "10Gbit/s", "delay": "1ms"},
+                "bottleneck": {"rate": "10Gbit/s", "delay": "8ms"},
+            }
+        },
+        "flows": [
+            {
+                "from": "left*",
+                "to": "right*",
+                "arrivals": {"rate": "2500/s"},
+                "transport": {"tcp": {"congestion": "cubic"}},
+                "workload": {"bulk": {"bytes": "100kB"}},
+            }
+        ],
+        "record": {"events": False},
+    }
+
+
 def memory_bytes() -> int:
     """Return the most memory that this process has had."""
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -137,6 +165,18 @@ def print_web(loads: Sequence[int]) -> None:
         )
 
 
+def print_arrivals() -> None:
+    """Print a table with one row: what a packet costs, and a flow that has ended."""
+    few, many = apart(arrivals("1s")), apart(arrivals("10s"))
+    more = {key: many[key] - few[key] for key in many}
+    print("| flows | at once | ns a packet | kB a flow that has ended |")
+    print("| ---: | ---: | ---: | ---: |")
+    print(
+        f"| {many['flows']:,} | {many['peak_flows']:,} | {1e9 * more['cpu_s'] / more['packets']:,.0f} "
+        f"| {more['memory_bytes'] / more['flows'] / 1000:.2f} |"
+    )
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(
@@ -144,10 +184,13 @@ def main() -> None:
     )
     parser.add_argument("sizes", nargs="*", type=int, metavar="PAIRS or PERCENT")
     parser.add_argument("--web", action="store_true", help="short transfers")
+    parser.add_argument("--arrivals", action="store_true", help="transfers that come and go")
     parser.add_argument("--one", metavar="SCENARIO", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one is not None:
         sys.stdout.write(json.dumps(measured(json.loads(options.one))))
+    elif options.arrivals:
+        print_arrivals()
     elif options.web:
         print_web(options.sizes or PERCENT)
     else:
