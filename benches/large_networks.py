@@ -38,18 +38,25 @@ WEB_S = 600
 ROUNDS = 3
 
 
+def dumbbell(
+    pairs: int, access: tuple[str, str], bottleneck: tuple[str, str]
+) -> dict[str, dict[str, object]]:
+    """Return the topology; of links their rate and delay."""
+    links = {"access": access, "bottleneck": bottleneck}
+    return {
+        "dumbbell": {
+            "pairs": pairs,
+            **{name: {"rate": rate, "delay": delay} for name, (rate, delay) in links.items()},
+        }
+    }
+
+
 def network(pairs: int, duration: str) -> dict[str, object]:
     """Return the scenario."""
     return {
         "name": "large-network",
         "duration": duration,
-        "topology": {
-            "dumbbell": {
-                "pairs": pairs,
-                "access": {"rate": "100Mbit/s", "delay": "1ms"},
-                "bottleneck": {"rate": f"{10 * pairs}Mbit/s", "delay": "10ms"},
-            }
-        },
+        "topology": dumbbell(pairs, ("100Mbit/s", "1ms"), (f"{10 * pairs}Mbit/s", "10ms")),
         "flows": [
             {
                 "from": "left*",
@@ -66,13 +73,7 @@ def web(percent: int, duration: str) -> dict[str, object]:
     return {
         "name": "short-transfers",
         "duration": duration,
-        "topology": {
-            "dumbbell": {
-                "pairs": 1,
-                "access": {"rate": "10Gbit/s", "delay": "10ms"},
-                "bottleneck": {"rate": "1Gbit/s", "delay": "80ms"},
-            }
-        },
+        "topology": dumbbell(1, ("10Gbit/s", "10ms"), ("1Gbit/s", "80ms")),
         "flows": [
             {
                 "from": "left0",
@@ -89,13 +90,7 @@ def arrivals(duration: str) -> dict[str, object]:
     return {
         "name": "come-and-go",
         "duration": duration,
-        "topology": {
-            "dumbbell": {
-                "pairs": 4,
-                "access": {"rate": "10Gbit/s", "delay": "1ms"},
-                "bottleneck": {"rate": "10Gbit/s", "delay": "8ms"},
-            }
-        },
+        "topology": dumbbell(4, ("10Gbit/s", "1ms"), ("10Gbit/s", "8ms")),
         "flows": [
             {
                 "from": "left*",

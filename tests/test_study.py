@@ -195,10 +195,10 @@ def test_a_small_study_ends_in_verdicts_and_a_page(tmp_path):
     page = outcome.page.read_text(encoding="utf-8")
     assert "Reno fills the link." in page
     assert "reproduced" in page
-    # Again: nothing is left to do.
     published = pages.page(pages.data(facts, tmp_path / "study" / "report"))
     assert "## shares\n\nOf the link.\n\n| protocol | share |\n" in published
     assert "## cells" not in published
+    # Again: nothing is left to do.
     again = studies.run_study(study, "quick", directory=tmp_path / "study", workers=1)
     assert (again.sweep.done, again.sweep.reused) == (0, 4)
     assert [c.verdict for c in again.claims] == [c.verdict for c in outcome.claims]

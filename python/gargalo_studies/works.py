@@ -205,10 +205,9 @@ def overview(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
         cells = [work.title]
         for ours in (False, True):
             items = [i for i in work.items if (i.place == LATER) == ours]
+            states = [standing(claim_of(found, i.claim))[0] for i in items if i.claim and found]
             cells.append(str(len(items)))
-            for verdict in VERDICTS:
-                states = [standing(claim_of(found, i.claim))[0] for i in items if i.claim and found]
-                cells.append(str(states.count(verdict)) if found else "")
+            cells += [str(states.count(v)) if found else "" for v in VERDICTS]
         counted.append(cells)
     return pages.table(
         ["work", "published items", *VERDICTS, LATER, *(f"ours {v}" for v in VERDICTS)], counted

@@ -247,9 +247,7 @@ def agreement(beside: pl.DataFrame) -> pl.DataFrame:
             ("coefficient of variation", "spread"),
             ("Jain's index", "jain"),
         ):
-            theirs = pl.col(
-                "published_goodput_bps" if ours == "flow_goodput_bps" else f"published_{ours}"
-            )
+            theirs = pl.col(f"published_{ours.removeprefix('flow_')}")
             of_both = rows.select(
                 pl.corr(theirs, pl.col(ours)).alias("correlation"),
                 pl.corr(theirs, pl.col(ours), method="spearman").alias("rank correlation"),
