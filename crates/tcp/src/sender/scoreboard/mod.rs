@@ -96,7 +96,8 @@ pub(crate) struct Scoreboard {
     repeated: VecDeque<(u64, Instant)>,
     /// The highest entry that was selectively acknowledged, plus one.
     forward: u64,
-    /// Blocks marked lately: an acknowledgement repeats those of the one before, or extends them.
+    /// Blocks marked lately: an acknowledgement repeats those of the one before, or extends them. None is known once a
+    /// segment starts elsewhere: it may lie in a block now that began inside it.
     known: [Block; 4],
     /// Which of them is replaced next.
     oldest: u8,
@@ -184,6 +185,7 @@ impl Scoreboard {
             let kept = &mut self.entries[n];
             kept.len = (kept.end() - ack) as u32;
             kept.start = ack;
+            self.known = Default::default();
         }
         for _ in 0..n {
             self.entries.pop_front();
@@ -222,6 +224,7 @@ impl Scoreboard {
                     }
                     front.start = ack;
                     front.len -= part;
+                    self.known = Default::default();
                 }
                 break;
             }

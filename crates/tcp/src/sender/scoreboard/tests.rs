@@ -137,7 +137,7 @@ impl Oracle {
     }
 }
 
-/// An operation; its numbers are scaled to the current state.
+/// An operation; its numbers are scaled to the current state. The latest block comes `Again`, up to another offset.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Send { len: u32 },
@@ -146,6 +146,8 @@ enum Op {
     AcknowledgeWhole { count: u8 },
     Sack { from: u16, segments: u8 },
     SackBytes { from: u16, to: u16 },
+    Again { to: u16 },
+    AcknowledgeToBlock,
     Count,
     Time { newest: u16 },
     Resend { count: u8 },
@@ -164,6 +166,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (0u8..6).prop_map(|count| Op::AcknowledgeWhole { count }),
         6 => (any::<u16>(), 1u8..6).prop_map(|(from, segments)| Op::Sack { from, segments }),
         1 => (any::<u16>(), any::<u16>()).prop_map(|(from, to)| Op::SackBytes { from, to }),
+        1 => any::<u16>().prop_map(|to| Op::Again { to }),
+        1 => Just(Op::AcknowledgeToBlock),
         3 => Just(Op::Count),
         3 => any::<u16>().prop_map(|newest| Op::Time { newest }),
         4 => (1u8..8).prop_map(|count| Op::Resend { count }),
@@ -182,6 +186,8 @@ struct Both {
     now: Instant,
     nxt: u64,
     fin: bool,
+    /// Where the latest block started.
+    left: u64,
 }
 
 impl Both {
@@ -192,6 +198,7 @@ impl Both {
             now: Instant::ZERO,
             nxt: 0,
             fin: false,
+            left: 0,
         }
     }
 
@@ -238,6 +245,11 @@ impl Both {
         self.slow.0.first().map_or(self.nxt, |s| s.start)
     }
 
+    /// An offset in flight by a number of any size.
+    fn at(&self, n: u16) -> u64 {
+        self.una() + (self.nxt - self.una()) * u64::from(n) / 65_536
+    }
+
     fn acknowledge(&mut self, ack: u64) {
         let mut reported = Reported::new();
         self.fast
@@ -246,6 +258,7 @@ impl Both {
     }
 
     fn sack(&mut self, left: u64, right: u64) {
+        self.left = left;
         let mut reported = Reported::new();
         self.fast
             .sack(left, right, |s| reported.push((s.start, s.len)));
@@ -267,10 +280,8 @@ impl Both {
         match op {
             Op::Send { len } => self.send(len, len % 97 == 0),
             Op::SendMany { count } => (0..count).for_each(|_| self.send(MSS, false)),
-            Op::Acknowledge { part } => {
-                let all = self.nxt - self.una();
-                self.acknowledge(self.una() + all * u64::from(part) / 65_536);
-            }
+            Op::Acknowledge { part } => self.acknowledge(self.at(part)),
+            Op::AcknowledgeToBlock => self.acknowledge(self.left.max(self.una())),
             Op::AcknowledgeWhole { count } => {
                 let ack = self
                     .slow
@@ -288,9 +299,12 @@ impl Both {
                 }
             }
             Op::SackBytes { from, to } => {
-                let at = |n: u16| self.una() + (self.nxt - self.una()) * u64::from(n) / 65_536;
-                let (a, b) = (at(from), at(to));
+                let (a, b) = (self.at(from), self.at(to));
                 self.sack(a.min(b), a.max(b));
+            }
+            Op::Again { to } => {
+                let left = self.left.max(self.una());
+                self.sack(left, self.at(to).max(left));
             }
             Op::Count => {
                 let mut reported = Reported::new();
@@ -398,6 +412,26 @@ fn growing_blocks_are_jumped_over() {
     }
     assert_eq!(delivered, n - 2);
     assert_eq!(board.entries[1].run as u64, n - 2);
+}
+
+/// A block that starts inside a segment does not cover it, until everything before the block is acknowledged.
+#[test]
+fn a_block_covers_the_rest_of_a_segment() {
+    let mut board = Scoreboard::default();
+    let mut delivered = Vec::new();
+    board.push(0, 1000, false, SendState::default());
+    board.sack(500, 1000, |s| delivered.push((s.start, s.len)));
+    board.acknowledge(500, |s| delivered.push((s.start, s.len)));
+    board.sack(500, 1000, |s| delivered.push((s.start, s.len)));
+    assert_eq!(delivered, [(0, 500), (500, 500)]);
+
+    let mut plain = Scoreboard::default();
+    let mut delivered = Vec::new();
+    plain.push(0, 1000, false, SendState::default());
+    plain.sack(500, 1000, |_| unreachable!("the segment is not covered"));
+    plain.acknowledge_plain(500, |run| delivered.push((run.start, 500)));
+    plain.sack(500, 1000, |s| delivered.push((s.start, s.len)));
+    assert_eq!(delivered, [(0, 500), (500, 500)]);
 }
 
 #[test]
