@@ -488,11 +488,12 @@ impl World {
         self.finished.extend(flow.parent);
         let (group, rows) = (flow.spec.group, flow.spec.rows);
         let had_total = flow.talk.total().is_some();
-        let result = result(flow, self.now, &self.window);
+        let mut result = result(flow, self.now, &self.window);
         if let Some(group) = group.and_then(|g| self.groups.get_mut(g as usize)) {
             group.fold(&result, had_total);
         }
         if rows {
+            result.rtt.shrink();
             self.results.push(result);
         }
     }

@@ -15,7 +15,7 @@ const SUB: usize = 1 << SUB_BITS;
 pub struct Quantiles {
     /// Counts of the buckets from `first` on.
     counts: Vec<u64>,
-    /// Bucket number of `counts[0]`, a multiple of `SUB`.
+    /// Bucket number of `counts[0]`: a multiple of `SUB` unless shrunk.
     first: usize,
     count: u64,
     sum: u128,
@@ -105,6 +105,17 @@ impl Quantiles {
         }
         self.count += other.count;
         self.sum += other.sum;
+    }
+
+    /// Gives back the memory of buckets without a sample below the first and above the last with one.
+    pub fn shrink(&mut self) {
+        let used = |n: &u64| *n > 0;
+        let Some(start) = self.counts.iter().position(used) else {
+            return;
+        };
+        let end = self.counts.iter().rposition(used).map_or(start, |i| i + 1);
+        self.counts = self.counts[start..end].to_vec();
+        self.first += start;
     }
 
     /// Number of samples.
@@ -252,6 +263,17 @@ mod tests {
         assert_eq!(s.mean, Duration::from_nanos(209_999_500));
     }
 
+    #[test]
+    fn what_is_shrunk_holds_its_samples() {
+        let mut q = of(&[20_000_000, 21_000_000, 100_000_000]);
+        q.shrink();
+        assert_eq!(q.counts.capacity(), q.counts.len());
+        assert_eq!((q.counts[0], q.counts.last()), (1, Some(&1)));
+        let mut none = Quantiles::new();
+        none.shrink();
+        assert_eq!(none, Quantiles::new());
+    }
+
     proptest! {
         #[test]
         fn within_one_percent_of_the_sorted_list(
@@ -277,6 +299,23 @@ mod tests {
             let backwards: Vec<_> = together.iter().rev().copied().collect();
             prop_assert_eq!(merged.summary(), of(&together).summary());
             prop_assert_eq!(of(&backwards), of(&together));
+        }
+
+        #[test]
+        fn shrinking_changes_no_quantile(
+            a in prop::collection::vec(any::<u64>(), 0..50),
+            b in prop::collection::vec(0..1_000_000u64, 0..50),
+            more in prop::collection::vec(any::<u64>(), 0..10),
+        ) {
+            let (mut shrunk, mut other) = (of(&a), of(&b));
+            let before = shrunk.summary();
+            shrunk.shrink();
+            prop_assert_eq!(shrunk.summary(), before);
+            other.shrink();
+            shrunk.merge(&other);
+            more.iter().for_each(|v| shrunk.record(Duration::from_nanos(*v)));
+            let all: Vec<_> = a.into_iter().chain(b).chain(more).collect();
+            prop_assert_eq!(shrunk.summary(), of(&all).summary());
         }
     }
 }
