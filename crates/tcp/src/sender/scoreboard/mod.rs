@@ -96,8 +96,7 @@ pub(crate) struct Scoreboard {
     repeated: VecDeque<(u64, Instant)>,
     /// The highest entry that was selectively acknowledged, plus one.
     forward: u64,
-    /// Blocks marked lately: an acknowledgement repeats those of the one before, or extends them. None is known once a
-    /// segment starts elsewhere: it may lie in a block now that began inside it.
+    /// Blocks marked lately: an acknowledgement repeats those of the one before, or extends them.
     known: [Block; 4],
     /// Which of them is replaced next.
     oldest: u8,
@@ -182,15 +181,20 @@ impl Scoreboard {
         self.pipe -= ack - start;
         if ends_inside {
             n -= 1;
-            let kept = &mut self.entries[n];
-            kept.len = (kept.end() - ack) as u32;
-            kept.start = ack;
-            self.known = Default::default();
+            self.keep_rest(n, ack);
         }
         for _ in 0..n {
             self.entries.pop_front();
         }
         self.forward_to(self.base + n as u64);
+    }
+
+    /// Everything before `ack`, inside entry `i`, was acknowledged. What is left of it may lie in a known block now.
+    fn keep_rest(&mut self, i: usize, ack: u64) {
+        let e = &mut self.entries[i];
+        e.len = (e.end() - ack) as u32;
+        e.start = ack;
+        self.known = Default::default();
     }
 
     /// The first entry is `base` from now on.
@@ -222,9 +226,7 @@ impl Scoreboard {
                             ..*front
                         });
                     }
-                    front.start = ack;
-                    front.len -= part;
-                    self.known = Default::default();
+                    self.keep_rest(0, ack);
                 }
                 break;
             }
