@@ -30,28 +30,15 @@ def goodput(run: Run, label: str) -> float:
     return float(run.flows.filter(label=label)["goodput_bps"][0])
 
 
-def receive_rate_mbps(run: Run, label: str, link: str) -> float:
-    """What came down a link over the time from the first packet back to the last byte."""
-    flow = run.flows.filter(label=label)
-    (down,) = (k for k in run.links if (k["name"], k["direction"]) == (link, "down"))
-    return 8e-6 * down["sent_bytes"] / (flow["completion_s"][0] - flow["rtt_min_s"][0])
-
-
 def measured(name: str, run: Run) -> dict[str, float]:
     """Return the same figures of a run."""
     if name == "nsquic":
-        return {
-            f"receive rate of {label}": receive_rate_mbps(run, label, link)
-            for label, link in (("TCP CUBIC", "tcp"), ("QUIC", "quic"))
-        }
+        return {f"goodput of {n}": 1e-6 * goodput(run, n) for n in ("QUIC", "TCP CUBIC")}
     if name == "mptcp-schedulers":
         ratio = goodput(run, "single mesh") / goodput(run, "full mesh")
         return {"single mesh over full mesh": ratio}
     if name == "userspace-bbr":
-        of_the_link = 100 / 24e6
-        return {
-            f"goodput of {n}": of_the_link * goodput(run, n) for n in ("NewReno", "CUBIC", "BBR")
-        }
+        return {"mean goodput of BBR": 1e-6 * run.flows["goodput_bps"].mean()}
     return {
         "mean goodput of a flow in Mbit/s": run.summary["goodput_bps"] / 1e6 / run.flows.height,
         "Jain's index": run.summary["jain_index"],
