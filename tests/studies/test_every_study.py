@@ -11,7 +11,7 @@ import gargalo_studies
 import pytest
 from conftest import ROOT
 from gargalo.studies import STUDIES, find, pages
-from gargalo.studies.running import jobs_of
+from gargalo.studies.running import jobs_of, prepared
 
 PAGES = ROOT / "docs" / "studies" / "results"
 
@@ -23,6 +23,16 @@ def test_the_results_of_the_documentation_are_made_of_the_data_beside_them(store
     study = find(found["study"])
     assert [c["id"] for c in found["claims"]] == [c.id for c in study.claims]
     assert [c["text"] for c in found["claims"]] == [c.text for c in study.claims]
+
+
+@pytest.mark.parametrize("stored", sorted(PAGES.glob("*.json")), ids=lambda p: p.stem)
+def test_every_figure_of_evidence_is_on_the_page(stored):
+    found = json.loads(stored.read_text(encoding="utf-8"))
+    for claim in found["claims"]:
+        rows = [line for line in pages.section(claim) if line.startswith("| ")][2:]
+        of_each = [j["evidence"] for j in pages.judgements(claim)]
+        least = max(0 if isinstance(lines, str) else len(lines) for lines in of_each)
+        assert len(rows) >= least, claim["id"]
 
 
 LEAST_TRIED = 3
@@ -75,18 +85,66 @@ def test_no_interval_of_a_study_leaves_its_scale_out():
                 assert "bounds" in {k.arg for k in node.keywords}, path
 
 
-@pytest.mark.parametrize("name", [s.name for s in STUDIES.values() if s.readings])
-def test_the_first_reading_names_congestion_controls_without_parameters(name):
+WITH_READINGS = sorted(s.name for s in STUDIES.values() if s.readings)
+FACTORS = {
+    # What experiments vary: no part of a stack.
+    "mptcp-schedulers": {
+        "scheduler",
+        "path_manager",
+        "changes",
+        "backup",
+        "penalisation",
+        "multipath",
+    },
+    "nsquic": {"crypto", "tls", "handshake", "packet_threshold", "recovery"},
+    "userspace-bbr": {"pacing", "sack", "recovery"},
+}
+STATED = {
+    # What the applications of the first reading set, as the pages of the studies say: the windows of ns-2's background,
+    # those of QUIC beside MPTCP, smoltcp's send buffer, and the receiver of Linux that it sends to.
+    "high-speed-tcp": {"send_buffer", "receive_buffer"},
+    "mptcp-schedulers": {"connection_window", "stream_window", "send_window"},
+    "userspace-bbr": {"send_buffer", "receive_buffer", "delayed_ack"},
+}
+
+
+def senders(job):
+    """Return the options of the transports of a run."""
+    flows = job.scenario.get("flows", ())
+    return [options for flow in flows for options in flow.get("transport", {}).values()]
+
+
+@pytest.mark.parametrize("name", WITH_READINGS)
+def test_the_first_reading_has_no_stack_of_its_own(name):
     study = STUDIES[name]
     first = study.readings[0].name
-    seen = 0
+    seen = set()
     for job in jobs_of(study, study.profiles["quick"]):
         # The steps of nsquic from one stack to another change a parameter at a time.
-        judged = job.labels["reading"] == first and job.labels["experiment"] != "steps"
-        flows = job.scenario.get("flows", ()) if judged else ()
-        for flow in flows:
-            for options in flow.get("transport", {}).values():
-                if "congestion" in options:
-                    assert isinstance(options["congestion"], str), job.labels
-                    seen += 1
-    assert seen
+        if job.labels["reading"] == first and job.labels["experiment"] != "steps":
+            for options in senders(job):
+                assert isinstance(options.get("congestion", ""), str), job.labels
+                seen |= options.keys()
+    own = seen - {"profile", "congestion"}
+    assert own == FACTORS.get(name, set()) | STATED.get(name, set())
+
+
+@pytest.mark.parametrize("name", WITH_READINGS)
+def test_every_hypothesis_changes_runs_of_the_claims_on_which_it_is_tried(name, tmp_path):
+    study = STUDIES[name]
+    found = json.loads((PAGES / f"{name}.json").read_text(encoding="utf-8"))
+    profile = prepared(study, study.profiles[found["profile"]].with_repeat(1), tmp_path)
+    runs = {}
+    for job in jobs_of(study, profile):
+        cell = {k: v for k, v in job.labels.items() if k != "reading"}
+        runs.setdefault(job.labels["reading"], {})[json.dumps(cell)] = (cell, job.scenario)
+    first, *others = study.readings_of(profile)
+    for reading in others:
+        changed = {
+            cell["experiment"]
+            for key, (cell, scenario) in runs[reading.name].items()
+            if scenario != runs[first.name][key][1]
+        }
+        for claim in study.claims:
+            if reading.claims is not None and reading.judges(claim):
+                assert changed & set(claim.experiments), (reading.name, claim.id)

@@ -97,8 +97,8 @@ def test_today_changes_nothing():
     assert rest == {k: v for k, v in scenario.items() if k != "flows"}
 
 
-def test_the_first_two_readings_judge_all_claims_and_every_claim_names_its_experiments():
-    assert [r.name for r in READINGS if r.claims is None] == ["ns2-2.29", "today"]
+def test_the_stacks_judge_all_claims_and_every_claim_names_its_experiments():
+    assert [r.name for r in READINGS if r.claims is None] == ["ns2-2.29", "today", "uncapped"]
     known = {e.name for e in EXPERIMENTS}
     ids = {c.id for c in STUDY.claims}
     for claim in STUDY.claims:

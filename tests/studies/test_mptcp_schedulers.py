@@ -11,7 +11,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 from gargalo import resolve, run, studies
-from gargalo.studies import find
+from gargalo.studies import find, positive
 from gargalo.studies.model import Context
 from gargalo.studies.running import jobs_of, verdicts
 from gargalo.sweeps.job import Identifier
@@ -19,7 +19,15 @@ from gargalo_studies.mptcp_schedulers import STUDY
 from gargalo_studies.mptcp_schedulers import experiments as ex
 from gargalo_studies.mptcp_schedulers import readings as rd
 from gargalo_studies.mptcp_schedulers import scenarios as sc
-from gargalo_studies.mptcp_schedulers.cells import gains, place_text, ratio
+from gargalo_studies.mptcp_schedulers.cells import (
+    alike,
+    fine,
+    gains,
+    leads,
+    place_text,
+    ratio,
+    trails,
+)
 from gargalo_studies.mptcp_schedulers.figures import figures, tables
 from gargalo_studies.mptcp_schedulers.measure import gap, measure
 from gargalo_studies.mptcp_schedulers.networks import BACKGROUNDS, hand_over, shared
@@ -219,17 +227,46 @@ def test_without_runs_claims_are_inconclusive_with_the_reason(quick):
         assert nothing.explanation, claim.id
 
 
+@pytest.mark.parametrize(
+    ("decide", "values"),
+    [
+        (alike, (1.001, 0.999, 1.0)),
+        (leads, (1.3, 1.31, 1.3)),
+        (trails, (0.7, 0.71, 0.7)),
+        (lambda found: fine(found, 1.02, 1.06), (1.04, 1.041, 1.04)),
+    ],
+)
+def test_differences_of_two_percent_need_three_seeds(decide, values):
+    assert decide(positive(list(values))) is True
+    assert decide(positive(list(values[:2]))) is None
+    assert decide(positive(list(values[:1]))) is None
+
+
+def test_no_gain_of_a_scheduler_is_decided_by_two_seeds(quick):
+    whole = made_up(quick)
+    few = replace(whole, frame=whole.frame.filter(pl.col("repeat") < 2))
+    claims = {c.id: c for c in STUDY.claims}
+    for name in ("lossy-lws", "lossy-lts", "lossy-same", "average-gain", "balia-ll", "lossy-alike"):
+        assert claims[name].check(few.of(STUDY.readings[0])).verdict != "reproduced", name
+
+
 def test_figures_and_tables_of_all_kinds(quick):
     context = made_up(quick)
     drawn = figures(context)
     assert {f.group for f in drawn} == {"E1", "E2", "paths", "spread", "new"}
     assert len({f.title for f in drawn}) == len(drawn)
     titles = {e.title for e in STUDY.experiments if e.name not in ("uncoupled", "traces")}
-    assert {t.title for t in tables(context)} == titles
-    cells = tables(context)[0].frame
+    shown = tables(context)
+    of_cells = [t for t in shown if t.group == "all cells"]
+    assert {t.title for t in of_cells} == titles
+    numbers, kernel = (t.frame for t in shown if t.group == "numbers")
+    assert numbers.height == 2 * (len(ex.Levels().losses) + len(sc.EXPS)) - 3
+    assert kernel["place"].to_list() == [place_text(p) for p in ex.FEW]
+    assert kernel["simulated_bps_low"].null_count() == 0
+    cells = of_cells[0].frame
     assert (cells.height, set(cells["runs"])) == (80, {3})
     assert "duplicate_acks.path4" in cells.columns
-    assert set(tables(context)[1].frame["runs"]) == {3, 4}
+    assert set(of_cells[1].frame["runs"]) == {3, 4}
     assert figures(Context(quick, pl.DataFrame())) == []
     assert tables(Context(quick, pl.DataFrame())) == []
 

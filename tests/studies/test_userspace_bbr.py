@@ -281,7 +281,7 @@ def frame_of(profile, reading, **changes):
             rate *= changes.get("sim", 1.0)
         shallow = x.get("queue_packets") in (ex.BDP // 2, ex.BDP)
         first = x["congestion"]
-        share = (0.8 if first != "bbr3" else 0.6) if shallow else 0.3
+        share = (0.6 if first in ("bbr2", "bbr3") else 0.8) if shallow else 0.3
         if x["experiment"] == "parking lot":
             share = {"bbr": 0.6, "bbr3": 0.4}.get(first, 0.2)
         good = x.get("discipline") == "fq-codel" or first.startswith("bbr")
@@ -360,7 +360,7 @@ def test_without_the_lab_claims_are_inconclusive_with_the_reason(quick):
     context = Context(quick, simulated, {"lab": reason})
     found = {c.id: c for c in judged(context)}
     alone = {i for i, c in found.items() if c.verdict != "inconclusive"}
-    assert alone == {"bbr3", "calls", "films", "parking-lot"}
+    assert alone == {"later-bbr", "calls", "films", "parking-lot"}
     for claim in found.values():
         told = reason in claim.explanation or claim.id.startswith("traces-")
         assert claim.id in alone or told, claim.id

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,13 +31,13 @@ if TYPE_CHECKING:
 
     from gargalo.reporting.model import Verdict
 
-__all__ = ["anchor", "command", "judgements", "page", "readings", "sign", "table", "written"]
+__all__ = ["anchor", "judgements", "page", "readings", "sign", "table", "written"]
 
 MARK = "<!-- Made by `python -m gargalo.studies.pages`; do not edit. -->\n\n"
 RUNS = ("runs", "failed", "all_packets", "missing")
 LEFT_OUT = ("all cells", "all runs")
 """Groups of tables that are too long for a page."""
-KEPT = ("study", "profile", *RUNS, "claims")
+KEPT = ("study", "profile", "command", "report_bytes", *RUNS, "claims")
 """Of what a study says of itself: not what depends on the machine, or on how often it was called."""
 
 
@@ -104,7 +105,7 @@ def page(found: Mapping[str, Any]) -> str:
     lines = [
         MARK + f"# Results of {name}",
         "",
-        f"Profile `{found['profile']}`: {amount(found)}. `{command(found)}` makes them again, with pictures, all "
+        f"Profile `{found['profile']}`: {amount(found)}. `{found['command']}` makes them again, with pictures, all "
         "cells and their scenarios; "
         f"[{name}](../{name}.md) says what was done and why it came out so.",
     ]
@@ -122,20 +123,16 @@ def page(found: Mapping[str, Any]) -> str:
     )
     for claim in found["claims"]:
         lines += ["", *section(claim)]
-    for stored in found.get("tables", []):
+    tables = found.get("tables", [])
+    lines += ["", "## Tables {#tables}"] if tables else []
+    for stored in tables:
         block = TableBlock(stored["title"], "", pl.DataFrame(stored["columns"]))
         shown = view(block)
-        lines += ["", f"## {stored['title']}", "", stored["caption"], ""]
+        lines += ["", f"### {stored['title']}", "", stored["caption"], ""]
         lines += table(
             [c.title for c in shown.columns], [[c.text for c in row] for row in shown.rows]
         )
     return "\n".join(lines) + "\n"
-
-
-def command(found: Mapping[str, Any]) -> str:
-    """Return what makes the results again."""
-    profile = "" if found["profile"] == "quick" else f" --profile {found['profile']}"
-    return f"gargalo study {found['study']}{profile}"
 
 
 def amount(of: Mapping[str, Any]) -> str:
@@ -188,17 +185,24 @@ def section(claim: Mapping[str, Any]) -> list[str]:
         why = j["explanation"] or (j["evidence"] if isinstance(j["evidence"], str) else "")
         lines.append(f"- {who}{sign(j['verdict'])}{f': {why}' if why else ''}")
     measured_in = [j for j in all_of if not isinstance(j["evidence"], str)]
-    labels = dict.fromkeys((e["label"], e["expected"]) for j in measured_in for e in j["evidence"])
+    figures = [dict(numbered(j["evidence"])) for j in measured_in]
+    labels = dict.fromkeys(key for found in figures for key in found)
     if not labels:
         return lines
-    # The first of equal labels counts.
-    figures = [
-        {(e["label"], e["expected"]): written(e) for e in reversed(j["evidence"])}
-        for j in measured_in
-    ]
     rows = [[key[0], *(f.get(key, "") for f in figures), key[1]] for key in labels]
     heads = ["figure", *(j["reading"] or "measured" for j in measured_in), "claimed"]
     return [*lines, "", *table(heads, rows)]
+
+
+def numbered(
+    evidence: Iterable[Mapping[str, Any]],
+) -> Iterable[tuple[tuple[str, str, int], str]]:
+    """Return figures by label, what is expected, and the number of those before with the same of both."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for line in evidence:
+        key = (line["label"], line["expected"])
+        yield (*key, seen[key]), written(line)
+        seen[key] += 1
 
 
 def written(line: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import shlex
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -50,6 +51,11 @@ class Outcome:
     all_packets: int = 0
     """Packets of all simulated runs, whenever they were done."""
 
+    @property
+    def command(self) -> str:
+        """What makes the same again."""
+        return command(self.study, self.profile)
+
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
         from gargalo import notebook
@@ -57,7 +63,7 @@ class Outcome:
         return notebook.of_outcome(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts: study, profile, engine, verdicts, runs, wall time, claims with their evidence, report.
+        """Return the facts: study, profile, engine, verdicts, command, runs, wall time, claims with evidence, report.
 
         `verdicts` has the verdict of each claim by its identifier and the title of the reading, of hypotheses too;
         the title is empty if the study has one reading only. A run that readings share counts once. `packets`
@@ -68,6 +74,7 @@ class Outcome:
             "profile": self.profile.name,
             "engine": _core.__engine__,
             "verdicts": {c.id: {j.reading: j.verdict for j in c.judgements()} for c in self.claims},
+            "command": self.command,
             "runs": self.sweep.plan["run"].n_unique(),
             "done": self.sweep.done,
             "reused": self.sweep.reused,
@@ -87,6 +94,7 @@ class Outcome:
             ],
             "findings": [f.to_json() for f in judging.findings(self.sweep)],
             "report": str(self.page),
+            "report_bytes": self.page.stat().st_size,
         }
 
 
@@ -184,7 +192,7 @@ def run_study(
             _core.replaceable(saved)
         except _core.RunError as e:
             raise SweepError(str(e)) from None
-    chosen = prepared(study, chosen, root)
+    asked, chosen = chosen, prepared(study, chosen, root)
     planned = jobs_of(study, chosen)
     jobs, missing = possible(planned)
     sweep = execute(
@@ -200,12 +208,12 @@ def run_study(
     )
     context = Context(chosen, sweep.frame(), missing, study.bounds)
     claims = verdicts(study, context)
-    report = build_report(study, context, sweep, claims, jobs, facts or {})
+    report = build_report(study, context, sweep, claims, jobs, facts or {}, asked)
     reporting.save(report, saved)
     page = root / f"{study.name}.html"
     reporting.write(report, page)
     packets = int(total(simulated(context.frame), "packets"))
-    outcome = Outcome(study, chosen, sweep, claims, page, missing, packets)
+    outcome = Outcome(study, asked, sweep, claims, page, missing, packets)
     writing.replace(root / "study.json", json.dumps(outcome.to_json(), indent=1) + "\n")
     return outcome
 
@@ -225,6 +233,32 @@ def profile_of(
 
     """
     return change(study.profile(name).with_repeat(repeat), settings or {})
+
+
+def command(study: Study, profile: Profile) -> str:
+    """Return what does a study with a profile, which may have another number of runs and other settings.
+
+    >>> from gargalo.studies import STUDIES
+    >>> study = STUDIES["nsquic"]
+    >>> command(study, profile_of(study, "full", repeat=2))
+    'gargalo study nsquic --profile full --repeat 2'
+    """
+    usual = study.profile(profile.name)
+    words = ["gargalo", "study", study.name]
+    if profile.name != "quick":
+        words += ["--profile", profile.name]
+    if profile.repeat != usual.repeat:
+        words += ["--repeat", str(profile.repeat)]
+    for name, value in vars(profile.settings).items():
+        if name.startswith("_"):
+            continue
+        text, before = (
+            v if isinstance(v, str) else json.dumps(v)
+            for v in (value, getattr(usual.settings, name))
+        )
+        if text != before:
+            words += ["--set", f"{name}={text}"]
+    return shlex.join(words)
 
 
 def prepared(study: Study, profile: Profile, root: Path) -> Profile:
@@ -425,8 +459,9 @@ def build_report(
     claims: list[ClaimRow],
     jobs: list[Job],
     facts: dict[str, str | int | float],
+    asked: Profile,
 ) -> Report:
-    """Put the report together."""
+    """Put the report together; `asked` is the profile before the study prepared files for it."""
     frame = context.frame
     virtual = simulated(frame)
     examples: dict[str, str] = {}
@@ -449,7 +484,7 @@ def build_report(
         figures=figures,
         tables=tables,
         scenarios=examples,
-        commands=[f"gargalo study {study.name} --profile {context.profile.name}"],
+        commands=[command(study, asked)],
         facts={
             "source": study.source,
             "engine": f"gargalo {_core.__engine__}",

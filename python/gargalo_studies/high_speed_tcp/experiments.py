@@ -378,6 +378,8 @@ NIGHT = Profile(
             "fast-100",
             "fast-100-libra-paced",
             "240-ms",
+            "newreno",
+            "background",
             "today",
             "uncapped",
         ),

@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
+import polars as pl
+from gargalo.reporting import TableBlock
 from gargalo.studies.drawing import Figures, bar, cell_tables, colour_of, distinct, line
 
 from gargalo_studies.mptcp_schedulers import experiments as ex
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gargalo.metrics import Interval
-    from gargalo.reporting import FigureBlock, TableBlock
+    from gargalo.reporting import FigureBlock
     from gargalo.studies import Context
     from gargalo.sweeps import Labels
 
@@ -273,7 +275,54 @@ METRICS = (
 )  # fmt: skip
 
 
+def with_interval(name: str, found: Interval) -> dict[str, float | None]:
+    """Return the columns of a goodput in a table."""
+    return {f"{name}_bps": found.mean, f"{name}_bps_low": found.low, f"{name}_bps_high": found.high}
+
+
+def by_control(context: Context) -> pl.DataFrame:
+    """Return the goodput of LL by place and path manager, for each coupled control."""
+    rows: list[dict[str, Any]] = []
+    for place in (*ex.losses(context.profile), *ex.ALL_EXPS):
+        for mesh in (sc.FULL, sc.SINGLE):
+            own = "mesh" if mesh == sc.SINGLE else "mixed" if "exp" in place else "congested"
+            row: dict[str, Any] = {"place": place_text(place), "path manager": mesh}
+            for c in sc.COUPLED:
+                cell = {**place, "congestion": c, "scheduler": sc.LL, "mesh": mesh}
+                row |= with_interval(sc.TITLES[c], goodput(context, own, **cell))
+            rows.append(row)
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return frame.filter(pl.any_horizontal(pl.col("^.*_bps$").is_not_null()))
+
+
+def kernels(context: Context) -> pl.DataFrame:
+    """Return the goodput of today's kernel in the lab and of a reading's stack at the same places."""
+    rows: list[dict[str, Any]] = []
+    for place in ex.FEW:
+        row: dict[str, Any] = {"place": place_text(place)}
+        for sender in (ex.KERNEL, ex.OURS):
+            row |= with_interval(sender, goodput(context, "kernel", sender=sender, **place))
+        rows.append(row)
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return frame.filter(pl.any_horizontal(pl.col("^.*_bps$").is_not_null()))
+
+
 def tables(context: Context) -> list[TableBlock]:
     """Return the tables of which there are runs."""
+    numbers = [
+        TableBlock(
+            "Goodput by congestion control, LL",
+            "Means over seeds, with 95% intervals.",
+            by_control(context),
+            group="numbers",
+        ),
+        TableBlock(
+            "Today's kernel in the lab beside this stack",
+            "CUBIC, one subflow a path; means over seeds, with 95% intervals.",
+            kernels(context),
+            group="numbers",
+        ),
+    ]
     titles = ((e.name, e.title) for e in ex.EXPERIMENTS)
-    return cell_tables(context, titles, LABELS, METRICS, interval="rate_bps")
+    cells = cell_tables(context, titles, LABELS, METRICS, interval="rate_bps")
+    return [*(block for block in numbers if block.frame.height), *cells]

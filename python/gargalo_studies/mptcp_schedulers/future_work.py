@@ -215,9 +215,11 @@ MIN_RTO = (
 
 FUTURE_WORK: tuple[Claim, ...] = (
     Claim("penalisation", "New: without penalisation full mesh has at most 85% of its goodput "
-        "where nothing is lost, and more than that at 1% loss.", penalty_decides),
+        "where nothing is lost, and more than that at 1% loss.", penalty_decides,
+        experiments=("penalisation", "congested")),
     Claim("never-worse", f"New: with one CUBIC a path our default scheduler ({DEFAULT}) has at "
-        "least 95% of the best path's TCP where nothing is lost at random.", never_worse),
+        "least 95% of the best path's TCP where nothing is lost at random.", never_worse,
+        experiments=("schedulers", "single path")),
     Claim("default-leads", f"New: with one CUBIC a path {DEFAULT} has more than LL on average of "
         "seven places.", default_leads, because=LOSES_WAITING, experiments=("schedulers",)),
     Claim("adaptive", "New: a scheduler that switches between LWS, LTS and HSR has more than each "
@@ -225,7 +227,7 @@ FUTURE_WORK: tuple[Claim, ...] = (
     Claim("background", "New: TCPs on the paths keep more beside LIA than beside uncoupled CUBIC.",
         coupled_yields, experiments=("background",)),
     Claim("hand-over", "New: an address that goes silences an upload for less than a second; back, "
-        "it brings 80% of the goodput within 5 s.", hand_over_works),
+        "it brings 80% of the goodput within 5 s.", hand_over_works, experiments=("hand-over",)),
     Claim("mpquic", "New: MPTCP (window-aware, one subflow a path) has more than MPQUIC in the "
         "same networks on average.", beside_quic, because=MIN_RTO, experiments=("quic",)),
 )  # fmt: skip

@@ -187,6 +187,7 @@ def transfer(
 
 
 def directions(made: ScenarioTable) -> list[Table]:
-    """Return the ways of the data over the disjoint paths of a scenario, to change them."""
-    paths = made["topology"].get("multipath", {}).get("paths", [])
-    return [path["up"] for path in cast("list[dict[str, Table]]", paths)]
+    """Return the ways of the data over the paths of a scenario, alone or shared with others, to change them."""
+    net = cast("dict[str, dict[str, list[Table]]]", made["topology"])
+    paths = net["multipath"]["paths"] if "multipath" in net else net["graph"]["links"]
+    return [cast("Table", path["up"]) for path in paths if "up" in path]

@@ -42,14 +42,13 @@ BECAUSE_GROWS = (
     "segment, the claim holds. Pacing and the number of connections move nothing there."
 )
 BECAUSE_NODES = (
-    "Medians and slowest flows are as claimed at every number of nodes; only the fastest of 80 "
-    "flows is TCP's, whose "
-    "flows share less evenly. Starts within a round trip, another window or one connection do not change that."
+    "Medians and slowest flows are as claimed at every number of nodes. The fastest of 80 flows is TCP's, whose flows "
+    "share less evenly, and so is that of 40 with an initial window of 10; with starts within a round trip and CUBIC "
+    "of one connection it is not decided."
 )
 BECAUSE_QUIC = (
-    "What the work divided decides it. Payload over the whole time gives three of the five with a "
-    "window of 32, and 210 MB only "
-    "with headers; a window of 10, for which Google's code has a connection option, gives all five "
+    "What the work divided decides it. Payload over the whole time gives four of the five with a "
+    "window of 32; a window of 10, for which Google's code has a connection option, gives all five "
     "if rates count headers and "
     "shares payload. Only the share at 200 ms needs that window; pacing and the number of connections move none."
 )

@@ -223,10 +223,11 @@ def order_on_traces(context: Context, case: Assessment) -> None:
             )
             where = f"{limit_text(packets)}: traces on which {TITLES[one]}"
             text = f"{where} is ahead of {TITLES[other]}, of {len(found)}"
+            pair = f"{TITLES[one]} and {TITLES[other]}"
             case.lines += [
                 Evidence(text, float(more), expected=f"p < {SIGNIFICANT:g}"),
                 Evidence(f"{where} is behind", float(less)),
-                Evidence(f"{limit_text(packets)}: sign test, p", p),
+                Evidence(f"{pair}, {limit_text(packets)}: sign test, p", p),
             ]
             text = f"{limit_text(packets)}: mean of {TITLES[one]} over {TITLES[other]}"
             case.show(text, positive(found))
@@ -294,7 +295,8 @@ NO_SACK = (
     "go-back-N and no limit of the buffer both "
     "printed means and the share of 24 Mbit/s come near (6.1, 6.6 Mbit/s and 44%), and the share "
     "of 6 Mbit/s does not (47%); with NewReno's "
-    "recovery BBR has half as much again. Filter, window gain, timeout and length move little."
+    "recovery BBR has half as much again. Filter and timeout move little, shorter transfers the means by a fifth at "
+    "most; a window of one bandwidth-delay product halves the share of 6 Mbit/s."
 )
 LEVELS = (
     "NewReno and CUBIC agree where the source names the cell. Their means over A depend on which "
@@ -352,9 +354,9 @@ CLAIMS = (
         "traces of a set than not, without a limit of the queue and with 100 packets.",
         order_on_traces,
         because=(
-            "Without a limit nothing is lost and BBR stays a few percent behind; with 100 packets "
-            "a sender without SACK "
-            "collapses at each overflow, and with SACK BBR is ahead on a few traces only."
+            "Without a limit nothing is lost, and BBR, whose buffer bounds what is in flight, has three quarters of "
+            "CUBIC's goodput; with 100 packets a sender without SACK collapses at each overflow, and with SACK BBR is "
+            "ahead on a few traces only."
         ),
         experiments=("trace set",),
     ),

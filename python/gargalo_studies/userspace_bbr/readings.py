@@ -40,7 +40,7 @@ WORK = (
     "variation",
 )
 """Claims on which hypotheses are tried."""
-ALL = (*WORK, "pacing", "pacing-cost", "competition", "bbr3", "parking-lot")
+ALL = (*WORK, "pacing", "pacing-cost", "competition", "later-bbr", "parking-lot")
 """With those that the work did not have."""
 
 
@@ -60,7 +60,7 @@ def changed(scenario: ScenarioTable, options: Table, bbr: Table) -> ScenarioTabl
         if tcp is None or "profile" in tcp:
             continue
         name = str(tcp["congestion"])
-        if name not in ("bbr", "bbr3"):
+        if not name.startswith("bbr"):
             tcp = {**tcp, "profile": LINUX}
         else:
             kept = {k: v for k, v in tcp.items() if k in KEPT}

@@ -91,7 +91,7 @@ fn ns2_2_29(name: &str) -> Control {
     match name {
         // Xu, Harfoush and Rhee (INFOCOM 2004): a reduction by 1/8.
         "bic" => kept(none.with("beta", 0.875)),
-        // Rhee and Xu (PFLDnet 2005): 160 segments a round trip at most, a reduction by a fifth; HyStart is of 2008.
+        // Rhee and Xu (PFLDnet 2005): 160 segments a second at most, a reduction by a fifth; HyStart is of 2008.
         "cubic" => Control {
             instead: Some("cubic-linux"),
             params: none
