@@ -360,18 +360,16 @@ def who_is_stable(context: Context, case: Assessment) -> None:
 @assessed
 def parking(context: Context, case: Assessment) -> None:
     """Parking lot: the same ranking; htcp is fair to long round trips at 50 and 80% load."""
-    lot = lot_scalability(context)
-    uses = (lot, scalability(context))
-    case.lines.append(
-        Evidence("rank correlation of use of a bottleneck, by every digit", rank_correlation(*uses))
-    )
-    for what, there, here in (
-        ("use of a bottleneck", *map(with_ties, uses)),
-        ("reno's share", compatibility(context, "parking-compatibility"), compatibility(context)),
+    uses = lot_scalability(context), scalability(context)
+    shares = compatibility(context, "parking-compatibility"), compatibility(context)
+    tied = with_ties(uses[0]), with_ties(uses[1])
+    for what, (there, here), rho in (
+        ("use of a bottleneck", uses, rank_correlation(*tied)),
+        ("reno's share", shares, rank_correlation(*shares)),
     ):
-        rho = rank_correlation(there, here)
         case.lines += [
             Evidence(f"rank correlation of {what} with the dumbbell", rho, expected="≥ 0.6"),
+            Evidence(f"rank correlation of {what}, without ties", rank_correlation(there, here)),
             *(Evidence(f"{p}, parking lot: {what}", there[p]) for p in ranking(there)),
         ]
         case.require(
