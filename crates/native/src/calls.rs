@@ -113,7 +113,7 @@ impl Callee {
 
 /// The call under way in a thread.
 #[derive(Debug, Default)]
-struct Slot {
+pub(crate) struct Slot {
     /// Odd during a call; counts the beginnings and the ends.
     calls: AtomicU64,
     callee: AtomicPtr<Callee>,
@@ -161,6 +161,26 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A thread that calls plug-ins: no other that lives has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark(*const Slot);
+
+impl Mark {
+    /// That of no thread.
+    pub(crate) const NONE: Self = Self(std::ptr::null());
+
+    /// That of this thread, or of none if it has not called a plug-in yet.
+    #[inline]
+    pub(crate) fn current() -> Self {
+        CURRENT.get().map_or(Self::NONE, |slot| Self(slot))
+    }
+
+    /// As a pointer, to be shared between threads.
+    pub(crate) const fn pointer(self) -> *mut Slot {
+        self.0.cast_mut()
+    }
+}
+
 /// Calls a function of a plug-in: `call` is nothing but that call.
 #[inline]
 pub fn calling<T>(
@@ -169,6 +189,17 @@ pub fn calling<T>(
     run: u64,
     call: impl FnOnce() -> T,
 ) -> T {
+    calling_as(callee, function, run, |_| call())
+}
+
+/// The same for a call that is told by which thread it is made.
+#[inline]
+pub(crate) fn calling_as<T>(
+    callee: &'static Callee,
+    function: usize,
+    run: u64,
+    call: impl FnOnce(Mark) -> T,
+) -> T {
     let slot = CURRENT.get().unwrap_or_else(begin);
     let calls = slot.calls.load(Ordering::Relaxed);
     let callee = std::ptr::from_ref(callee).cast_mut();
@@ -176,7 +207,7 @@ pub fn calling<T>(
     slot.function.store(function, Ordering::Relaxed);
     slot.run.store(run, Ordering::Relaxed);
     slot.calls.store(calls + 1, Ordering::Release);
-    let result = call();
+    let result = call(Mark(slot));
     slot.calls.store(calls + 2, Ordering::Release);
     result
 }

@@ -1,7 +1,6 @@
 //! The functions by which a stack reports to the host during a call.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use bytes::BytesMut;
@@ -12,13 +11,14 @@ use gargalo_units::{Duration, Ecn};
 use rand::Rng;
 
 use super::text;
+use crate::calls::{Mark, Slot};
 
 /// What the functions of the host are given: where reports go, and who may report now.
 #[derive(Debug)]
 pub(super) struct Context {
     pending: *mut Pending,
-    /// The thread that is in a call; null: none.
-    caller: AtomicPtr<u8>,
+    /// The [`Mark`] of the thread that is in a call.
+    caller: AtomicPtr<Slot>,
     /// 1 + the index in [`NAMES`] of a function that was called by another thread, or outside of a call; 0: none.
     strange: AtomicUsize,
 }
@@ -41,17 +41,6 @@ const NAMES: [&str; 14] = [
     "path_rtt_sample",
 ];
 
-thread_local! {
-    /// Its address is the thread's mark.
-    static MARK: u8 = const { 0 };
-}
-
-/// A value that no other thread has at this time; null while this one ends.
-fn mark() -> *mut u8 {
-    MARK.try_with(|mark| ptr::from_ref(mark).cast_mut())
-        .unwrap_or_default()
-}
-
 impl Context {
     /// Reports go to `pending`, which outlives this.
     pub(super) fn new(pending: *mut Pending) -> Self {
@@ -62,11 +51,12 @@ impl Context {
         }
     }
 
-    /// Does a call, in which this thread may report.
-    pub(super) fn during<T>(&self, call: impl FnOnce() -> T) -> T {
-        self.caller.store(mark(), Ordering::Relaxed);
+    /// Does a call, in which the thread that makes it may report.
+    #[inline]
+    pub(super) fn during<T>(&self, caller: Mark, call: impl FnOnce() -> T) -> T {
+        self.caller.store(caller.pointer(), Ordering::Relaxed);
         let result = call();
-        self.caller.store(ptr::null_mut(), Ordering::Relaxed);
+        self.caller.store(Mark::NONE.pointer(), Ordering::Relaxed);
         result
     }
 
@@ -112,8 +102,8 @@ pub(super) fn host(context: *const Context) -> abi::Host {
 unsafe fn pending<'a>(at: *mut c_void, function: usize) -> Option<&'a mut Pending> {
     // SAFETY: the caller answers for it; it is shared, and all that changes is atomic.
     let context = unsafe { &*at.cast::<Context>() };
-    let me = mark();
-    if me.is_null() || context.caller.load(Ordering::Relaxed) != me {
+    let me = Mark::current();
+    if me == Mark::NONE || context.caller.load(Ordering::Relaxed) != me.pointer() {
         context.strange.store(1 + function, Ordering::Relaxed);
         return None;
     }

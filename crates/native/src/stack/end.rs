@@ -12,7 +12,7 @@ use gargalo_units::{Bytes as Size, Duration, Ecn, Instant, Rate, SenderCounters}
 
 use super::context::{Context, host};
 use super::{Functions, NativeStack, function};
-use crate::calls::{Callee, calling};
+use crate::calls::{Callee, calling_as};
 use crate::fault::Faults;
 
 /// The largest UDP payload (IPv4).
@@ -107,7 +107,9 @@ impl End {
                 why.len() - 1,
             )
         };
-        let stack = context.during(|| calling(callee, function::CREATE, run, create));
+        let stack = calling_as(callee, function::CREATE, run, |caller| {
+            context.during(caller, create)
+        });
         if stack.is_null() {
             // SAFETY: it is from the box above, and the library has no object that could use it.
             drop(unsafe { Box::from_raw(pending) });
@@ -131,9 +133,9 @@ impl End {
     /// Does a call of one of the functions, which the watching thread sees; `call` is nothing but that call.
     fn call<T>(&self, function: usize, call: impl FnOnce(&Functions, *mut c_void) -> T) -> T {
         let called = || call(&self.functions, self.stack);
-        let result = self
-            .context
-            .during(|| calling(self.callee, function, self.run, called));
+        let result = calling_as(self.callee, function, self.run, |caller| {
+            self.context.during(caller, called)
+        });
         if let Some(why) = self.context.strange() {
             self.pending(|all| all.end(Event::Failed(why)));
         }

@@ -77,7 +77,8 @@ pub fn table<S: Stack>() -> abi::Table {
 struct Object<S> {
     stack: S,
     host: *const abi::Host,
-    now: Duration,
+    /// Nanoseconds.
+    now: u64,
     /// The word that the host was last given, and those of the paths.
     phase: CString,
     path_phases: Vec<Option<CString>>,
@@ -100,9 +101,9 @@ unsafe fn call<S: Stack, R>(
     if object.broken {
         return missing;
     }
-    object.now = now.map_or(object.now, |t| object.now.max(Duration::from_nanos(t)));
+    object.now = now.map_or(object.now, |t| object.now.max(t));
     let at = Call {
-        now: object.now,
+        now: Duration::from_nanos(object.now),
         host: NonNull::new(object.host.cast_mut()),
     };
     host::during(at, || {
@@ -135,16 +136,15 @@ unsafe extern "C" fn create<S: Stack>(
     error: *mut c_char,
     room: usize,
 ) -> *mut c_void {
-    let now = Duration::from_nanos(now);
     let at = Call {
-        now,
+        now: Duration::from_nanos(now),
         host: NonNull::new(host.cast_mut()),
     };
     let made = host::during(at, || {
         catch_unwind(|| {
             // SAFETY: the host gives a configuration that is valid during this call.
             let config = unsafe { read_config(config) }?;
-            S::create(&config, now)
+            S::create(&config, at.now)
         })
         .unwrap_or_else(|panic| Err(panic_text(&*panic)))
     });
@@ -179,7 +179,7 @@ unsafe extern "C" fn destroy<S: Stack>(object: *mut c_void) {
     // SAFETY: the pointer is of `create`, and this is its last use.
     let object = unsafe { Box::from_raw(object.cast::<Object<S>>()) };
     let at = Call {
-        now: object.now,
+        now: Duration::from_nanos(object.now),
         host: None,
     };
     host::during(at, || {

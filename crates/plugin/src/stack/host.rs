@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 use std::ffi::CString;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::time::Duration;
 
 use super::abi::{self, NONE, early, event};
@@ -29,28 +29,34 @@ pub(super) struct Call {
 }
 
 thread_local! {
-    /// It is looked for once in a call: that is a function in a library that is loaded late.
-    static CALL: Cell<Option<Call>> = const { Cell::new(None) };
+    /// Null outside of a call. It is looked for once in a call: that is a function in a library that is loaded late.
+    static CALL: Cell<*const Call> = const { Cell::new(ptr::null()) };
 }
 
 /// Runs a call; afterwards the one around it, if any, goes on.
 #[inline]
 pub(super) fn during<R>(call: Call, work: impl FnOnce() -> R) -> R {
-    struct Restore<'a>(&'a Cell<Option<Call>>, Option<Call>);
+    struct Restore<'a>(&'a Cell<*const Call>, *const Call);
     impl Drop for Restore<'_> {
         fn drop(&mut self) {
             self.0.set(self.1);
         }
     }
     CALL.with(|current| {
-        let _restore = Restore(current, current.replace(Some(call)));
+        let _restore = Restore(current, current.replace(&raw const call));
         work()
     })
 }
 
+/// The call under way in this thread.
+fn current() -> Option<Call> {
+    // SAFETY: the pointer is null, or that of a call that `during` keeps as long as it is here.
+    unsafe { CALL.get().as_ref() }.copied()
+}
+
 /// The host, of which the reference must not outlive this call.
 fn host<R>(work: impl FnOnce(&abi::Host) -> R) -> Option<R> {
-    let pointer = CALL.get()?.host?;
+    let pointer = current()?.host?;
     // SAFETY: `export` sets the pointer for the time of a call only, and the host's structure lives as long as the
     // object that is called.
     Some(work(unsafe { pointer.as_ref() }))
@@ -58,7 +64,7 @@ fn host<R>(work: impl FnOnce(&abi::Host) -> R) -> Option<R> {
 
 /// Time of the call since the start of the run.
 pub fn now() -> Option<Duration> {
-    CALL.get().map(|call| call.now)
+    current().map(|call| call.now)
 }
 
 /// Fills `out` with random bytes of the object's own stream; returns false outside of a call.
