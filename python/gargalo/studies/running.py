@@ -244,21 +244,23 @@ def command(study: Study, profile: Profile) -> str:
     'gargalo study nsquic --profile full --repeat 2'
     """
     usual = study.profile(profile.name)
+    before, now = (
+        {k: setting_text(v) for k, v in settings_of(p).items()} for p in (usual, profile)
+    )
     words = ["gargalo", "study", study.name]
     if profile.name != "quick":
         words += ["--profile", profile.name]
     if profile.repeat != usual.repeat:
         words += ["--repeat", str(profile.repeat)]
-    for name, value in vars(profile.settings).items():
-        if name.startswith("_"):
-            continue
-        text, before = (
-            v if isinstance(v, str) else json.dumps(v)
-            for v in (value, getattr(usual.settings, name))
-        )
-        if text != before:
+    for name, text in now.items():
+        if text != before[name]:
             words += ["--set", f"{name}={text}"]
     return shlex.join(words)
+
+
+def settings_of(profile: Profile) -> dict[str, Any]:
+    """Return the settings of a profile by name."""
+    return {k: v for k, v in vars(profile.settings).items() if not k.startswith("_")}
 
 
 def prepared(study: Study, profile: Profile, root: Path) -> Profile:
@@ -274,9 +276,14 @@ def change(profile: Profile, settings: Mapping[str, str]) -> Profile:
         ValueError: The text is of another kind.
 
     """
-    known = {k: v for k, v in vars(profile.settings).items() if not k.startswith("_")}
+    known = settings_of(profile)
     changed = {k: typed(k, v, judging.find("setting", k, known)) for k, v in settings.items()}
     return replace(profile, settings=replace(profile.settings, **changed))
+
+
+def setting_text(value: Any) -> str:
+    """Write a setting as `typed` reads it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def typed(name: str, text: str, before: Any) -> Any:

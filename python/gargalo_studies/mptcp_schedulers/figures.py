@@ -23,7 +23,7 @@ from gargalo_studies.mptcp_schedulers.cells import (
 from gargalo_studies.mptcp_schedulers.measure import PATHS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gargalo.metrics import Interval
     from gargalo.reporting import FigureBlock
@@ -280,6 +280,12 @@ def with_interval(name: str, found: Interval) -> dict[str, float | None]:
     return {f"{name}_bps": found.mean, f"{name}_bps_low": found.low, f"{name}_bps_high": found.high}
 
 
+def measured(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Return a table of the rows that have a goodput."""
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return frame.filter(pl.any_horizontal(pl.col("^.*_bps$").is_not_null()))
+
+
 def by_control(context: Context) -> pl.DataFrame:
     """Return the goodput of LL by place and path manager, for each coupled control."""
     rows: list[dict[str, Any]] = []
@@ -291,8 +297,7 @@ def by_control(context: Context) -> pl.DataFrame:
                 cell = {**place, "congestion": c, "scheduler": sc.LL, "mesh": mesh}
                 row |= with_interval(sc.TITLES[c], goodput(context, own, **cell))
             rows.append(row)
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    return frame.filter(pl.any_horizontal(pl.col("^.*_bps$").is_not_null()))
+    return measured(rows)
 
 
 def kernels(context: Context) -> pl.DataFrame:
@@ -303,8 +308,7 @@ def kernels(context: Context) -> pl.DataFrame:
         for sender in (ex.KERNEL, ex.OURS):
             row |= with_interval(sender, goodput(context, "kernel", sender=sender, **place))
         rows.append(row)
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    return frame.filter(pl.any_horizontal(pl.col("^.*_bps$").is_not_null()))
+    return measured(rows)
 
 
 def tables(context: Context) -> list[TableBlock]:
