@@ -51,6 +51,67 @@ def test_every_contradicted_claim_has_at_least_three_tried_hypotheses(stored):
     assert not less
 
 
+def without(found, left_out):
+    """Return results without some of the readings."""
+    claims = [
+        {**c, "others": [o for o in c["others"] if o["reading"] not in left_out]}
+        for c in found["claims"]
+    ]
+    tables = [t for t in found["tables"] if not t["title"].endswith(tuple(left_out))]
+    return {**found, "claims": claims, "tables": tables}
+
+
+def only(found, reading):
+    """Return results of one reading, as a study that is run in it alone has them."""
+    nothing = {"reading": "", "verdict": "inconclusive", "evidence": [], "explanation": ""}
+    claims = []
+    for claim in found["claims"]:
+        own = next((j for j in pages.judgements(claim) if j["reading"] == reading), nothing)
+        first = {k: own[k] for k in nothing}
+        claims.append({**claim, **first, "others": []})
+    tables = [t for t in found["tables"] if t["title"].endswith(f": {reading}")]
+    command = f"{found['command']} {reading}"
+    return {**found, "command": command, "runs": 7, "claims": claims, "tables": tables}
+
+
+def test_results_can_be_published_in_parts_in_any_order():
+    found = json.loads((PAGES / "high-speed-tcp.json").read_text(encoding="utf-8"))
+    found.pop("parts", None)
+    later = ["today", "FAST with alpha 100", "Libra paced"]
+    for order in (later, later[::-1]):
+        parts = without(found, later)
+        assert parts != found
+        for reading in order:
+            parts = pages.joined(parts, only(found, reading))
+        page = pages.page(parts)
+        assert "today: 7 different runs" in page
+        assert [p["readings"] for p in parts.pop("parts")] == [[r] for r in order]
+        assert parts == found
+    again = pages.joined(pages.joined(found, only(found, "today")), only(found, "today"))
+    assert len(again["parts"]) == 1
+
+
+def test_a_part_without_all_experiments_adds_the_claims_that_it_judged_and_no_tables():
+    found = json.loads((PAGES / "high-speed-tcp.json").read_text(encoding="utf-8"))
+    less = without(found, ["today"])
+    part = only(found, "today")
+    judged, *open_ones = part["claims"]
+    for claim in open_ones:
+        claim |= {"verdict": "inconclusive", "evidence": [], "explanation": "left out"}
+    more = pages.joined(less, part)
+    assert more["tables"] == less["tables"]
+    assert [c["id"] for c in more["claims"] if "today" in str(c["others"])] == [judged["id"]]
+
+
+def test_what_is_of_another_profile_or_has_one_reading_is_not_added():
+    found = json.loads((PAGES / "high-speed-tcp.json").read_text(encoding="utf-8"))
+    with pytest.raises(ValueError, match="quick cannot be added to results of night"):
+        pages.joined(found, {**found, "profile": "quick"})
+    fidelity = json.loads((PAGES / "fidelity.json").read_text(encoding="utf-8"))
+    with pytest.raises(ValueError, match="one reading only"):
+        pages.joined(fidelity, fidelity)
+
+
 def measured_names(study):
     """Return the metrics that a study's measuring module writes, up to the first dot of their names."""
     path = importlib.import_module(study.measure.partition(":")[0]).__file__

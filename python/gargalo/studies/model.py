@@ -47,7 +47,8 @@ class Finding:
 class Claim:
     """A sentence of the work, and how to decide it.
 
-    The check sees all results of one reading. `because` is our explanation of a contradiction, shown only then.
+    The check sees all results of one reading. `because` is our explanation of a contradiction in the study's first
+    reading, shown only then.
     """
 
     id: str

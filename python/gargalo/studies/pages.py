@@ -2,8 +2,9 @@
 
 `python -m gargalo.studies.pages docs` takes what `gargalo study NAME` has left in `runs/studies` and writes
 `docs/studies/results/NAME.json`, every verdict with its evidence and the tables of the report, and `NAME.md`, the same
-as a page. With several profiles, readings that the first lacks come from those after it, and are called by their
-profile. With `--stored` the pages are written again from the data beside them.
+as a page. With `--add` the study was run in part, and what it judged is added to what was published before, so that
+long studies need not be run at once, or on one machine. With `--stored` the pages are written again from the data
+beside them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,25 +64,65 @@ def stored_table(block: TableBlock) -> dict[str, Any]:
     }
 
 
-def joined(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is published, with the readings of another profile that it lacks.
+def joined(published: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is published of a study, with what a part of its runs has judged: other readings, or other claims.
 
-    A hypothesis is tried on the first reading of its own profile, so those of the other are left out.
+    What the part judged again is replaced. Its tables are added if it judged all claims in a reading that does: those
+    of some experiments only have gaps.
+
+    Raises:
+        ValueError: The part is of another study or profile, or the study has one reading only.
+
     """
-    had = {*readings(first), *(r for also in first.get("also", []) for r in also["readings"])}
-    lacking = [reading for reading in readings(other) if reading not in had]
-    theirs = {c["id"]: judgements(c) for c in other["claims"]}
+    for key in ("study", "profile"):
+        if part[key] != published[key]:
+            msg = f"{part[key]} cannot be added to results of {published[key]}"
+            raise ValueError(msg)
+    readings_of = STUDIES[part["study"]].readings
+    if not readings_of:
+        msg = f"{part['study']} has one reading only: publish all of it at once"
+        raise ValueError(msg)
+    theirs = {c["id"]: judgements(c) for c in part["claims"]}
     claims = []
-    for claim in first["claims"]:
-        more = [
-            {**j, "reading": f"{j['reading']} ({other['profile']})"}
-            for j in theirs.get(claim["id"], [])
-            if j["reading"] in lacking and not j["tried"]
-        ]
-        claims.append({**claim, "others": [*claim["others"], *more]})
-    of_it = {key: other[key] for key in ("profile", "made", *RUNS) if key in other}
-    also = [{**of_it, "readings": lacking}] if lacking else []
-    return {**first, "claims": claims, "also": [*first.get("also", []), *also]}
+    for claim in published["claims"]:
+        found = {
+            j["reading"]: j for j in (*judgements(claim), *filter(decided, theirs[claim["id"]]))
+        }
+        first, *others = (
+            {**found[r.title], "tried": r.claims is not None}
+            for r in readings_of
+            if r.title in found
+        )
+        del first["tried"]
+        claims.append({**claim, **first, "others": others})
+    more = {key: part[key] for key in ("command", "made", *RUNS)} | {"readings": judged_in(part)}
+    whole = all(map(decided, chain.from_iterable(theirs.values())))
+    tables = part.get("tables", []) if whole else []
+    return {
+        **published,
+        "claims": claims,
+        "tables": replaced(published.get("tables", []), tables, "title"),
+        "parts": replaced(published.get("parts", []), [more], "command"),
+    }
+
+
+def decided(judgement: Mapping[str, Any]) -> bool:
+    """Whether a claim was judged in a reading: if not all that it needs was to be run, there is no evidence."""
+    return bool(judgement["reading"] and judgement["evidence"])
+
+
+def judged_in(found: Mapping[str, Any]) -> list[str]:
+    """Return the readings that judged a claim."""
+    return list(
+        dict.fromkeys(j["reading"] for c in found["claims"] for j in judgements(c) if decided(j))
+    )
+
+
+def replaced(
+    before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]], key: str
+) -> list[Mapping[str, Any]]:
+    """Return both; of two with the same value of the key, the second."""
+    return list(({v[key]: v for v in before} | {v[key]: v for v in now}).values())
 
 
 def judgements(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -110,12 +151,9 @@ def page(found: Mapping[str, Any]) -> str:
         f"[{name}](../{name}.md) says what was done and why it came out so.",
     ]
     lines += unfinished(found)
-    for also in found.get("also", []):
-        lines += [
-            "",
-            f"Of the profile `{also['profile']}` ({amount(also)}): {', '.join(also['readings'])}.",
-            *unfinished(also),
-        ]
+    for part in found.get("parts", []):
+        told = f"{', '.join(part['readings'])}: {amount(part)}, by `{part['command']}`."
+        lines += ["", told, *unfinished(part)]
     lines += ["", counted(found, judging), ""]
     lines += table(
         ["claim", *(j or "verdict" for j in judging), "tried on the first"],
@@ -236,8 +274,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("docs", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help="Default: all that were run.")
+    parser.add_argument("--profile", default="quick", help="Default: quick.")
     parser.add_argument(
-        "--profile", action="append", help="quick unless given; may be given several times"
+        "--add", action="store_true", help="add a part of the runs to what was published"
     )
     parser.add_argument(
         "--stored", action="store_true", help="write pages from the data beside them"
@@ -247,20 +286,15 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in given.names or sorted(STUDIES):
         stored = folder / f"{name}.json"
-        left = [STORES / name / profile / "study.json" for profile in given.profile or ["quick"]]
+        left = STORES / name / given.profile / "study.json"
         if not given.stored:
-            absent = [str(file) for file in left if not file.is_file()]
-            if absent:
-                print(
-                    f"not there: {', '.join(absent)}; gargalo study {name} makes it",
-                    file=sys.stderr,
-                )
+            if not left.is_file():
+                print(f"not there: {left}; gargalo study {name} makes it", file=sys.stderr)
                 continue
-            of_each = [
-                data(json.loads(file.read_text(encoding="utf-8")), file.parent / "report")
-                for file in left
-            ]
-            text = json.dumps(reduce(joined, of_each), indent=1, ensure_ascii=False)
+            found = data(json.loads(left.read_text(encoding="utf-8")), left.parent / "report")
+            if given.add and stored.is_file():
+                found = joined(json.loads(stored.read_text(encoding="utf-8")), found)
+            text = json.dumps(found, indent=1, ensure_ascii=False)
             stored.write_text(text + "\n", encoding="utf-8")
         if stored.is_file():
             found = json.loads(stored.read_text(encoding="utf-8"))

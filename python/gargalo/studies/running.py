@@ -357,7 +357,8 @@ def verdicts(study: Study, context: Context) -> list[ClaimRow]:
         found = [judged(claim, c, left_out, r) for r, c in seen if r.judges(claim)]
         first, *others = found or [judged(claim, context, left_out)]
         explanation = first.explanation
-        if first.verdict == "contradicted" and claim.because:
+        of_work = not readings or first.reading == study.readings[0].title
+        if of_work and first.verdict == "contradicted" and claim.because:
             explanation = f"{explanation}. {claim.because}" if explanation else claim.because
         row = ClaimRow(claim.id, claim.text, first.verdict, first.evidence, explanation)
         rows.append(replace(row, reading=first.reading, others=others))
