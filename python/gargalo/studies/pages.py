@@ -24,7 +24,7 @@ from gargalo.reporting import TableBlock, report_of_study
 from gargalo.reporting.model import VERDICTS
 from gargalo.reporting.tables import view
 from gargalo.studies.registry import STUDIES
-from gargalo.studies.running import STORES
+from gargalo.studies.running import STORES, command, profile_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ MARK = "<!-- Made by `python -m gargalo.studies.pages`; do not edit. -->\n\n"
 RUNS = ("runs", "failed", "all_packets", "missing")
 LEFT_OUT = ("all cells", "all runs")
 """Groups of tables that are too long for a page."""
-KEPT = ("study", "profile", "command", "report_bytes", *RUNS, "claims")
+KEPT = ("study", "profile", "repeat", "command", "report_bytes", *RUNS, "claims")
 """Of what a study says of itself: not what depends on the machine, or on how often it was called."""
 
 
@@ -74,13 +74,13 @@ def joined(published: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, A
         ValueError: The part is of another study or profile, or the study has one reading only.
 
     """
-    for key in ("study", "profile"):
+    for key in ("study", "profile", "repeat"):
         if part[key] != published[key]:
-            msg = f"{part[key]} cannot be added to results of {published[key]}"
+            msg = f"{key} {part[key]} cannot be added to results of {key} {published[key]}"
             raise ValueError(msg)
-    readings_of = STUDIES[part["study"]].readings
-    if not readings_of:
-        msg = f"{part['study']} has one reading only: publish all of it at once"
+    study = STUDIES[part["study"]]
+    if not study.readings:
+        msg = f"{study.name} has one reading only: publish all of it at once"
         raise ValueError(msg)
     theirs = {c["id"]: judgements(c) for c in part["claims"]}
     claims = []
@@ -90,19 +90,34 @@ def joined(published: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, A
         }
         first, *others = (
             {**found[r.title], "tried": r.claims is not None}
-            for r in readings_of
+            for r in study.readings
             if r.title in found
         )
         del first["tried"]
         claims.append({**claim, **first, "others": others})
-    more = {key: part[key] for key in ("command", "made", *RUNS)} | {"readings": judged_in(part)}
     whole = all(map(decided, chain.from_iterable(theirs.values())))
     tables = part.get("tables", []) if whole else []
+    new = described(part)
+    parts = [
+        p
+        for p in published.get("parts", [described(published)])
+        if not all(set(ids) <= set(new["judged"].get(r, [])) for r, ids in p["judged"].items())
+    ] + [new]
+    judged = {r for p in parts for r in p["judged"]}
+    names = [r.name for r in study.readings if r.title in judged]
+    order = study.profile(part["profile"]).settings.readings or names
+    settings = {"readings": json.dumps([n for n in order if n in names])}
+    asked = profile_of(study, part["profile"], repeat=part["repeat"], settings=settings)
     return {
         **published,
+        "command": command(study, asked),
+        "runs": sum(p["runs"] for p in parts),
+        "failed": sum(p["failed"] for p in parts),
+        "all_packets": sum(p["all_packets"] for p in parts),
+        "missing": {what: why for p in parts for what, why in p["missing"].items()},
         "claims": claims,
         "tables": replaced(published.get("tables", []), tables, "title"),
-        "parts": replaced(published.get("parts", []), [more], "command"),
+        "parts": parts,
     }
 
 
@@ -111,11 +126,13 @@ def decided(judgement: Mapping[str, Any]) -> bool:
     return bool(judgement["reading"] and judgement["evidence"])
 
 
-def judged_in(found: Mapping[str, Any]) -> list[str]:
-    """Return the readings that judged a claim."""
-    return list(
-        dict.fromkeys(j["reading"] for c in found["claims"] for j in judgements(c) if decided(j))
-    )
+def described(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a part of the results consists of: what made it, how much it was, and which claims it judged, by reading."""
+    judged: dict[str, list[str]] = {}
+    for claim in found["claims"]:
+        for j in filter(decided, judgements(claim)):
+            judged.setdefault(j["reading"], []).append(claim["id"])
+    return {key: found[key] for key in ("made", *RUNS)} | {"judged": judged}
 
 
 def replaced(
@@ -143,17 +160,20 @@ def readings(found: Mapping[str, Any]) -> list[str]:
 def page(found: Mapping[str, Any]) -> str:
     """Return the page of a study: a table of verdicts, then the evidence of each claim."""
     name, judging = found["study"], readings(found)
+    parts = found.get("parts", [])
+    made = "in parts" if parts else found["made"]
     lines = [
         MARK + f"# Results of {name}",
         "",
-        f"Profile `{found['profile']}`: {amount(found)}. `{found['command']}` makes them again, with pictures, all "
-        "cells and their scenarios; "
-        f"[{name}](../{name}.md) says what was done and why it came out so.",
+        f"Profile `{found['profile']}`: {amount(found)}, made {made}. `{found['command']}` makes them again, with "
+        f"pictures, all cells and their scenarios; [{name}](../{name}.md) says what was done and why it came out so.",
     ]
-    lines += unfinished(found)
-    for part in found.get("parts", []):
-        told = f"{', '.join(part['readings'])}: {amount(part)}, by `{part['command']}`."
-        lines += ["", told, *unfinished(part)]
+    if found["failed"]:
+        lines += ["", f"**{found['failed']} runs failed.**"]
+    for what, why in found["missing"].items():
+        lines += ["", f"Not done: {what}. {why}"]
+    lines += [""] if parts else []
+    lines += [f"- {'; '.join(p['judged'])}: {amount(p)}, made {p['made']}" for p in parts]
     lines += ["", counted(found, judging), ""]
     lines += table(
         ["claim", *(j or "verdict" for j in judging), "tried on the first"],
@@ -174,18 +194,10 @@ def page(found: Mapping[str, Any]) -> str:
 
 
 def amount(of: Mapping[str, Any]) -> str:
-    """Return how much was run, and by what."""
+    """Return how much was run."""
     packets = of.get("all_packets")
     told = "" if packets is None else f", {packets:,} packets simulated"
-    return f"{of['runs']:,} different runs{told}, made {of['made']}"
-
-
-def unfinished(of: Mapping[str, Any]) -> Iterable[str]:
-    """Return what failed and what was left out, as lines."""
-    if of["failed"]:
-        yield from ("", f"**{of['failed']} runs failed.**")
-    for what, why in of["missing"].items():
-        yield from ("", f"Not done: {what}. {why}")
+    return f"{of['runs']:,} different runs{told}"
 
 
 def counted(found: Mapping[str, Any], judging: Sequence[str]) -> str:

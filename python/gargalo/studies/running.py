@@ -63,7 +63,7 @@ class Outcome:
         return notebook.of_outcome(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts: study, profile, engine, verdicts, command, runs, wall time, claims with evidence, report.
+        """Return the facts: study, profile, runs per cell, engine, verdicts, command, runs, wall time, claims with evidence, report.
 
         `verdicts` has the verdict of each claim by its identifier and the title of the reading, of hypotheses too;
         the title is empty if the study has one reading only. A run that readings share counts once. `packets`
@@ -72,6 +72,7 @@ class Outcome:
         return {
             "study": self.study.name,
             "profile": self.profile.name,
+            "repeat": self.profile.repeat,
             "engine": _core.__engine__,
             "verdicts": {c.id: {j.reading: j.verdict for j in c.judgements()} for c in self.claims},
             "command": self.command,
