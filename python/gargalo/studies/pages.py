@@ -127,7 +127,7 @@ def decided(judgement: Mapping[str, Any]) -> bool:
 
 
 def described(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a part of the results consists of: what made it, how much it was, and which claims it judged, by reading."""
+    """Return what made a part of the results, how much was run for it, and the claims that it judged, by reading."""
     judged: dict[str, list[str]] = {}
     for claim in found["claims"]:
         for j in filter(decided, judgements(claim)):

@@ -63,11 +63,12 @@ class Outcome:
         return notebook.of_outcome(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts: study, profile, runs per cell, engine, verdicts, command, runs, wall time, claims with evidence, report.
+        """Return the facts: study, profile, engine, verdicts, command, runs, wall time, claims with evidence, report.
 
-        `verdicts` has the verdict of each claim by its identifier and the title of the reading, of hypotheses too;
-        the title is empty if the study has one reading only. A run that readings share counts once. `packets`
-        and `wall_s` are of the runs done now, `all_packets` of all that were simulated.
+        `repeat` is the number of runs per cell. `verdicts` has the verdict of each claim by its identifier and the
+        title of the reading, of hypotheses too; the title is empty if the study has one reading only. A run that
+        readings share counts once. `packets` and `wall_s` are of the runs done now, `all_packets` of all that were
+        simulated.
         """
         return {
             "study": self.study.name,
