@@ -235,7 +235,7 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     # Packets of a run that two readings share count once.
     assert facts["all_packets"] == facts["packets"] > 0
     assert [o["verdict"] for o in facts["claims"][0]["others"]] == ["reproduced", "reproduced"]
-    assert list(facts)[:4] == ["study", "profile", "engine", "verdicts"]
+    assert list(facts)[:4] == ["study", "profile", "repeat", "engine"]
     assert facts["verdicts"] == {
         "fills": {"Then": "contradicted", "Today": "reproduced", "Loss": "reproduced"},
         "beats": {"Then": "contradicted", "Today": "contradicted"},
@@ -245,17 +245,21 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     row = next(line for line in shown.splitlines() if "#claim-fills" in line)
     assert row.endswith("| ✗ contradicted | ✓ reproduced | ✓ reproduced: Loss |")
     whole = pages.data(facts)
-    part = whole | {"profile": "night", "claims": [c | {"others": []} for c in whole["claims"]]}
-    joined = pages.joined(part, whole)
-    assert pages.readings(joined) == ["Then", "Today (quick)"]
-    assert "Of the profile `quick` (8 different runs, " in pages.page(joined)
-    assert "tried on the first |\n" in pages.page(joined)
-    assert "Loss" not in pages.page(joined)
-    failed = pages.page(pages.joined(part, {**whole, "failed": 7, "missing": {"this": "Why."}}))
-    assert "**7 runs failed.**" in failed
-    assert "Not done: this. Why." in failed
-    assert pages.readings(pages.joined(joined, whole)) == pages.readings(joined)
-    assert pages.joined(whole, whole) == whole | {"also": []}
+    alone = [c | {"others": []} for c in whole["claims"]]
+    failed = whole | {"claims": alone, "failed": 7, "missing": {"this": "Why."}}
+    later = pages.joined(
+        study, failed, whole | {"claims": [alone[0] | {"reading": "Today"}, alone[1]]}
+    )
+    assert [pages.readings(found) for found in (failed, later)] == [["Then"], ["Then", "Today"]]
+    assert (later["runs"], later["failed"]) == (16, 7)
+    assert later["command"] == """gargalo study small --set 'readings=["then", "today"]'"""
+    shown = pages.page(later)
+    assert "**7 runs failed.**" in shown
+    assert "Not done: this. Why." in shown
+    # What is judged again takes the place of what was there.
+    again = pages.joined(study, later, whole)
+    assert (again["claims"], again["command"]) == (whole["claims"], outcome.command)
+    assert [p["runs"] for p in again["parts"]] == [8]
     page = outcome.page.read_text(encoding="utf-8")
     assert "tried: Loss" in page
     loaded = reporting.report_of_study(tmp_path / "study" / "report")

@@ -80,7 +80,7 @@ def test_results_can_be_published_in_parts_in_any_order():
     for order in (later, later[::-1]):
         parts = {**without(found, later), "runs": 100}
         for reading in [*order, "today"]:
-            parts = pages.joined(parts, only(found, reading))
+            parts = pages.joined(find(found["study"]), parts, only(found, reading))
         assert (parts["claims"], parts["tables"]) == (found["claims"], found["tables"])
         assert (parts["command"], parts["runs"]) == (found["command"], 121)
         assert "\n- today: 7 different runs, 7,000 packets simulated, made by" in pages.page(parts)
@@ -93,7 +93,7 @@ def test_a_part_without_all_experiments_adds_the_claims_that_it_judged_and_no_ta
     judged, *open_ones = part["claims"]
     for claim in open_ones:
         claim |= {"verdict": "inconclusive", "evidence": [], "explanation": "left out"}
-    more = pages.joined(less, part)
+    more = pages.joined(find(found["study"]), less, part)
     assert more["tables"] == less["tables"]
     assert [c["id"] for c in more["claims"] if "today" in str(c["others"])] == [judged["id"]]
 
@@ -103,10 +103,10 @@ def test_what_is_of_another_profile_or_has_one_reading_is_not_added():
     with pytest.raises(
         ValueError, match="profile quick cannot be added to results of profile night"
     ):
-        pages.joined(found, {**found, "profile": "quick"})
+        pages.joined(find(found["study"]), found, {**found, "profile": "quick"})
     fidelity = json.loads((PAGES / "fidelity.json").read_text(encoding="utf-8"))
     with pytest.raises(ValueError, match="one reading only"):
-        pages.joined({**fidelity, "repeat": 3}, {**fidelity, "repeat": 3})
+        pages.joined(find("fidelity"), *[{**fidelity, "repeat": 3}] * 2)
 
 
 def measured_names(study):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gargalo.reporting.model import Verdict
+    from gargalo.studies.model import Study
 
 __all__ = ["anchor", "judgements", "page", "readings", "sign", "table", "written"]
 
@@ -64,7 +65,7 @@ def stored_table(block: TableBlock) -> dict[str, Any]:
     }
 
 
-def joined(published: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+def joined(study: Study, published: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is published of a study, with what a part of its runs has judged: other readings, or other claims.
 
     What the part judged again is replaced. Its tables are added if it judged all claims in a reading that does: those
@@ -78,7 +79,6 @@ def joined(published: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, A
         if part[key] != published[key]:
             msg = f"{key} {part[key]} cannot be added to results of {key} {published[key]}"
             raise ValueError(msg)
-    study = STUDIES[part["study"]]
     if not study.readings:
         msg = f"{study.name} has one reading only: publish all of it at once"
         raise ValueError(msg)
@@ -104,9 +104,10 @@ def joined(published: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, A
         if not all(set(ids) <= set(new["judged"].get(r, [])) for r, ids in p["judged"].items())
     ] + [new]
     judged = {r for p in parts for r in p["judged"]}
+    usual = study.profile(part["profile"]).settings.readings or [r.name for r in study.readings]
     names = [r.name for r in study.readings if r.title in judged]
-    order = study.profile(part["profile"]).settings.readings or names
-    settings = {"readings": json.dumps([n for n in order if n in names])}
+    chosen = [n for n in usual if n in names]
+    settings = {} if chosen == list(usual) else {"readings": json.dumps(chosen)}
     asked = profile_of(study, part["profile"], repeat=part["repeat"], settings=settings)
     return {
         **published,
@@ -305,7 +306,7 @@ def main() -> None:
                 continue
             found = data(json.loads(left.read_text(encoding="utf-8")), left.parent / "report")
             if given.add and stored.is_file():
-                found = joined(json.loads(stored.read_text(encoding="utf-8")), found)
+                found = joined(STUDIES[name], json.loads(stored.read_text(encoding="utf-8")), found)
             text = json.dumps(found, indent=1, ensure_ascii=False)
             stored.write_text(text + "\n", encoding="utf-8")
         if stored.is_file():
