@@ -249,7 +249,7 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
         if found is None:
             text += "Its results are not here.\n"
             continue
-        text += f"`{found['command']}` makes all of it: {found['runs']:,} different runs.\n\n"
+        text += f"`{found['command']}` makes all of it; published are {found['runs']:,} different runs.\n\n"
         text += "\n".join(pages.table(heads(found), rows(work, found))) + "\n"
     return text
 
