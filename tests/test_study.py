@@ -235,7 +235,7 @@ def test_a_claim_is_judged_in_every_reading_and_hypotheses_only_theirs(tmp_path)
     # Packets of a run that two readings share count once.
     assert facts["all_packets"] == facts["packets"] > 0
     assert [o["verdict"] for o in facts["claims"][0]["others"]] == ["reproduced", "reproduced"]
-    assert list(facts)[:4] == ["study", "profile", "repeat", "engine"]
+    assert list(facts)[:5] == ["study", "profile", "repeat", "engine", "verdicts"]
     assert facts["verdicts"] == {
         "fills": {"Then": "contradicted", "Today": "reproduced", "Loss": "reproduced"},
         "beats": {"Then": "contradicted", "Today": "contradicted"},

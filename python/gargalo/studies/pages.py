@@ -96,7 +96,8 @@ def joined(study: Study, published: Mapping[str, Any], part: Mapping[str, Any]) 
         del first["tried"]
         claims.append({**claim, **first, "others": others})
     whole = all(map(decided, chain.from_iterable(theirs.values())))
-    tables = part.get("tables", []) if whole else []
+    added = part.get("tables", []) if whole else []
+    tables = {t["title"]: t for t in (*published.get("tables", []), *added)}
     new = described(part)
     parts = [
         p
@@ -104,9 +105,9 @@ def joined(study: Study, published: Mapping[str, Any], part: Mapping[str, Any]) 
         if not all(set(ids) <= set(new["judged"].get(r, [])) for r, ids in p["judged"].items())
     ] + [new]
     judged = {r for p in parts for r in p["judged"]}
-    usual = study.profile(part["profile"]).settings.readings or [r.name for r in study.readings]
-    names = [r.name for r in study.readings if r.title in judged]
-    chosen = [n for n in usual if n in names]
+    titles = {r.name: r.title for r in study.readings}
+    usual = study.profile(part["profile"]).settings.readings or list(titles)
+    chosen = [n for n in dict.fromkeys([*usual, *titles]) if titles[n] in judged]
     settings = {} if chosen == list(usual) else {"readings": json.dumps(chosen)}
     asked = profile_of(study, part["profile"], repeat=part["repeat"], settings=settings)
     return {
@@ -117,7 +118,7 @@ def joined(study: Study, published: Mapping[str, Any], part: Mapping[str, Any]) 
         "all_packets": sum(p["all_packets"] for p in parts),
         "missing": {what: why for p in parts for what, why in p["missing"].items()},
         "claims": claims,
-        "tables": replaced(published.get("tables", []), tables, "title"),
+        "tables": list(tables.values()),
         "parts": parts,
     }
 
@@ -134,13 +135,6 @@ def described(found: Mapping[str, Any]) -> dict[str, Any]:
         for j in filter(decided, judgements(claim)):
             judged.setdefault(j["reading"], []).append(claim["id"])
     return {key: found[key] for key in ("made", *RUNS)} | {"judged": judged}
-
-
-def replaced(
-    before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]], key: str
-) -> list[Mapping[str, Any]]:
-    """Return both; of two with the same value of the key, the second."""
-    return list(({v[key]: v for v in before} | {v[key]: v for v in now}).values())
 
 
 def judgements(claim: Mapping[str, Any]) -> list[Mapping[str, Any]]:
