@@ -97,7 +97,7 @@ def joined(study: Study, published: Mapping[str, Any], part: Mapping[str, Any]) 
         claims.append({**claim, **first, "others": others})
     whole = all(map(decided, chain.from_iterable(theirs.values())))
     added = part.get("tables", []) if whole else []
-    tables = {t["title"]: t for t in (*published.get("tables", []), *added)}
+    tables = {t["title"]: t for t in (*published.get("tables", []), *added)}.values()
     new = described(part)
     parts = [
         p
@@ -118,7 +118,9 @@ def joined(study: Study, published: Mapping[str, Any], part: Mapping[str, Any]) 
         "all_packets": sum(p["all_packets"] for p in parts),
         "missing": {what: why for p in parts for what, why in p["missing"].items()},
         "claims": claims,
-        "tables": list(tables.values()),
+        "tables": [
+            t for r in study.readings for t in tables if t["title"].endswith(f": {r.title}")
+        ],
         "parts": parts,
     }
 
