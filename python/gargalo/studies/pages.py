@@ -113,6 +113,7 @@ def joined(study: Study, published: Mapping[str, Any], part: Mapping[str, Any]) 
     return {
         **published,
         "command": command(study, asked),
+        "report_bytes": max(published["report_bytes"], part["report_bytes"]),
         "runs": sum(p["runs"] for p in parts),
         "failed": sum(p["failed"] for p in parts),
         "all_packets": sum(p["all_packets"] for p in parts),
